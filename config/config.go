@@ -1,0 +1,56 @@
+// Package config is the YAML file: its structs with their manual, Default, Load and Validate.
+//
+// The comments of the structs are the manual: docs/configuration.md is made from them. A comment
+// may begin with "Required." and end with a paragraph "Default: ..." where the default is derived
+// from something else.
+package config
+
+import "time"
+
+//go:generate go run ./internal/gendoc -out ../docs/configuration.md
+
+// Config is the whole file.
+type Config struct {
+	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at most
+	// 200. Each lane's transactional ID is `<consumer_group>-<instance>-<lane>`. Keep the name over
+	// restarts, so that a new start ends at once what a crash left open. Two processes of one group
+	// that run at the same time need different names, also on one host: with equal names they
+	// abort each other's transactions.
+	//
+	// Default: the host name.
+	Instance string `mapstructure:"instance"`
+	// How long a stop may take, at least `1s`. The lanes end the batch in hand and leave their
+	// group. A batch that is not committed by then is abandoned and delivered again at the next
+	// start.
+	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
+	// The cluster that holds all topics.
+	Kafka Kafka `mapstructure:"kafka"`
+	// Where the claims are kept.
+	Store Store `mapstructure:"store"`
+	// The HTTP endpoints for operators.
+	Server Server `mapstructure:"server"`
+	// What is written to standard error.
+	Log Log `mapstructure:"log"`
+	// Required. The pipelines, at least one; each has a consumer group of its own.
+	Topics []Topic `mapstructure:"topics"`
+
+	// UnknownEnv lists the variables that begin with KDEDUP_ and override nothing, sorted, names
+	// only. Load ignores them, because orchestrators inject such variables; log them, because one
+	// may be a typing error.
+	UnknownEnv []string `mapstructure:"-"`
+}
+
+// Server is the HTTP server with /metrics, /healthz and /readyz.
+type Server struct {
+	// Address and port to listen on, `host:port`. An empty host listens on all interfaces; port 0
+	// takes any free port. The endpoints have no authentication: keep them inside.
+	Listen string `mapstructure:"listen"`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	// The least important level that is written: `debug`, `info`, `warn` or `error`.
+	Level string `mapstructure:"level"`
+	// `text` (key=value) or `json`, one line per event.
+	Format string `mapstructure:"format"`
+}

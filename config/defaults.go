@@ -1,0 +1,85 @@
+package config
+
+import (
+	"os"
+	"time"
+)
+
+// Default is a configuration with every default and nothing that is required.
+func Default() Config {
+	return Config{
+		ShutdownTimeout: 30 * time.Second,
+		Store: Store{
+			Type:      StoreEmbedded,
+			Embedded:  Embedded{Path: "./kdedup-data"},
+			Cassandra: defaultCassandra(),
+		},
+		Server: Server{Listen: "127.0.0.1:9480"},
+		Log:    Log{Level: "info", Format: "text"},
+	}
+}
+
+func defaultCassandra() Cassandra {
+	return Cassandra{
+		Keyspace:          "kdedup",
+		Table:             "processed_messages",
+		Consistency:       "LOCAL_QUORUM",
+		SerialConsistency: "LOCAL_SERIAL",
+		Timeout:           5 * time.Second,
+		Connections:       2,
+		InFlight:          128,
+		BatchClaims:       100,
+		Replication:       "{'class': 'SimpleStrategy', 'replication_factor': 1}",
+	}
+}
+
+// DefaultTopic is an entry of topics with every default and nothing that is required.
+func DefaultTopic() Topic {
+	return Topic{
+		Delivery:       DeliveryExactlyOnce,
+		Lanes:          2,
+		TTL:            7 * 24 * time.Hour,
+		Buckets:        256,
+		Mode:           ModeEnforce,
+		OnMissingID:    ActionDeadLetter,
+		OnConflict:     ActionDrop,
+		OnReplay:       ActionDrop,
+		OnStoreOutage:  ActionBlock,
+		OutageGrace:    30 * time.Second,
+		Partitioner:    PartitionerPreserve,
+		Start:          StartEarliest,
+		BatchRecords:   5000,
+		FetchBytes:     32 << 20,
+		SessionTimeout: 15 * time.Second,
+		GroupProtocol:  ProtocolClassic,
+	}
+}
+
+// Derived returns the configuration with the defaults that follow from other settings filled in:
+// Instance, and each topic's Scope, ScopeGroup and FenceTopic. Load has done it; call it for a
+// configuration that was built in Go. The topics of the receiver do not change.
+func (c Config) Derived() Config {
+	if c.Instance == "" {
+		// Validate reports the instance that stays empty when the host name is unknown.
+		c.Instance, _ = os.Hostname()
+	}
+	topics := make([]Topic, len(c.Topics))
+	for i, t := range c.Topics {
+		topics[i] = t.derived()
+	}
+	c.Topics = topics
+	return c
+}
+
+func (t Topic) derived() Topic {
+	if t.Scope == "" {
+		t.Scope = t.Input
+	}
+	if t.ScopeGroup == "" {
+		t.ScopeGroup = t.ConsumerGroup
+	}
+	if t.FenceTopic == "" && t.ConsumerGroup != "" {
+		t.FenceTopic = t.ConsumerGroup + ".fence"
+	}
+	return t
+}

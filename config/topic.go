@@ -1,0 +1,121 @@
+package config
+
+import "time"
+
+// Values of Topic's settings. Each setting's manual says what they mean.
+const (
+	DeliveryExactlyOnce = "exactly_once"
+	DeliveryAtLeastOnce = "at_least_once"
+
+	ModeEnforce  = "enforce"
+	ModeAnnotate = "annotate"
+	ModeObserve  = "observe"
+
+	ActionDeadLetter = "dead_letter"
+	ActionForward    = "forward"
+	ActionDrop       = "drop"
+	ActionFail       = "fail"
+	ActionBlock      = "block"
+
+	PartitionerPreserve = "preserve"
+	PartitionerByKey    = "by_key"
+
+	StartEarliest = "earliest"
+	StartLatest   = "latest"
+
+	ProtocolClassic  = "classic"
+	ProtocolConsumer = "consumer"
+)
+
+// Topic is one pipeline: it reads an input topic and writes a clean one. All its topics must exist;
+// `kdedup setup` creates those that do not. No two of them may be the same, and none may lead back
+// to an input that feeds it.
+type Topic struct {
+	// Required. Topic to read.
+	Input string `mapstructure:"input"`
+	// Required. Topic for the clean records, byte for byte as they were read.
+	Output string `mapstructure:"output"`
+	// Required. Consumer group of this pipeline, different for every entry. All processes that
+	// share the work use the same group.
+	ConsumerGroup string `mapstructure:"consumer_group"`
+	// `exactly_once`: a batch's records and its offsets are committed in one transaction; read the
+	// output with `isolation.level=read_committed`. `at_least_once`: records first, offsets after;
+	// a crash between the two forwards that batch again.
+	Delivery string `mapstructure:"delivery"`
+	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
+	// while another claims. Lanes beyond the number of partitions stay idle.
+	Lanes int `mapstructure:"lanes"`
+	// Required. Where a record carries its ID.
+	MessageID MessageID `mapstructure:"message_id"`
+	// Namespace of the message IDs: claims are stored under (scope_group, scope). Pipelines that
+	// share both share their claims, so that a message on two input topics is forwarded once; they
+	// must agree on `message_id`, `ttl` and `buckets`.
+	//
+	// Default: the input topic.
+	Scope string `mapstructure:"scope"`
+	// The other half of the namespace, see `scope`. Set it to share claims between pipelines, whose
+	// consumer groups differ, or to keep the claims when a consumer group is renamed.
+	//
+	// Default: the consumer group.
+	ScopeGroup string `mapstructure:"scope_group"`
+	// The window: how long a claim holds, counted from the first copy. A copy that comes later is
+	// a new message. Whole seconds, from `1s` to 20 years (630720000 s, Cassandra's limit). The
+	// store holds about rate x ttl claims. A change applies to new claims.
+	TTL time.Duration `mapstructure:"ttl"`
+	// Partitions that the scope's claims are spread over in Cassandra, 1 to 1000000. Claims of one
+	// bucket share a request: fewer buckets are faster, and each grows to rate x ttl / buckets
+	// rows. It cannot be changed once the scope has claims. The embedded store only records it.
+	Buckets int `mapstructure:"buckets"`
+	// `enforce`: act on the verdicts. `annotate`: forward every record, with its verdict in a
+	// header. `observe`: forward every record as it is and only count. All three claim.
+	Mode string `mapstructure:"mode"`
+	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
+	// `fail` (stop, with the place of the record).
+	OnMissingID string `mapstructure:"on_missing_id"`
+	// A record with a known ID but another key or value, which is a producer's mistake: `drop`,
+	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
+	OnConflict string `mapstructure:"on_conflict"`
+	// A record that this group already forwarded and committed, read again after a manual rewind
+	// of the offsets: `drop` or `forward`.
+	OnReplay string `mapstructure:"on_replay"`
+	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
+	// `outage_grace` forward records without a claim, counted as passed_through; duplicates among
+	// them get through.
+	OnStoreOutage string `mapstructure:"on_store_outage"`
+	// With `on_store_outage: forward`, how long the store may be silent before records pass
+	// unclaimed, at least `100ms`. No effect with `block`.
+	OutageGrace time.Duration `mapstructure:"outage_grace"`
+	// Topic that gets the dropped duplicates. Empty means that they are only counted.
+	DuplicatesTopic string `mapstructure:"duplicates_topic"`
+	// Topic for records without an ID or with a conflict. Required when `on_missing_id` or
+	// `on_conflict` is `dead_letter`.
+	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
+	// Compacted topic that tells which records were forwarded and committed, with as many
+	// partitions as the input. It belongs to this pipeline alone.
+	//
+	// Default: `<consumer_group>.fence`.
+	FenceTopic string `mapstructure:"fence_topic"`
+	// `preserve`: a record keeps its partition number, and the order within it; the output needs at
+	// least as many partitions as the input. `by_key`: the partition follows from the key, as with
+	// Kafka's own producer.
+	Partitioner string `mapstructure:"partitioner"`
+	// Where a group without committed offsets begins: `earliest` or `latest`. With `latest` records
+	// from before the first start are never read.
+	Start string `mapstructure:"start"`
+	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
+	BatchRecords int `mapstructure:"batch_records"`
+	// Bytes that a lane may hold fetched and not yet processed, 1048576 (1 MiB) to 1073741824
+	// (1 GiB). The memory of a process grows with lanes x fetch_bytes.
+	FetchBytes int `mapstructure:"fetch_bytes"`
+	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
+	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).
+	// No effect with `group_protocol: consumer`, where the broker decides.
+	SessionTimeout time.Duration `mapstructure:"session_timeout"`
+	// `classic`: cooperative rebalances led by a member. `consumer`: rebalances led by the broker
+	// (KIP-848); needs Kafka 4.3 or later.
+	GroupProtocol string `mapstructure:"group_protocol"`
+	// Whether lanes are static members, with the group instance ID `<instance>-<lane>`. A restart
+	// within `session_timeout` then moves no partition; after a stop for good the partitions wait
+	// that long.
+	StaticMember bool `mapstructure:"static_membership"`
+}

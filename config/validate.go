@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Validate checks everything and joins an *Error for each thing that is wrong. Settings that
+// Derived would fill in may be empty.
+func (c Config) Validate() error {
+	p := &problems{}
+	c.Derived().check(p)
+	return p.err()
+}
+
+var instanceName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,200}$`)
+
+const longest = time.Duration(1<<63 - 1)
+
+func (c Config) check(p *problems) {
+	if !instanceName.MatchString(c.Instance) {
+		p.add("instance", "", "must be 1 to 200 of letters, digits, '.', '_', '-', got %q", c.Instance)
+	}
+	within(p, "shutdown_timeout", c.ShutdownTimeout, time.Second, longest)
+	c.Kafka.check(p)
+	c.Store.check(p)
+	c.Server.check(p)
+	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	p.oneOf("log.format", c.Log.Format, "text", "json")
+	if len(c.Topics) == 0 {
+		p.add("topics", "", "is required, at least one entry")
+	}
+	for i, t := range c.Topics {
+		t.check(p, fmt.Sprintf("topics[%d]", i))
+	}
+	checkTogether(p, c.Topics)
+}
+
+func (s Server) check(p *problems) {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil || host != "" && !isHost(host) || !isPort(port, 0) {
+		p.add("server.listen", "", "must be host:port, got %q", s.Listen)
+	}
+}
+
+func (k Kafka) check(p *problems) {
+	p.addresses("kafka.brokers", k.Brokers)
+	k.TLS.check(p, "kafka.tls")
+	k.SASL.check(p)
+}
+
+func (s SASL) check(p *problems) {
+	const path = "kafka.sasl"
+	p.oneOf(path+".mechanism", s.Mechanism, "", "plain", "scram-sha-256", "scram-sha-512")
+	for key, value := range map[string]string{"username": s.Username, "password": s.Password.Reveal()} {
+		switch {
+		case s.Mechanism != "" && value == "":
+			p.add(path+"."+key, "", "is required with kafka.sasl.mechanism")
+		case s.Mechanism == "" && value != "":
+			p.add(path+"."+key, "set the mechanism", "has no effect without kafka.sasl.mechanism")
+		}
+	}
+}
+
+func (t TLS) check(p *problems, path string) {
+	files := []struct{ key, value string }{
+		{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}, {"server_name", t.ServerName},
+	}
+	for _, f := range files {
+		switch {
+		case !t.Enabled && f.value != "":
+			p.add(path+"."+f.key, "set enabled to true", "has no effect while %s.enabled is false", path)
+		case f.key != "server_name":
+			p.readable(path+"."+f.key, f.value)
+		}
+	}
+	if t.KeyFile == "" && t.CertFile != "" {
+		p.add(path+".key_file", "", "is required with cert_file")
+	}
+	if t.CertFile == "" && t.KeyFile != "" {
+		p.add(path+".cert_file", "", "is required with key_file")
+	}
+}
+
+func (s Store) check(p *problems) {
+	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra)
+	switch s.Type {
+	case StoreEmbedded:
+		p.require("store.embedded.path", s.Embedded.Path)
+	case StoreCassandra:
+		s.Cassandra.check(p)
+	}
+}
+
+func (c Cassandra) check(p *problems) {
+	const path = "store.cassandra"
+	p.addresses(path+".hosts", c.Hosts)
+	p.cassandraName(path+".keyspace", c.Keyspace)
+	p.cassandraName(path+".table", c.Table)
+	if c.Username == "" && c.Password != "" {
+		p.add(path+".username", "", "is required with password")
+	}
+	if c.Username != "" && c.Password == "" {
+		p.add(path+".password", "", "is required with username")
+	}
+	c.TLS.check(p, path+".tls")
+	p.oneOf(path+".consistency", c.Consistency, "LOCAL_QUORUM", "QUORUM", "EACH_QUORUM", "ALL")
+	p.oneOf(path+".serial_consistency", c.SerialConsistency, "LOCAL_SERIAL", "SERIAL")
+	within(p, path+".timeout", c.Timeout, 2*time.Second, longest)
+	within(p, path+".connections", c.Connections, 1, 32)
+	within(p, path+".in_flight", c.InFlight, 1, 4096)
+	within(p, path+".batch_claims", c.BatchClaims, 1, 200)
+	if r := strings.TrimSpace(c.Replication); !strings.HasPrefix(r, "{") || !strings.HasSuffix(r, "}") || !strings.Contains(r, "'class'") {
+		p.add(path+".replication", "", "must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got %q", c.Replication)
+	}
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxTTL is Cassandra's limit, 20 years of 365 days.
+const maxTTL = 630720000 * time.Second
+
+func (t Topic) check(p *problems, path string) {
+	t.checkNames(p, path)
+	t.MessageID.check(p, path+".message_id", true)
+	t.checkChoices(p, path)
+	within(p, path+".lanes", t.Lanes, 1, 64)
+	within(p, path+".ttl", t.TTL, time.Second, maxTTL)
+	if t.TTL%time.Second != 0 {
+		p.add(path+".ttl", "", "must be whole seconds, got %v", t.TTL)
+	}
+	within(p, path+".buckets", t.Buckets, 1, 1_000_000)
+	within(p, path+".outage_grace", t.OutageGrace, 100*time.Millisecond, longest)
+	within(p, path+".batch_records", t.BatchRecords, 1, 100_000)
+	within(p, path+".fetch_bytes", t.FetchBytes, 1<<20, 1<<30)
+	within(p, path+".session_timeout", t.SessionTimeout, 6*time.Second, 30*time.Minute)
+}
+
+func (t Topic) checkChoices(p *problems, path string) {
+	p.oneOf(path+".delivery", t.Delivery, DeliveryExactlyOnce, DeliveryAtLeastOnce)
+	p.oneOf(path+".mode", t.Mode, ModeEnforce, ModeAnnotate, ModeObserve)
+	p.oneOf(path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop, ActionFail)
+	p.oneOf(path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
+	p.oneOf(path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
+	p.oneOf(path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
+	p.oneOf(path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
+	p.oneOf(path+".start", t.Start, StartEarliest, StartLatest)
+	p.oneOf(path+".group_protocol", t.GroupProtocol, ProtocolClassic, ProtocolConsumer)
+}
+
+// role is one of a pipeline's topics.
+type role struct{ key, name string }
+
+// roles lists the topics that are set.
+func (t Topic) roles() []role {
+	all := []role{
+		{"input", t.Input}, {"output", t.Output}, {"duplicates_topic", t.DuplicatesTopic},
+		{"dead_letter_topic", t.DeadLetterTopic}, {"fence_topic", t.FenceTopic},
+	}
+	set := all[:0]
+	for _, r := range all {
+		if r.name != "" {
+			set = append(set, r)
+		}
+	}
+	return set
+}
+
+func (t Topic) checkNames(p *problems, path string) {
+	p.require(path+".input", t.Input)
+	p.require(path+".output", t.Output)
+	p.require(path+".consumer_group", t.ConsumerGroup)
+	t.checkDeadLetter(p, path)
+	roles := t.roles()
+	for i, r := range roles {
+		p.topicName(path+"."+r.key, r.name)
+		for _, earlier := range roles[:i] {
+			if r.name == earlier.name {
+				p.add(path+"."+r.key, "", "must differ from %s, both are %q", earlier.key, r.name)
+			}
+		}
+	}
+}
+
+func (t Topic) checkDeadLetter(p *problems, path string) {
+	if t.DeadLetterTopic != "" {
+		return
+	}
+	if t.OnMissingID == ActionDeadLetter {
+		p.add(path+".dead_letter_topic", "name a topic, or set on_missing_id to forward, drop or fail",
+			"is required while on_missing_id is dead_letter")
+	}
+	if t.OnConflict == ActionDeadLetter {
+		p.add(path+".dead_letter_topic", "name a topic, or set on_conflict to drop or forward",
+			"is required while on_conflict is dead_letter")
+	}
+}
+
+func (m MessageID) check(p *problems, path string, outermost bool) {
+	places := []string{FromHeader, FromKey, FromJSON, FromValueHash}
+	switch {
+	case !p.require(path+".from", m.From):
+		return
+	case outermost:
+		p.oneOf(path+".from", m.From, append(places, FromComposite)...)
+	default:
+		p.oneOf(path+".from", m.From, places...)
+	}
+	m.checkOperand(p, path, "name", m.Name != "", FromHeader)
+	m.checkOperand(p, path, "path", m.Path != "", FromJSON)
+	m.checkOperand(p, path, "parts", len(m.Parts) > 0, FromComposite)
+	if m.From == FromJSON {
+		checkJSONPath(p, path+".path", m.Path)
+	}
+	if m.From == FromComposite && outermost {
+		m.checkParts(p, path+".parts")
+	}
+}
+
+// checkOperand sees to it that a setting is there exactly with the one kind of place it is for.
+func (m MessageID) checkOperand(p *problems, path, key string, set bool, from string) {
+	switch {
+	case m.From == from && !set:
+		p.add(path+"."+key, "", "is required with from: %s", from)
+	case m.From != from && set:
+		p.add(path+"."+key, "", "belongs to from: %s, not to from: %s", from, m.From)
+	}
+}
+
+func (m MessageID) checkParts(p *problems, path string) {
+	if len(m.Parts) < 2 {
+		p.add(path, "", "must be at least 2, got %d", len(m.Parts))
+	}
+	for i, part := range m.Parts {
+		part.check(p, fmt.Sprintf("%s[%d]", path, i), false)
+	}
+}
+
+// checkJSONPath checks the segments between the dots; a backslash takes the next character as it
+// is, which must be a dot or a backslash.
+func checkJSONPath(p *problems, path, value string) {
+	plain := strings.NewReplacer(`\\`, "x", `\.`, "x").Replace(value)
+	if strings.Contains(plain, `\`) {
+		p.add(path, `write \\ for a backslash and \. for a dot in a name`, "has a lone backslash: %q", value)
+	}
+	for segment := range strings.SplitSeq(plain, ".") {
+		if segment == "" {
+			p.add(path, "", "has an empty segment: %q", value)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// ErrRevoked is the cause of a batch's cancelled context: its partitions were taken away, or a
+// rebalance waits for the batch. Its records will be delivered again, here or to another member.
+var ErrRevoked = errors.New("partitions revoked")
+
+// Record is a polled record with what the fetch knows about it.
+type Record struct {
+	*kgo.Record
+	TopicID [16]byte // zero on brokers without topic IDs (before 2.8)
+	Settled bool     // below the fence: done and committed once before
+}
+
+// Span is the part of one input partition that a batch covers.
+type Span struct {
+	Partition   int32
+	TopicID     [16]byte
+	First       int64 // offset of its first record
+	Next        int64 // offset to commit: one past its last record
+	LeaderEpoch int32 // of its last record
+}
+
+// Batch is what one poll returned, in the order of partition and offset.
+type Batch struct {
+	Records []Record
+	Spans   []Span
+	revoked context.Context
+}
+
+// Context returns a context that ends with parent, or with cause ErrRevoked when the work on this
+// batch has become useless.
+func (b *Batch) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(b.revoked, func() { cancel(context.Cause(b.revoked)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// newBatch flattens the fetched partitions. Ascending partitions make runs repeatable.
+func newBatch(fetches kgo.Fetches, fences map[int32]Fence, revoked context.Context) *Batch {
+	type part struct {
+		topicID [16]byte
+		kgo.FetchPartition
+	}
+	var parts []part
+	total := 0
+	fetches.EachTopic(func(t kgo.FetchTopic) {
+		for _, p := range t.Partitions {
+			if len(p.Records) > 0 {
+				parts = append(parts, part{t.TopicID, p})
+				total += len(p.Records)
+			}
+		}
+	})
+	slices.SortStableFunc(parts, func(a, b part) int { return int(a.Partition) - int(b.Partition) })
+	batch := &Batch{Records: make([]Record, 0, total), revoked: revoked}
+	for _, p := range parts {
+		batch.add(p.topicID, p.Records, fences[p.Partition])
+	}
+	return batch
+}
+
+func (b *Batch) add(topicID [16]byte, records []*kgo.Record, fence Fence) {
+	first, last := records[0], records[len(records)-1]
+	for _, r := range records {
+		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: fence.covers(topicID, r)})
+	}
+	b.Spans = append(b.Spans, Span{
+		Partition: first.Partition, TopicID: topicID,
+		First: first.Offset, Next: last.Offset + 1, LeaderEpoch: last.LeaderEpoch,
+	})
+}

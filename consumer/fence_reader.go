@@ -1,0 +1,206 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// fenceReader finds the last committed fence of some partitions. A partition's end is not where its
+// last fence is: behind it stand transaction markers, and fences of aborted transactions. So it
+// reads a short window before the end, and longer ones only where that held no committed fence.
+// Each step is one fetch per broker, whatever the number of partitions.
+type fenceReader struct {
+	client *kgo.Client
+	topic  string
+	input  string
+	id     kadm.TopicID
+	found  map[int32]Fence
+}
+
+// tail is the part of one fence partition that is still to be read.
+type tail struct {
+	partition   int32
+	leader      int32
+	start       int64 // of the log
+	from, until int64 // the window; from moves on with every fetch
+	low         int64 // where the window began
+	window      int64
+}
+
+const (
+	firstWindow  = 8 // records and markers: usually one fence and its marker are enough
+	growWindow   = 16
+	fenceMaxWait = 500 // milliseconds that a broker may wait; there is always data below the end
+	fenceBytes   = 256 << 10
+)
+
+// readFences returns the fences of the partitions that have one.
+func readFences(ctx context.Context, client *kgo.Client, topic, input string, partitions []int32) (map[int32]Fence, error) {
+	r := &fenceReader{client: client, topic: topic, input: input, found: make(map[int32]Fence, len(partitions))}
+	open, err := r.tails(ctx, partitions)
+	for err == nil && len(open) > 0 {
+		open, err = r.step(ctx, open)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read fences of %s: %w", topic, err)
+	}
+	return r.found, nil
+}
+
+// tails looks up where each partition's log stands. Its end is the last stable offset: a
+// transaction that is still open there is a zombie's, whose offsets were not committed either.
+func (r *fenceReader) tails(ctx context.Context, partitions []int32) ([]*tail, error) {
+	admin := kadm.NewClient(r.client)
+	meta, err := admin.Metadata(ctx, r.topic)
+	if err != nil {
+		return nil, err
+	}
+	detail := meta.Topics[r.topic]
+	if detail.Err != nil {
+		return nil, fmt.Errorf("%w; create it with: kdedup setup -c FILE", detail.Err)
+	}
+	r.id = detail.ID
+	starts, err := admin.ListStartOffsets(ctx, r.topic)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := admin.ListCommittedOffsets(ctx, r.topic)
+	if err != nil {
+		return nil, err
+	}
+	var open []*tail
+	for _, p := range partitions {
+		place, ok := detail.Partitions[p]
+		if !ok {
+			return nil, fmt.Errorf("no partition %d for that of %s; add it with: kdedup setup -c FILE", p, r.input)
+		}
+		start, _ := starts.Lookup(r.topic, p)
+		end, _ := ends.Lookup(r.topic, p)
+		if err := firstError(place.Err, start.Err, end.Err); err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p, err)
+		}
+		t := &tail{partition: p, leader: place.Leader, start: start.Offset, window: firstWindow}
+		if t.back(end.Offset) {
+			open = append(open, t)
+		}
+	}
+	return open, nil
+}
+
+// back moves the window to the one that ends at until; false means that nothing is left to read.
+func (t *tail) back(until int64) bool {
+	if until <= t.start {
+		return false
+	}
+	t.until = until
+	t.low = max(t.start, until-t.window)
+	t.from = t.low
+	t.window *= growWindow
+	return true
+}
+
+// step fetches once from every leader and returns the tails that need another one.
+func (r *fenceReader) step(ctx context.Context, open []*tail) ([]*tail, error) {
+	byLeader := make(map[int32][]*tail)
+	for _, t := range open {
+		byLeader[t.leader] = append(byLeader[t.leader], t)
+	}
+	var left []*tail
+	stuck := true
+	for leader, tails := range byLeader {
+		response, err := r.fetch(ctx, leader, tails)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tails {
+			before := *t
+			more, err := r.take(t, response[t.partition])
+			if err != nil {
+				return nil, fmt.Errorf("partition %d: %w", t.partition, err)
+			}
+			if more {
+				left = append(left, t)
+			}
+			stuck = stuck && more && *t == before
+		}
+	}
+	if stuck {
+		return nil, errors.New("the brokers returned nothing below the last stable offset")
+	}
+	return left, ctx.Err()
+}
+
+func (r *fenceReader) fetch(ctx context.Context, leader int32, tails []*tail) (map[int32]*kmsg.FetchResponseTopicPartition, error) {
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = fenceMaxWait, 1, 32<<20
+	req.IsolationLevel = 1 // read_committed
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = r.topic, r.id
+	for _, t := range tails {
+		p := kmsg.NewFetchRequestTopicPartition()
+		p.Partition, p.FetchOffset, p.PartitionMaxBytes = t.partition, t.from, fenceBytes
+		topic.Partitions = append(topic.Partitions, p)
+	}
+	req.Topics = append(req.Topics, topic)
+	answer, err := r.client.Broker(int(leader)).RetriableRequest(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	response := answer.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(response.ErrorCode); err != nil {
+		return nil, err
+	}
+	byPartition := make(map[int32]*kmsg.FetchResponseTopicPartition)
+	for i := range response.Topics {
+		for j := range response.Topics[i].Partitions {
+			p := &response.Topics[i].Partitions[j]
+			byPartition[p.Partition] = p
+		}
+	}
+	return byPartition, nil
+}
+
+// take reads one partition's answer and reports whether the tail must be fetched again: for the
+// rest of the window, or for an earlier window when this one held no committed fence.
+func (r *fenceReader) take(t *tail, p *kmsg.FetchResponseTopicPartition) (more bool, err error) {
+	if p == nil || len(p.RecordBatches) == 0 && p.ErrorCode == 0 {
+		return true, nil // the answer was full before it came to this partition
+	}
+	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+		Offset: t.from, IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: t.partition,
+	}, p, kgo.DefaultDecompressor(), nil)
+	if fetched.Err != nil {
+		return false, fetched.Err
+	}
+	for _, record := range fetched.Records {
+		if string(record.Key) != r.input || record.Value == nil {
+			continue
+		}
+		if r.found[t.partition], err = parseFence(record); err != nil {
+			return false, err
+		}
+	}
+	t.from = max(t.from, next)
+	if t.from < t.until {
+		return true, nil
+	}
+	if _, ok := r.found[t.partition]; ok {
+		return false, nil
+	}
+	return t.back(t.low), nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package consumer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// lagWatch compares the committed offsets with the ends of the assigned partitions, also while the
+// lane is blocked and polls nothing: that is when the lag is of interest.
+type lagWatch struct {
+	member *member
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+const lagInterval = 5 * time.Second
+
+func watchLag(m *member) *lagWatch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &lagWatch{member: m, cancel: cancel}
+	w.done.Go(func() { w.run(ctx) })
+	return w
+}
+
+// stop ends the watch and takes its series away.
+func (w *lagWatch) stop() {
+	w.cancel()
+	w.done.Wait()
+	for _, p := range w.partitions() {
+		w.member.opts.Metrics.forgetLag(p)
+	}
+}
+
+func (w *lagWatch) run(ctx context.Context) {
+	tick := time.NewTicker(lagInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.update(ctx)
+		}
+	}
+}
+
+// update leaves the old values where the broker does not answer.
+func (w *lagWatch) update(ctx context.Context) {
+	partitions := w.partitions()
+	if len(partitions) == 0 {
+		return
+	}
+	topic := w.member.opts.Input
+	admin := kadm.NewClient(w.member.client)
+	ends, err := admin.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		return
+	}
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return
+	}
+	committed := w.member.client.CommittedOffsets()[topic]
+	for _, p := range partitions {
+		end, okEnd := ends.Lookup(topic, p)
+		start, okStart := starts.Lookup(topic, p)
+		if okEnd && okStart && end.Err == nil && start.Err == nil {
+			w.set(p, end.Offset-max(start.Offset, position(committed, p)))
+		}
+	}
+}
+
+func position(committed map[int32]kgo.EpochOffset, partition int32) int64 {
+	at, ok := committed[partition]
+	if !ok {
+		return 0
+	}
+	return at.Offset
+}
+
+// set publishes a lag unless the partition was taken away meanwhile.
+func (w *lagWatch) set(partition int32, lag int64) {
+	w.member.mu.Lock()
+	defer w.member.mu.Unlock()
+	if w.member.ownsLocked(partition) {
+		w.member.opts.Metrics.setLag(partition, max(lag, 0))
+	}
+}
+
+func (w *lagWatch) partitions() []int32 {
+	w.member.mu.Lock()
+	defer w.member.mu.Unlock()
+	return w.member.ownedLocked()
+}

@@ -1,0 +1,104 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// ErrAborted says that a batch was given back in good order: nothing of it is visible, the session
+// stands where it stood before the batch, and polling may go on.
+var ErrAborted = errors.New("batch aborted")
+
+// Transactional is a session whose forwards, fences and offsets are one Kafka transaction.
+type Transactional struct {
+	*member
+	session *kgo.GroupTransactSession
+	fences  acks
+}
+
+// JoinTransactional makes a client that joins the group in the background. The transactional ID is
+// the stable member name: a restart fences what its predecessor left open.
+func JoinTransactional(opts Options) (*Transactional, error) {
+	m := newMember(opts)
+	session, err := kgo.NewGroupTransactSession(append(opts.client(m),
+		kgo.TransactionalID(opts.Member),
+		kgo.TransactionTimeout(transactionTimeout))...)
+	if err != nil {
+		return nil, fmt.Errorf("join %s: %w", opts.ConsumerGroup, err)
+	}
+	m.client = session.Client()
+	m.lag = watchLag(m)
+	return &Transactional{member: m, session: session}, nil
+}
+
+// Poll waits for the next batch; it returns nil when ctx ends. Nothing may be polled between a
+// batch and its Commit or Abort: the transaction commits all that was polled.
+func (t *Transactional) Poll(ctx context.Context) (*Batch, error) {
+	return t.poll(ctx, t.session.PollRecords)
+}
+
+// Begin opens the transaction and sends the batch's fences, so that they travel with the forwards.
+// It comes after the claims: a slow store does not use up the transaction's time.
+func (t *Transactional) Begin(ctx context.Context, b *Batch) error {
+	if err := t.session.Begin(); err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	for _, r := range t.fenceRecords(b) {
+		t.session.Produce(ctx, r, t.fences.promise)
+	}
+	return nil
+}
+
+// Produce sends a record within the transaction.
+func (t *Transactional) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+	t.session.Produce(ctx, r, promise)
+}
+
+// Flush returns when every record that was produced is acknowledged or has failed.
+func (t *Transactional) Flush(ctx context.Context) error { return t.client.Flush(ctx) }
+
+// Commit ends the transaction. The caller has seen every forward acknowledged. With ErrAborted the
+// batch was given back because of a rebalance. Any other error leaves it unknown what the broker
+// decided: the session must be closed, and a new one learns the truth from the group's offsets.
+// The session rewinds itself to offsets it remembers, which are wrong if the commit did happen.
+func (t *Transactional) Commit(ctx context.Context, _ *Batch) error {
+	if err := t.client.Flush(ctx); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	if err := t.fences.take(); err != nil {
+		return t.Abort(ctx, fmt.Errorf("write fence: %w", err))
+	}
+	taken := t.wasTaken()
+	committed, err := t.session.End(ctx, kgo.TryCommit)
+	switch {
+	case err != nil:
+		return fmt.Errorf("end transaction: %w", err)
+	case !committed && taken:
+		t.reset()
+		return fmt.Errorf("end transaction: %w: %w", ErrAborted, ErrRevoked)
+	case !committed:
+		return errors.New("end transaction: not committed")
+	}
+	t.reset()
+	return nil
+}
+
+// Abort gives the batch back, whether its transaction was begun or not. An error that wraps
+// ErrAborted, and why, is the good outcome; after any other error the session must be closed.
+func (t *Transactional) Abort(ctx context.Context, why error) error {
+	if _, err := t.session.End(ctx, kgo.TryAbort); err != nil {
+		return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
+	}
+	t.fences.take()
+	t.reset()
+	return fmt.Errorf("%w: %w", ErrAborted, why)
+}
+
+// Close leaves the group.
+func (t *Transactional) Close() {
+	t.session.CloseAllowingRebalance()
+	t.lag.stop()
+}

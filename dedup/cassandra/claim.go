@@ -1,0 +1,170 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Claim implements dedup.Store. The claims of each bucket are one sequence of conditional batches;
+// buckets proceed side by side, as many as the limiter admits.
+func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	st := s.state(scope)
+	answers := make([]dedup.Answer, len(claims))
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		first error
+	)
+	for bucket, members := range groupByBucket(st, claims) {
+		wg.Go(func() {
+			round := round{store: s, scope: st, bucket: bucket, claims: claims, answers: answers}
+			if err := round.run(ctx, members); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == nil {
+					first = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	st.observe(answers)
+	if first != nil {
+		return answers, fmt.Errorf("claim %d ids: cassandra: %w", len(claims), first)
+	}
+	return answers, nil
+}
+
+// groupByBucket maps every bucket that is hit to the indexes of its claims.
+func groupByBucket(st *scopeState, claims []dedup.Claim) map[int32][]int32 {
+	groups := make(map[int32][]int32, min(st.scope.Buckets, len(claims)))
+	for i := range claims {
+		bucket := st.bucket(claims[i].ID)
+		groups[bucket] = append(groups[bucket], int32(i))
+	}
+	return groups
+}
+
+// round decides the claims of one bucket for one call of Claim. It writes only its own answers.
+type round struct {
+	store   *Store
+	scope   *scopeState
+	bucket  int32
+	claims  []dedup.Claim
+	answers []dedup.Answer
+}
+
+// run decides the members chunk by chunk. One batch per bucket is in flight in this process:
+// two would only compete for the same Paxos ballot.
+func (r *round) run(ctx context.Context, members []int32) error {
+	lock := r.scope.locks[int(r.bucket)%len(r.scope.locks)]
+	select {
+	case lock <- struct{}{}:
+		defer func() { <-lock }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for len(members) > 0 {
+		chunk := members[:min(len(members), r.store.options.BatchClaims)]
+		members = members[len(chunk):]
+		if err := r.decide(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide repeats batch and answer until nothing of the chunk is open. A batch that does not apply
+// names at least one existing row, so it ends.
+func (r *round) decide(ctx context.Context, open []int32) error {
+	if r.scope.ratio.readFirst(len(open)) {
+		if err := r.request(ctx, open, r.read); err != nil {
+			return err
+		}
+		open = r.undecided(open)
+	}
+	for len(open) > 0 {
+		if err := r.request(ctx, open, r.insert); err != nil {
+			return err
+		}
+		left := r.undecided(open)
+		if len(left) == len(open) {
+			return errors.New("the store refused a batch and named no existing row")
+		}
+		open = left
+	}
+	return nil
+}
+
+func (r *round) undecided(of []int32) []int32 {
+	var open []int32
+	for _, i := range of {
+		if r.answers[i].Outcome == dedup.Undecided {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// request runs one statement in its place of the limiter.
+func (r *round) request(ctx context.Context, open []int32, statement func(context.Context, []int32) error) error {
+	epoch, err := r.store.limiter.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	r.store.metrics.requests.Inc()
+	start := time.Now()
+	err = statement(ctx, open)
+	r.store.metrics.seconds.Observe(time.Since(start).Seconds())
+	if err != nil && isOverload(err) {
+		r.store.metrics.overloads.Inc()
+		r.store.limiter.overloaded(epoch)
+		return err
+	}
+	r.store.limiter.release()
+	return err
+}
+
+// insert sends the conditional batch for the open claims and takes the answers that it gives.
+func (r *round) insert(ctx context.Context, open []int32) error {
+	size := paddedSize(len(open))
+	claimedAt := time.UnixMilli(time.Now().UnixMilli())
+	owners := make([]byte, 0, size*ownerBytes)
+	cells := make([]cell, size)
+	values := make([]any, 0, size*3)
+	var bucket any = r.bucket
+	for i := range size {
+		claim := &r.claims[open[min(i, len(open)-1)]]
+		from := len(owners)
+		owners = appendOwner(owners, claim, claimedAt)
+		cells[i] = owners[from:]
+		values = append(values, bucket, (*blob)(&claim.ID), &cells[i])
+	}
+	query := r.store.session.Query(r.scope.batch(size), values...).
+		WithContext(ctx).RoutingKey(r.scope.routingKey(r.bucket))
+	applied, err := r.scanExisting(query.Iter(), open, true)
+	if err != nil || !applied {
+		return err
+	}
+	for _, i := range open {
+		r.answers[i] = dedup.Answer{
+			Outcome: dedup.Applied, Owner: r.claims[i].Owner, Fingerprint: r.claims[i].Fingerprint, ClaimedAt: claimedAt,
+		}
+	}
+	return nil
+}
+
+// read looks for existing claims. A row that is there is decided, whoever wrote it; that a row is
+// not there says nothing yet.
+func (r *round) read(ctx context.Context, open []int32) error {
+	ids := appendIDs(r.claims, open)
+	query := r.store.session.Query(r.scope.selectIn, r.bucket, &ids).
+		WithContext(ctx).RoutingKey(r.scope.routingKey(r.bucket))
+	_, err := r.scanExisting(query.Iter(), open, false)
+	return err
+}

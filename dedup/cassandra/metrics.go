@@ -1,0 +1,44 @@
+package cassandra
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	requests  prometheus.Counter
+	overloads prometheus.Counter
+	seconds   prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer, l *limiter) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kdedup_cassandra_requests_total",
+			Help: "Statements sent to claim IDs: conditional batches and reads.",
+		}),
+		overloads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kdedup_cassandra_overloads_total",
+			Help: "Statements that timed out or that Cassandra refused to take; each batch of them halves the requests in flight.",
+		}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kdedup_cassandra_request_duration_seconds",
+			Help:    "Time of one statement.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
+		}),
+	}
+	limit := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kdedup_cassandra_requests_limit",
+		Help: "Statements that may be in flight at present.",
+	}, func() float64 { limit, _ := l.current(); return limit })
+	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kdedup_cassandra_requests_in_flight",
+		Help: "Statements in flight.",
+	}, func() float64 { _, inUse := l.current(); return float64(inUse) })
+	reg.MustRegister(m.requests, m.overloads, m.seconds, limit, inFlight)
+	return m
+}
+
+func sprint(v []any) string                 { return fmt.Sprint(v...) }
+func sprintf(format string, v []any) string { return fmt.Sprintf(format, v...) }

@@ -1,0 +1,74 @@
+package cassandra
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gocql/gocql"
+)
+
+// Options say where the table is and how it is asked. All fields without "optional" are needed.
+type Options struct {
+	Hosts             []string // host:port
+	Keyspace, Table   string
+	LocalDC           string                  // optional: route to this data centre only
+	Username          string                  // optional
+	Password          string                  // optional
+	TLS               *tls.Config             // optional
+	Consistency       gocql.Consistency       // of the commit, e.g. LOCAL_QUORUM
+	SerialConsistency gocql.SerialConsistency // of the Paxos round, e.g. LOCAL_SERIAL
+	Timeout           time.Duration           // of one request; longer than the server's own limits
+	Connections       int                     // per host
+	InFlight          int                     // requests at the same time
+	BatchClaims       int                     // claims in one conditional batch
+	Logger            *slog.Logger
+}
+
+func (o Options) qualifiedTable() string { return o.Keyspace + "." + o.Table }
+
+// scopesTable keeps the settings under which the claims of each scope were made.
+func (o Options) scopesTable() string { return o.Keyspace + ".dedup_scopes" }
+
+// connect opens a session. There is no retry policy and no speculative execution: what to repeat
+// is decided above, where the outcomes are known and counted.
+func (o Options) connect(keyspace string) (*gocql.Session, error) {
+	cluster := gocql.NewCluster(o.Hosts...)
+	cluster.Keyspace = keyspace
+	cluster.Consistency = o.Consistency
+	cluster.SerialConsistency = o.SerialConsistency
+	cluster.Timeout = o.Timeout
+	cluster.ConnectTimeout = o.Timeout
+	cluster.NumConns = o.Connections
+	cluster.DisableSkipMetadata = true // the columns of a conditional answer differ from one to the next
+	cluster.DefaultTimestamp = false   // the Paxos ballot is the timestamp
+	cluster.ReconnectInterval = 2 * time.Second
+	cluster.Logger = driverLog{o.Logger}
+	if o.Username != "" {
+		cluster.Authenticator = gocql.PasswordAuthenticator{Username: o.Username, Password: o.Password}
+	}
+	if o.TLS != nil {
+		cluster.SslOpts = &gocql.SslOptions{Config: o.TLS, EnableHostVerification: true}
+	}
+	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(o.fallback())
+	return cluster.CreateSession()
+}
+
+// fallback orders the hosts behind the replicas. Replicas are not shuffled: all requests of a
+// bucket meet the same coordinator first, which queues them instead of letting ballots compete.
+func (o Options) fallback() gocql.HostSelectionPolicy {
+	if o.LocalDC != "" {
+		return gocql.DCAwareRoundRobinPolicy(o.LocalDC)
+	}
+	return gocql.RoundRobinHostPolicy()
+}
+
+// driverLog passes the driver's own lines on at debug level: what matters comes as errors.
+type driverLog struct{ log *slog.Logger }
+
+func (l driverLog) Print(v ...any)   { l.log.Debug("cassandra driver", "message", sprint(v)) }
+func (l driverLog) Println(v ...any) { l.log.Debug("cassandra driver", "message", sprint(v)) }
+func (l driverLog) Printf(format string, v ...any) {
+	l.log.Debug("cassandra driver", "message", strings.TrimSpace(sprintf(format, v)))
+}

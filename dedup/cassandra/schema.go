@@ -1,0 +1,148 @@
+package cassandra
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gocql/gocql"
+)
+
+// Setup creates the keyspace, the type and the tables where they are missing and reports each step
+// through say. It changes nothing that exists, so it may be repeated. With dryRun it only says what
+// it would do. Replication is the CQL map that a new keyspace gets.
+func Setup(ctx context.Context, o Options, replication string, dryRun bool, say func(string)) error {
+	session, err := o.connect("")
+	if err != nil {
+		return fmt.Errorf("set up store: cassandra %v: %w", o.Hosts, err)
+	}
+	defer session.Close()
+	version, err := releaseVersion(ctx, session)
+	if err != nil {
+		return err
+	}
+	for _, step := range o.steps(version, replication) {
+		there, err := step.exists(ctx, session)
+		if err != nil {
+			return fmt.Errorf("set up store: cassandra: look for %s: %w", step.what, err)
+		}
+		switch {
+		case there:
+			say(step.what + " exists")
+			continue
+		case dryRun:
+			say("would create " + step.what + ":\n  " + step.create)
+			continue
+		}
+		if err := session.Query(step.create).WithContext(ctx).Exec(); err != nil {
+			return fmt.Errorf("set up store: cassandra: create %s: %w", step.what, err)
+		}
+		say("created " + step.what)
+	}
+	return nil
+}
+
+// step is one thing to create and the system table that knows whether it is there.
+type step struct {
+	what   string
+	create string
+	look   string
+	names  []any
+}
+
+func (s step) exists(ctx context.Context, session *gocql.Session) (bool, error) {
+	iter := session.Query(s.look, s.names...).WithContext(ctx).Consistency(gocql.LocalOne).Iter()
+	rows := iter.NumRows()
+	return rows > 0, iter.Close()
+}
+
+func (o Options) steps(version, replication string) []step {
+	keyspace := func(what, table, column, name string) step {
+		return step{
+			what:  what,
+			look:  "SELECT keyspace_name FROM system_schema." + table + " WHERE keyspace_name = ? AND " + column + " = ?",
+			names: []any{o.Keyspace, name},
+		}
+	}
+	space := step{
+		what:   "keyspace " + o.Keyspace,
+		create: "CREATE KEYSPACE IF NOT EXISTS " + o.Keyspace + " WITH replication = " + replication,
+		look:   "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
+		names:  []any{o.Keyspace},
+	}
+	owner := keyspace("type "+o.Keyspace+".claim_owner", "types", "type_name", "claim_owner")
+	owner.create = "CREATE TYPE IF NOT EXISTS " + o.Keyspace + ".claim_owner " +
+		`(topic_id uuid, "partition" int, "offset" bigint, epoch int, fingerprint blob, claimed_at timestamp)`
+	claims := keyspace("table "+o.qualifiedTable(), "tables", "table_name", o.Table)
+	claims.create = o.createClaims(version)
+	scopes := keyspace("table "+o.scopesTable(), "tables", "table_name", "dedup_scopes")
+	scopes.create = "CREATE TABLE IF NOT EXISTS " + o.scopesTable() +
+		" (consumer_group text, topic text, buckets int, extractor text, PRIMARY KEY ((consumer_group, topic)))"
+	return []step{space, owner, claims, scopes}
+}
+
+// createClaims is the claim table. Levelled compaction keeps the SSTables that hold a bucket few:
+// an absent ID is looked up in each of them, because a partition's Bloom filter cannot tell that
+// one of its rows is missing. gc_grace_seconds is as long as Paxos state lives at least (3 hours);
+// nothing is deleted but by expiry and by a conditional delete, so longer would only cost space.
+func (o Options) createClaims(version string) string {
+	compaction := "{'class': 'LeveledCompactionStrategy'}"
+	if major, _, _ := strings.Cut(version, "."); atLeast(major, 5) {
+		compaction = "{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L8'}"
+	}
+	return "CREATE TABLE IF NOT EXISTS " + o.qualifiedTable() +
+		" (consumer_group text, topic text, bucket int, message_id blob, owner frozen<claim_owner>," +
+		" PRIMARY KEY ((consumer_group, topic, bucket), message_id))" +
+		" WITH compaction = " + compaction +
+		" AND default_time_to_live = 604800 AND gc_grace_seconds = 10800"
+}
+
+func atLeast(major string, want int) bool {
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= want
+}
+
+func releaseVersion(ctx context.Context, session *gocql.Session) (string, error) {
+	var version string
+	if err := session.Query("SELECT release_version FROM system.local").WithContext(ctx).Scan(&version); err != nil {
+		return "", fmt.Errorf("set up store: cassandra: read its version: %w", err)
+	}
+	return version, nil
+}
+
+// checkSchema compares the columns of the claim table with those that the statements use.
+func (s *Store) checkSchema(ctx context.Context) error {
+	want := []string{"bucket", "consumer_group", "message_id", "owner", "topic"}
+	for table, columns := range map[string][]string{
+		s.options.Table: want,
+		"dedup_scopes":  {"buckets", "consumer_group", "extractor", "topic"},
+	} {
+		have, err := s.columns(ctx, table)
+		switch {
+		case err != nil:
+			return fmt.Errorf("read the schema: %w", err)
+		case len(have) == 0:
+			return &missingError{what: "table " + s.options.Keyspace + "." + table}
+		case !slices.Equal(have, columns):
+			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in store.cassandra.table",
+				s.options.Keyspace, table, have, columns)
+		}
+	}
+	return nil
+}
+
+func (s *Store) columns(ctx context.Context, table string) ([]string, error) {
+	iter := s.session.Query("SELECT column_name FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?",
+		s.options.Keyspace, table).WithContext(ctx).Consistency(gocql.LocalOne).Iter()
+	var (
+		names []string
+		name  string
+	)
+	for iter.Scan(&name) {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, iter.Close()
+}

@@ -1,0 +1,92 @@
+package cassandra
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// batchSizes are the batch lengths that get a prepared statement. A batch of another length is
+// filled up with repeats of its last claim, which changes nothing: the condition of equal rows is
+// checked once, and the repeated row is the same row.
+var batchSizes = [...]int{1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 100, 128, 160, 200}
+
+func paddedSize(n int) int {
+	for _, size := range batchSizes {
+		if size >= n {
+			return size
+		}
+	}
+	return n
+}
+
+// scopeState is what the store keeps per scope: its statements and the locks of its buckets.
+type scopeState struct {
+	scope    dedup.Scope
+	insert   string // one row; bucket, message_id and owner are bound
+	selectIn string
+	locks    []chan struct{} // stripe of buckets -> held by the one request in flight
+	ratio    duplicateRatio
+
+	mu      sync.Mutex
+	batches map[int]string
+}
+
+// maxStripes bounds the locks of a scope with very many buckets, where two batches seldom meet.
+const maxStripes = 4096
+
+func newScopeState(table string, scope dedup.Scope) *scopeState {
+	where := fmt.Sprintf("consumer_group = %s AND topic = %s AND bucket = ?", quote(scope.ConsumerGroup), quote(scope.Name))
+	s := &scopeState{
+		scope: scope,
+		insert: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL %d",
+			table, quote(scope.ConsumerGroup), quote(scope.Name), int64(scope.TTL.Seconds())),
+		selectIn: fmt.Sprintf("SELECT message_id, owner FROM %s WHERE %s AND message_id IN ?", table, where),
+		locks:    make([]chan struct{}, min(scope.Buckets, maxStripes)),
+		batches:  make(map[int]string),
+	}
+	for i := range s.locks {
+		s.locks[i] = make(chan struct{}, 1)
+	}
+	return s
+}
+
+// batch returns the statement that claims n IDs of one bucket.
+func (s *scopeState) batch(n int) string {
+	if n == 1 {
+		return s.insert
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.batches[n] == "" {
+		s.batches[n] = "BEGIN UNLOGGED BATCH " + strings.Repeat(s.insert+"; ", n) + "APPLY BATCH"
+	}
+	return s.batches[n]
+}
+
+// bucket is part of the stored data: xxHash64 of the ID, modulo the number of buckets.
+func (s *scopeState) bucket(id dedup.ID) int32 {
+	return int32(xxhash.Sum64String(string(id)) % uint64(s.scope.Buckets))
+}
+
+// routingKey is the partition key in the form that token-aware routing hashes: per component its
+// length in two bytes, its bytes and a zero byte.
+func (s *scopeState) routingKey(bucket int32) []byte {
+	var number [4]byte
+	binary.BigEndian.PutUint32(number[:], uint32(bucket))
+	var key []byte
+	for _, part := range []string{s.scope.ConsumerGroup, s.scope.Name, string(number[:])} {
+		key = binary.BigEndian.AppendUint16(key, uint16(len(part)))
+		key = append(key, part...)
+		key = append(key, 0)
+	}
+	return key
+}
+
+// quote makes a CQL string constant.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -1,0 +1,159 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gocql/gocql"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Store is a dedup.Store on Cassandra. Any number of processes may share its table.
+type Store struct {
+	session *gocql.Session
+	options Options
+	limiter *limiter
+	metrics *metrics
+
+	mu     sync.Mutex
+	scopes map[dedup.Scope]*scopeState
+}
+
+var _ dedup.Store = (*Store)(nil)
+
+// Open connects and checks that the tables are there. It creates nothing, see Setup.
+func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
+	session, err := options.connect(options.Keyspace)
+	if err != nil {
+		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, explain(err, options.Keyspace))
+	}
+	s := &Store{
+		session: session, options: options,
+		limiter: newLimiter(options.InFlight),
+		scopes:  make(map[dedup.Scope]*scopeState),
+	}
+	if err := s.checkSchema(ctx); err != nil {
+		session.Close()
+		return nil, fmt.Errorf("open store: cassandra: %w", err)
+	}
+	s.metrics = newMetrics(reg, s.limiter)
+	return s, nil
+}
+
+// Close implements dedup.Store.
+func (s *Store) Close() error {
+	s.session.Close()
+	return nil
+}
+
+// state returns the statements of a scope, which are made on first use.
+func (s *Store) state(scope dedup.Scope) *scopeState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, ok := s.scopes[scope]
+	if !ok {
+		st = newScopeState(s.options.qualifiedTable(), scope)
+		s.scopes[scope] = st
+	}
+	return st
+}
+
+// observe feeds the estimate of duplicates with what a whole call found.
+func (s *scopeState) observe(answers []dedup.Answer) {
+	existing, decided := 0, 0
+	for i := range answers {
+		switch answers[i].Outcome {
+		case dedup.Exists:
+			existing++
+			decided++
+		case dedup.Applied:
+			decided++
+		}
+	}
+	s.ratio.observe(existing, decided)
+}
+
+// Lookup implements dedup.Store with a serial read, which completes a claim that is in flight.
+func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
+	st := s.state(scope)
+	bucket := st.bucket(id)
+	ids := appendIDs([]dedup.Claim{{ID: id}}, []int32{0})
+	query := s.session.Query(st.selectIn, bucket, &ids).WithContext(ctx).
+		RoutingKey(st.routingKey(bucket)).Consistency(gocql.Consistency(s.options.SerialConsistency))
+	var (
+		owner ownerCell
+		iter  = query.Iter()
+	)
+	for iter.Scan(nil, &owner) {
+	}
+	if err := iter.Close(); err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: cassandra: %w", err)
+	}
+	return owner.answer, nil
+}
+
+// Release implements dedup.Store with a conditional delete: a plain one could be ordered before
+// the claim, whose timestamp is a Paxos ballot.
+func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
+	st := s.state(scope)
+	bucket := st.bucket(id)
+	query := s.session.Query(
+		"DELETE FROM "+s.options.qualifiedTable()+" WHERE consumer_group = ? AND topic = ? AND bucket = ? AND message_id = ? IF EXISTS",
+		scope.ConsumerGroup, scope.Name, bucket, (*blob)(&id)).
+		WithContext(ctx).RoutingKey(st.routingKey(bucket))
+	if err := query.Iter().Close(); err != nil {
+		return fmt.Errorf("release an id: cassandra: %w", err)
+	}
+	return nil
+}
+
+// Register implements dedup.Store by a row of dedup_scopes that is inserted once.
+func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
+	const attempts = 5
+	var err error
+	for n := range attempts {
+		if n > 0 {
+			if err := pause(ctx, time.Duration(n)*200*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		if err = s.register(ctx, scope); err == nil || errors.Is(err, dedup.ErrScopeMismatch) {
+			return err
+		}
+	}
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Store) register(ctx context.Context, scope dedup.Scope) error {
+	query := s.session.Query(
+		"INSERT INTO "+s.options.scopesTable()+" (consumer_group, topic, buckets, extractor) VALUES (?, ?, ?, ?) IF NOT EXISTS",
+		scope.ConsumerGroup, scope.Name, scope.Buckets, scope.Extractor).WithContext(ctx)
+	row := make(map[string]any)
+	iter := query.Iter()
+	found := iter.MapScan(row)
+	if err := iter.Close(); err != nil {
+		return fmt.Errorf("register scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
+	}
+	if applied, ok := row["[applied]"].(bool); !found || !ok {
+		return fmt.Errorf("register scope %s/%s: cassandra: answer without [applied]", scope.ConsumerGroup, scope.Name)
+	} else if applied {
+		return nil
+	}
+	buckets, _ := row["buckets"].(int)
+	extractor, _ := row["extractor"].(string)
+	return dedup.CompareScopes(scope, dedup.Scope{Buckets: buckets, Extractor: extractor})
+}

@@ -1,0 +1,59 @@
+package dedup
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Message is one record as the deduper sees it.
+type Message struct {
+	Record  *kgo.Record
+	Owner   Coordinates
+	Settled bool // below the fence: a committed attempt already decided this record
+}
+
+// Claimer is the part of a Store that judging needs; Store.Claim has the contract.
+type Claimer interface {
+	Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error)
+}
+
+// Deduper judges the batches of one lane, one batch at a time. It is not safe for concurrent use.
+type Deduper struct {
+	scope     Scope
+	extractor *Extractor
+	store     Claimer
+	retry     Retry
+	metrics   *Metrics
+	log       *slog.Logger
+
+	fingerprints *fingerprinter
+	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
+}
+
+// New returns the deduper of one lane. The scope is registered with the store beforehand.
+func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics *Metrics, log *slog.Logger) *Deduper {
+	return &Deduper{
+		scope: scope, extractor: extractor, store: store, retry: retry, metrics: metrics, log: log,
+		fingerprints: newFingerprinter(),
+	}
+}
+
+// Judge claims the IDs of a batch and returns one judgement per message, in order. While the store
+// does not answer it keeps claiming, see Retry. The error is ctx's: then nothing is known about the
+// batch, its claims may stand, and judging its records again is safe.
+func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, error) {
+	batch := d.fold(messages)
+	start := time.Now()
+	answers, err := d.insist(ctx, batch.claims)
+	if err != nil {
+		return nil, err
+	}
+	if len(batch.claims) > 0 {
+		d.metrics.claimSeconds.Observe(time.Since(start).Seconds())
+	}
+	d.metrics.countAnswers(answers)
+	return batch.judge(messages, answers), nil
+}

@@ -1,0 +1,70 @@
+package dedup
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics counts what the deduper of one lane asks and hears. Every series exists from the start.
+type Metrics struct {
+	claimSeconds prometheus.Observer
+	applied      prometheus.Counter
+	exists       prometheus.Counter
+	unclaimed    prometheus.Counter
+	ambiguous    prometheus.Counter
+	blocked      prometheus.Gauge
+}
+
+// Collectors are the metric families that all dedupers of a process share.
+type Collectors struct {
+	seconds   *prometheus.HistogramVec
+	claims    *prometheus.CounterVec
+	ambiguous *prometheus.CounterVec
+	blocked   *prometheus.GaugeVec
+}
+
+// NewCollectors registers the families.
+func NewCollectors(reg prometheus.Registerer) *Collectors {
+	c := &Collectors{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kdedup_claim_duration_seconds",
+			Help:    "Time to have every claim of a batch decided, with repeats.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
+		}, []string{"topic"}),
+		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kdedup_claims_total",
+			Help: "Claims by result: applied, exists, or unclaimed when an outage outlasted outage_grace.",
+		}, []string{"topic", "result"}),
+		ambiguous: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kdedup_claims_ambiguous_total",
+			Help: "Claims whose outcome stayed unknown and that were claimed again.",
+		}, []string{"topic"}),
+		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kdedup_store_blocked",
+			Help: "1 while a lane waits for the store to decide claims.",
+		}, []string{"topic", "lane"}),
+	}
+	reg.MustRegister(c.seconds, c.claims, c.ambiguous, c.blocked)
+	return c
+}
+
+// For returns the metrics of one lane; topic is the input topic.
+func (c *Collectors) For(topic, lane string) *Metrics {
+	m := &Metrics{
+		claimSeconds: c.seconds.WithLabelValues(topic),
+		applied:      c.claims.WithLabelValues(topic, "applied"),
+		exists:       c.claims.WithLabelValues(topic, "exists"),
+		unclaimed:    c.claims.WithLabelValues(topic, "unclaimed"),
+		ambiguous:    c.ambiguous.WithLabelValues(topic),
+		blocked:      c.blocked.WithLabelValues(topic, lane),
+	}
+	m.blocked.Set(0)
+	return m
+}
+
+func (m *Metrics) countAnswers(answers []Answer) {
+	var by [3]int
+	for i := range answers {
+		by[answers[i].Outcome]++
+	}
+	m.applied.Add(float64(by[Applied]))
+	m.exists.Add(float64(by[Exists]))
+	m.unclaimed.Add(float64(by[Undecided]))
+}

@@ -1,0 +1,118 @@
+package dedup
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Retry says how a deduper insists on an answer.
+type Retry struct {
+	// First and Max bound the pause between two rounds of claims; it doubles from one to the
+	// other and is jittered by half, so that lanes and processes do not return in step.
+	First, Max time.Duration
+	// GiveUpAfter is how long an outage may last before records pass unclaimed. Zero means never:
+	// the lane waits until the store is back.
+	GiveUpAfter time.Duration
+}
+
+// DefaultRetry waits for the store however long it takes.
+var DefaultRetry = Retry{First: 20 * time.Millisecond, Max: 5 * time.Second}
+
+// pause is the jittered wait before round n = 1, 2, ….
+func (r Retry) pause(n int) time.Duration {
+	pause := r.First
+	for range n - 1 {
+		if pause *= 2; pause >= r.Max {
+			pause = r.Max
+			break
+		}
+	}
+	return pause/2 + rand.N(pause/2+1)
+}
+
+// insist claims until every answer is decided. Only what is undecided is claimed again, so the
+// requests per claim stay bounded however large the batch is that a failing node spoils.
+func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) {
+	if len(claims) == 0 {
+		return nil, ctx.Err()
+	}
+	answers, err := d.store.Claim(ctx, d.scope, claims)
+	open := undecided(answers, nil)
+	for round := 1; len(open) > 0; round++ {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		d.noteOutage(err, len(open))
+		if d.givesUp() {
+			return answers, nil
+		}
+		if !sleep(ctx, d.retry.pause(round)) {
+			return nil, context.Cause(ctx)
+		}
+		err = d.claimAgain(ctx, claims, answers, open)
+		open = undecided(answers, open)
+	}
+	d.noteAnswered()
+	return answers, nil
+}
+
+// claimAgain repeats the open claims and puts what is decided into answers.
+func (d *Deduper) claimAgain(ctx context.Context, claims []Claim, answers []Answer, open []int) error {
+	again := make([]Claim, len(open))
+	for i, at := range open {
+		again[i] = claims[at]
+	}
+	got, err := d.store.Claim(ctx, d.scope, again)
+	for i, at := range open {
+		answers[at] = got[i]
+	}
+	return err
+}
+
+// undecided lists the answers that are still open, into the given memory.
+func undecided(answers []Answer, into []int) []int {
+	into = into[:0]
+	for i := range answers {
+		if answers[i].Outcome == Undecided {
+			into = append(into, i)
+		}
+	}
+	return into
+}
+
+func (d *Deduper) noteOutage(err error, open int) {
+	d.metrics.ambiguous.Add(float64(open))
+	if !d.outageSince.IsZero() {
+		d.log.Debug("claims still undecided", "claims", open, "error", err)
+		return
+	}
+	d.outageSince = time.Now()
+	d.metrics.blocked.Set(1)
+	d.log.Warn("claims undecided, claiming again", "claims", open, "error", err)
+}
+
+func (d *Deduper) noteAnswered() {
+	if d.outageSince.IsZero() {
+		return
+	}
+	d.log.Info("claims decided again", "after", time.Since(d.outageSince).Round(time.Millisecond))
+	d.outageSince = time.Time{}
+	d.metrics.blocked.Set(0)
+}
+
+func (d *Deduper) givesUp() bool {
+	return d.retry.GiveUpAfter > 0 && time.Since(d.outageSince) >= d.retry.GiveUpAfter
+}
+
+// sleep waits and reports whether the wait ended by itself.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,103 @@
+// Package dedup answers one question: is this record the first of its message ID?
+//
+// A record claims its ID for its own coordinates. The store keeps the first claim until its TTL
+// ends and shows every later claimant who the owner is. Because the owner is a place in the input
+// log, which is the same on every redelivery, a claim may be repeated after a crash or a timeout:
+// the record that already owns its ID recognises itself. That is what makes "claim, then forward"
+// lossless.
+package dedup
+
+import (
+	"context"
+	"time"
+)
+
+// ID is a message ID: any bytes, not necessarily text. It may share memory with the record from
+// which it was extracted and is never modified.
+type ID string
+
+// Coordinates name one record in the input log. They are equal on every redelivery of that record
+// and differ between any two records: TopicID changes when a topic is recreated (KIP-516), and
+// LeaderEpoch when an unclean leader election makes offsets be used again (KIP-320).
+type Coordinates struct {
+	TopicID     [16]byte
+	Partition   int32
+	Offset      int64
+	LeaderEpoch int32
+}
+
+// Fingerprint is the beginning of a SHA-256 over a record's key and value. Two records with the
+// same ID and different fingerprints are a producer's mistake, see VerdictConflict.
+type Fingerprint [16]byte
+
+// Claim asks that Owner own ID, unless somebody owns it already.
+type Claim struct {
+	ID          ID
+	Owner       Coordinates
+	Fingerprint Fingerprint
+}
+
+// Scope is a namespace of message IDs and what holds for all claims in it.
+type Scope struct {
+	ConsumerGroup string
+	Name          string        // the input topic, unless several topics share one scope
+	TTL           time.Duration // how long a claim holds; whole seconds, at least one
+	Buckets       int           // in how many storage partitions a store may spread the claims
+	Extractor     string        // how IDs are made, e.g. "header:message-id"; claims of another extractor mean nothing
+}
+
+// Outcome is what a store knows about one claim.
+type Outcome uint8
+
+const (
+	// Undecided: the store cannot say yet; the claim may or may not have been applied. Claim again.
+	Undecided Outcome = iota
+	// Applied: this very call made the claimant the owner.
+	Applied
+	// Exists: somebody owns the ID, perhaps the claimant itself through an earlier call.
+	Exists
+)
+
+// Answer is a store's answer to one claim. Unless it is Undecided, Owner, Fingerprint and ClaimedAt
+// are those of the claim that holds the ID: the caller's own after Applied.
+type Answer struct {
+	Outcome     Outcome
+	Owner       Coordinates
+	Fingerprint Fingerprint
+	ClaimedAt   time.Time // the claimant's clock, in milliseconds
+}
+
+// Store decides who owns a message ID. Every implementation passes the suite in dedup/storetest.
+//
+// For one scope and ID the calls are linearizable until the claim's TTL ends: of any number of
+// concurrent claimants, in any number of processes that may share the store, exactly one gets
+// Applied. A decided answer is durable when it is returned: a crash of the process, or of what the
+// store calls a survivable part of itself, does not take it back.
+//
+// Claim may be repeated with the same owner at any time and never does harm: after an Undecided
+// answer the caller repeats that claim until it is decided. A store does not repeat by itself
+// what a deadline or a broken connection left open; it may repeat what it knows was not applied.
+// The IDs of one call are distinct. The caller does not change claims while the call runs; the
+// store keeps no reference to them afterwards.
+//
+// All methods are safe for concurrent use, except that Close comes last.
+type Store interface {
+	// Register records the scope's settings that give its claims their meaning (Buckets and
+	// Extractor) when the scope is first seen, and compares them ever after. A difference is an
+	// error that wraps ErrScopeMismatch, names both values and says what to do.
+	Register(ctx context.Context, scope Scope) error
+
+	// Claim returns one answer per claim, in order. The error, if any, says why some answers
+	// are Undecided; the others are good all the same.
+	Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error)
+
+	// Lookup returns who owns the ID; the answer is Undecided when nobody does.
+	// It sees every claim that was answered before the call.
+	Lookup(ctx context.Context, scope Scope, id ID) (Answer, error)
+
+	// Release makes the ID free: the next claim is Applied. Releasing a free ID does nothing.
+	Release(ctx context.Context, scope Scope, id ID) error
+
+	// Close returns when no call and no goroutine of the store is left.
+	Close() error
+}

@@ -1,0 +1,67 @@
+package dedup
+
+import "time"
+
+// Verdict is what the claim says about one record.
+type Verdict uint8
+
+const (
+	// VerdictUnclaimed: the store could not be asked in time and the policy does not insist.
+	VerdictUnclaimed Verdict = iota
+	// VerdictMissing: the record has no message ID, so there is nothing to claim.
+	VerdictMissing
+	// VerdictFirst: this record claimed the ID just now.
+	VerdictFirst
+	// VerdictMine: this record owns the ID through an earlier attempt that never committed.
+	VerdictMine
+	// VerdictReplay: this record owns the ID and an earlier attempt did commit.
+	VerdictReplay
+	// VerdictDuplicate: another record with the same content owns the ID.
+	VerdictDuplicate
+	// VerdictConflict: another record with other content owns the ID.
+	VerdictConflict
+)
+
+var verdictNames = [...]string{"unclaimed", "missing", "first", "mine", "replay", "duplicate", "conflict"}
+
+// String is the verdict in metrics, headers and logs.
+func (v Verdict) String() string { return verdictNames[v] }
+
+// Verdicts lists every verdict, for metrics that exist from the start.
+func Verdicts() []Verdict {
+	all := make([]Verdict, len(verdictNames))
+	for i := range all {
+		all[i] = Verdict(i)
+	}
+	return all
+}
+
+// Judgement is the verdict about one record and what it rests on.
+type Judgement struct {
+	Verdict   Verdict
+	Missing   MissingReason // why there is no ID, when the verdict is VerdictMissing
+	Owner     Coordinates   // who owns the ID, unless it is missing or unclaimed
+	ClaimedAt time.Time
+}
+
+// judge compares the owner of an ID with the record that asks. Every record compares for itself,
+// also when it shared the claim of an equal ID in its batch: after an abort the batch is cut
+// differently, another copy may lead, and the true owner must still recognise itself.
+func judge(m Message, fingerprint Fingerprint, a Answer) Judgement {
+	j := Judgement{Owner: a.Owner, ClaimedAt: a.ClaimedAt}
+	switch {
+	case a.Outcome == Undecided:
+		return Judgement{Verdict: VerdictUnclaimed}
+	case a.Owner == m.Owner && a.Outcome == Applied:
+		j.Verdict = VerdictFirst
+	case a.Owner == m.Owner && m.Settled:
+		j.Verdict = VerdictReplay
+	case a.Owner == m.Owner:
+		j.Verdict = VerdictMine
+	case a.Fingerprint == fingerprint:
+		j.Verdict = VerdictDuplicate
+	default:
+		j.Verdict = VerdictConflict
+	}
+	return j
+}

@@ -1,0 +1,63 @@
+package forwarder
+
+import (
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Names of the headers that kdedup adds. Values are text.
+const (
+	HeaderReason          = "kdedup-reason"           // dead-letter topic: why the record is there
+	HeaderVerdict         = "kdedup-verdict"          // duplicates topic and mode annotate: first, duplicate, conflict, …
+	HeaderSourceTopic     = "kdedup-source-topic"     // the record's place on the input
+	HeaderSourcePartition = "kdedup-source-partition" //
+	HeaderSourceOffset    = "kdedup-source-offset"    //
+	HeaderSourceTime      = "kdedup-source-timestamp" // RFC 3339 with milliseconds
+	HeaderOwnerTopicID    = "kdedup-owner-topic-id"   // the record that owns the message ID
+	HeaderOwnerPartition  = "kdedup-owner-partition"  //
+	HeaderOwnerOffset     = "kdedup-owner-offset"     //
+	HeaderClaimedAt       = "kdedup-claimed-at"       // when it claimed, RFC 3339 with milliseconds
+)
+
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// Note is what is known about a record besides its bytes.
+type Note struct {
+	Verdict string
+	Owned   bool // the fields below are set
+	Owner   struct {
+		TopicID   [16]byte
+		Partition int32
+		Offset    int64
+	}
+	ClaimedAt time.Time
+}
+
+func header(key, value string) kgo.RecordHeader {
+	return kgo.RecordHeader{Key: key, Value: []byte(value)}
+}
+
+func sourceHeaders(r *kgo.Record) []kgo.RecordHeader {
+	return []kgo.RecordHeader{
+		header(HeaderSourceTopic, r.Topic),
+		header(HeaderSourcePartition, strconv.Itoa(int(r.Partition))),
+		header(HeaderSourceOffset, strconv.FormatInt(r.Offset, 10)),
+		header(HeaderSourceTime, r.Timestamp.UTC().Format(timeFormat)),
+	}
+}
+
+func (n Note) headers() []kgo.RecordHeader {
+	headers := []kgo.RecordHeader{header(HeaderVerdict, n.Verdict)}
+	if !n.Owned {
+		return headers
+	}
+	return append(headers,
+		header(HeaderOwnerTopicID, hex.EncodeToString(n.Owner.TopicID[:])),
+		header(HeaderOwnerPartition, strconv.Itoa(int(n.Owner.Partition))),
+		header(HeaderOwnerOffset, strconv.FormatInt(n.Owner.Offset, 10)),
+		header(HeaderClaimedAt, n.ClaimedAt.UTC().Format(timeFormat)),
+	)
+}

@@ -1,0 +1,83 @@
+package forwarder
+
+import (
+	"math"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Topics are where a pipeline's records go and what these topics admit.
+type Topics struct {
+	Output     string
+	Duplicates string         // optional
+	DeadLetter string         // optional
+	MaxBytes   map[string]int // max.message.bytes by topic, as the broker has it now
+	ByKey      bool           // choose the output partition by key, not by the input's number
+}
+
+// defaultMaxBytes is the broker's default of max.message.bytes.
+const defaultMaxBytes = 1048588
+
+func (t *Topics) limit(topic string) int {
+	if n, ok := t.MaxBytes[topic]; ok {
+		return n
+	}
+	return defaultMaxBytes
+}
+
+// linger only matters while a parcel is being added: Send flushes.
+const linger = 20 * time.Millisecond
+
+// Producer returns the options of a client that sends parcels.
+func (t *Topics) Producer() []kgo.Opt {
+	return []kgo.Opt{
+		kgo.RecordPartitioner(t.partitioner()),
+		kgo.ProducerLinger(linger),
+		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
+			return int32(min(t.limit(topic), math.MaxInt32/4)) + lengthPrefix
+		}),
+		kgo.BrokerMaxWriteBytes(int32(max(100<<20, 2*t.largest()))),
+	}
+}
+
+// lengthPrefix is what the client counts to a batch and the broker does not.
+const lengthPrefix = 4
+
+func (t *Topics) largest() int {
+	largest := defaultMaxBytes
+	for _, n := range t.MaxBytes {
+		largest = max(largest, n)
+	}
+	return min(largest, 512<<20)
+}
+
+// partitioner keeps the number of the input partition. The duplicates and dead-letter topics may
+// have fewer partitions; there the number wraps. Other topics, the fence above all, take the number
+// that their record carries.
+func (t *Topics) partitioner() kgo.Partitioner {
+	preserve := kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
+		if topic == t.Duplicates || topic == t.DeadLetter {
+			return func(r *kgo.Record, n int) int { return int(r.Partition) % n }
+		}
+		return func(r *kgo.Record, _ int) int { return int(r.Partition) }
+	})
+	if !t.ByKey {
+		return preserve
+	}
+	return byKey{output: t.Output, preserve: preserve, hash: kgo.StickyKeyPartitioner(nil)}
+}
+
+// byKey hashes keys as the Java client does, on the output topic only.
+type byKey struct {
+	output         string
+	preserve, hash kgo.Partitioner
+}
+
+// ForTopic implements kgo.Partitioner.
+func (b byKey) ForTopic(topic string) kgo.TopicPartitioner {
+	if topic == b.output {
+		return b.hash.ForTopic(topic)
+	}
+	return b.preserve.ForTopic(topic)
+}

@@ -1,0 +1,7 @@
+package servers
+
+import "syscall"
+
+func childAttr(orphaned syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: orphaned}
+}

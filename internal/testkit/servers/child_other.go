@@ -1,0 +1,10 @@
+//go:build !linux
+
+package servers
+
+import "syscall"
+
+// childAttr cannot tie the child's life to ours here; watchParent still does half of it.
+func childAttr(syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

@@ -1,0 +1,14 @@
+// Package servers runs real servers for tests: an Apache Kafka broker and Apache Cassandra nodes,
+// each in a process of its own on loopback, under the test's control. A test may stop, kill, pause
+// and restart them.
+//
+// The servers are plain Java programs. Their jars come from Maven Central once and stay in the
+// user's cache directory; Java 17 and Maven must be installed. StartKafkaContainer and
+// StartCassandraContainer are the other way for machines with a container engine; a container can
+// only be started and stopped.
+//
+// No server outlives its starter. A killed test binary takes its servers with it at once, because
+// Linux kills them (other systems do not do that for us: there a killed binary leaves them behind). A killed
+// `go test` leaves its test binary running, so an orphaned starter kills its servers itself, within
+// a second.
+package servers

@@ -1,0 +1,146 @@
+package servers
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	loopback         = "127.0.0.1"
+	defaultKafkaHeap = "768m"
+)
+
+// KafkaOptions describe a broker. Only Dir is required.
+type KafkaOptions struct {
+	Dir    string            // data, configuration and log; a broker started on an old Dir continues it
+	Port   int               // on 127.0.0.1; 0 takes a free one
+	Heap   string            // as for -Xmx; 768m by default
+	Config map[string]string // broker properties, above those set here
+}
+
+// StartKafka starts one broker that is its own controller and returns when it answers. ctx bounds
+// the start, with the first download of the jars, and nothing after it.
+//
+// Everything is kept once (replication factor 1), transactions work, topics are not created by
+// being used, and a new consumer group does not wait for more members.
+func StartKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
+	s, err := newKafka(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("start kafka: %w", err)
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newKafka prepares the directory; nothing runs yet.
+func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
+	home, err := newJavaHome(ctx, "kafka", KafkaVersion, opts.Dir, "log4j2.properties")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(loopback, 2)
+	if err != nil {
+		return nil, err
+	}
+	addr := address(loopback, cmp.Or(opts.Port, ports[0]))
+	config := kafkaProperties(addr, address(loopback, ports[1]))
+	config["log.dirs"] = filepath.Join(home.dir, "data")
+	maps.Copy(config, opts.Config)
+	file := filepath.Join(home.dir, "server.properties")
+	if err := writeProperties(file, config); err != nil {
+		return nil, err
+	}
+	if err := formatKafka(ctx, home, file); err != nil {
+		return nil, err
+	}
+	return &Server{
+		name:    "kafka on " + addr,
+		addr:    addr,
+		log:     filepath.Join(home.dir, "log"),
+		command: func() *exec.Cmd { return home.command(cmp.Or(opts.Heap, defaultKafkaHeap), nil, "kafka.Kafka", file) },
+		probe:   func(ctx context.Context) error { return probeKafka(ctx, addr) },
+	}, nil
+}
+
+// kafkaProperties are those of a broker on one machine, for the addresses of its two listeners.
+func kafkaProperties(broker, controller string) map[string]string {
+	return map[string]string{
+		"process.roles":                  "broker,controller",
+		"node.id":                        "1",
+		"controller.quorum.voters":       "1@" + controller,
+		"listeners":                      "PLAINTEXT://" + broker + ",CONTROLLER://" + controller,
+		"advertised.listeners":           "PLAINTEXT://" + broker,
+		"controller.listener.names":      "CONTROLLER",
+		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		// A killed broker may come back only when its old session has ended, after 9 s by default.
+		"broker.session.timeout.ms":                        "2000",
+		"broker.heartbeat.interval.ms":                     "500",
+		"auto.create.topics.enable":                        "false",
+		"group.initial.rebalance.delay.ms":                 "0",
+		"offsets.topic.replication.factor":                 "1",
+		"offsets.topic.num.partitions":                     "8", // of 50: quicker to create, to load and to recover
+		"transaction.state.log.replication.factor":         "1",
+		"transaction.state.log.min.isr":                    "1",
+		"transaction.state.log.num.partitions":             "8",
+		"share.coordinator.state.topic.replication.factor": "1",
+		"share.coordinator.state.topic.min.isr":            "1",
+	}
+}
+
+func writeProperties(path string, config map[string]string) error {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, config[key])
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
+
+// formatKafka prepares new log directories for a cluster of this one broker.
+func formatKafka(ctx context.Context, home *javaHome, properties string) error {
+	formatted := filepath.Join(home.dir, "data", "meta.properties")
+	if _, err := os.Stat(formatted); err == nil {
+		return nil
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	id[0] &= 0x7f // no '-' in front: the tool would take it for an option
+	cmd := home.command("256m", nil, "kafka.tools.StorageTool",
+		"format", "-t", base64.RawURLEncoding.EncodeToString(id[:]), "-c", properties)
+	if out, err := runProcess(ctx, cmd); err != nil {
+		return fmt.Errorf("format %s: %w\n%s", home.dir, err, out)
+	}
+	return nil
+}
+
+// probeKafka asks for the broker itself in the metadata: before the controller let it in, a broker
+// answers without it.
+func probeKafka(ctx context.Context, addr string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.DialTimeout(probeLimit))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	meta, err := kadm.NewClient(client).BrokerMetadata(ctx)
+	if err != nil {
+		return err
+	}
+	if len(meta.Brokers) == 0 || meta.Controller < 0 {
+		return errors.New("the broker has not joined its cluster yet")
+	}
+	return nil
+}
