@@ -19,7 +19,7 @@ func (d *Deduper) fold(messages []Message) *folded {
 	seen := make(map[ID]int32, len(messages))
 	for i, m := range messages {
 		id, missing := d.extractor.Extract(m.Record)
-		if missing != 0 {
+		if missing != NotMissing {
 			f.setMissing(i, missing)
 			continue
 		}
