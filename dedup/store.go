@@ -87,6 +87,10 @@ type Store interface {
 	// error that wraps ErrScopeMismatch, names both values and says what to do.
 	Register(ctx context.Context, scope Scope) error
 
+	// Registered returns the settings with which the scope was registered, if it was. It looks
+	// at the consumer group and the name only, and changes nothing.
+	Registered(ctx context.Context, scope Scope) (registered Scope, found bool, err error)
+
 	// Claim returns one answer per claim, in order. The error, if any, says why some answers
 	// are Undecided; the others are good all the same.
 	Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error)
