@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -13,16 +14,16 @@ import (
 type Options struct {
 	Hosts             []string // host:port
 	Keyspace, Table   string
-	LocalDC           string                  // optional: route to this data centre only
-	Username          string                  // optional
-	Password          string                  // optional
-	TLS               *tls.Config             // optional
-	Consistency       gocql.Consistency       // of the commit, e.g. LOCAL_QUORUM
-	SerialConsistency gocql.SerialConsistency // of the Paxos round, e.g. LOCAL_SERIAL
-	Timeout           time.Duration           // of one request; longer than the server's own limits
-	Connections       int                     // per host
-	InFlight          int                     // requests at the same time
-	BatchClaims       int                     // claims in one conditional batch
+	LocalDC           string      // optional: route to this data centre only
+	Username          string      // optional
+	Password          string      // optional
+	TLS               *tls.Config // optional
+	Consistency       string        // of the commit, e.g. LOCAL_QUORUM
+	SerialConsistency string        // of the Paxos round: LOCAL_SERIAL or SERIAL
+	Timeout           time.Duration // of one request; longer than the server's own limits
+	Connections       int           // per host
+	InFlight          int           // requests at the same time
+	BatchClaims       int           // claims in one conditional batch
 	Logger            *slog.Logger
 }
 
@@ -36,8 +37,12 @@ func (o Options) scopesTable() string { return o.Keyspace + ".dedup_scopes" }
 func (o Options) connect(keyspace string) (*gocql.Session, error) {
 	cluster := gocql.NewCluster(o.Hosts...)
 	cluster.Keyspace = keyspace
-	cluster.Consistency = o.Consistency
-	cluster.SerialConsistency = o.SerialConsistency
+	if err := cluster.Consistency.UnmarshalText([]byte(o.Consistency)); err != nil {
+		return nil, fmt.Errorf("consistency: %w", err)
+	}
+	if err := cluster.SerialConsistency.UnmarshalText([]byte(o.SerialConsistency)); err != nil {
+		return nil, fmt.Errorf("serial_consistency: %w", err)
+	}
 	cluster.Timeout = o.Timeout
 	cluster.ConnectTimeout = o.Timeout
 	cluster.NumConns = o.Connections
@@ -53,6 +58,15 @@ func (o Options) connect(keyspace string) (*gocql.Session, error) {
 	}
 	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(o.fallback())
 	return cluster.CreateSession()
+}
+
+// serialRead is the consistency of a read that completes a Paxos round in flight; connect has
+// checked the name.
+func (o Options) serialRead() gocql.Consistency {
+	if o.SerialConsistency == gocql.Serial.String() {
+		return gocql.Consistency(gocql.Serial)
+	}
+	return gocql.Consistency(gocql.LocalSerial)
 }
 
 // fallback orders the hosts behind the replicas. Replicas are not shuffled: all requests of a

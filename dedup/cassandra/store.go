@@ -17,6 +17,7 @@ import (
 type Store struct {
 	session *gocql.Session
 	options Options
+	serial  gocql.Consistency // reads with it see every decided claim
 	limiter *limiter
 	metrics *metrics
 
@@ -34,6 +35,7 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	}
 	s := &Store{
 		session: session, options: options,
+		serial:  options.serialRead(),
 		limiter: newLimiter(options.InFlight),
 		scopes:  make(map[dedup.Scope]*scopeState),
 	}
@@ -84,7 +86,7 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 	bucket := st.bucket(id)
 	ids := appendIDs([]dedup.Claim{{ID: id}}, []int32{0})
 	query := s.session.Query(st.selectIn, bucket, &ids).WithContext(ctx).
-		RoutingKey(st.routingKey(bucket)).Consistency(gocql.Consistency(s.options.SerialConsistency))
+		RoutingKey(st.routingKey(bucket)).Consistency(s.serial)
 	var (
 		owner ownerCell
 		iter  = query.Iter()
@@ -142,18 +144,30 @@ func (s *Store) register(ctx context.Context, scope dedup.Scope) error {
 	query := s.session.Query(
 		"INSERT INTO "+s.options.scopesTable()+" (consumer_group, topic, buckets, extractor) VALUES (?, ?, ?, ?) IF NOT EXISTS",
 		scope.ConsumerGroup, scope.Name, scope.Buckets, scope.Extractor).WithContext(ctx)
-	row := make(map[string]any)
-	iter := query.Iter()
-	found := iter.MapScan(row)
-	if err := iter.Close(); err != nil {
+	if err := query.Iter().Close(); err != nil {
 		return fmt.Errorf("register scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
 	}
-	if applied, ok := row["[applied]"].(bool); !found || !ok {
-		return fmt.Errorf("register scope %s/%s: cassandra: answer without [applied]", scope.ConsumerGroup, scope.Name)
-	} else if applied {
-		return nil
+	registered, found, err := s.Registered(ctx, scope)
+	if err != nil {
+		return err
 	}
-	buckets, _ := row["buckets"].(int)
-	extractor, _ := row["extractor"].(string)
-	return dedup.CompareScopes(scope, dedup.Scope{Buckets: buckets, Extractor: extractor})
+	if !found {
+		return fmt.Errorf("register scope %s/%s: cassandra: the row that was inserted is not there", scope.ConsumerGroup, scope.Name)
+	}
+	return dedup.CompareScopes(scope, registered)
+}
+
+// Registered implements dedup.Store with a serial read.
+func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
+	registered = dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name}
+	err = s.session.Query("SELECT buckets, extractor FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ?",
+		scope.ConsumerGroup, scope.Name).WithContext(ctx).Consistency(s.serial).
+		Scan(&registered.Buckets, &registered.Extractor)
+	if errors.Is(err, gocql.ErrNotFound) {
+		return dedup.Scope{}, false, nil
+	}
+	if err != nil {
+		return dedup.Scope{}, false, fmt.Errorf("read scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
+	}
+	return registered, true, nil
 }
