@@ -1,0 +1,117 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+// Setup creates the topics of a pipeline that are missing and reports each step through say. It
+// changes nothing that exists, except that it adds partitions to a fence topic when the input has
+// got more. With dryRun it only says what it would do.
+func Setup(ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string)) error {
+	admin := kadm.NewClient(client)
+	l, err := describe(ctx, admin, t)
+	if err != nil {
+		return err
+	}
+	if !l.exists(t.Input) {
+		return l.missing(t.Input)
+	}
+	s := setup{admin: admin, layout: l, dryRun: dryRun, say: say}
+	inputLimit, err := s.inputLimit(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.create(ctx, t.Output, map[string]string{"max.message.bytes": strconv.Itoa(inputLimit)}); err != nil {
+		return err
+	}
+	// Room for the headers that kdedup adds: what cannot go to the output must fit here.
+	roomy := map[string]string{"max.message.bytes": strconv.Itoa(inputLimit + headerRoom)}
+	for _, topic := range []string{t.DuplicatesTopic, t.DeadLetterTopic} {
+		if topic == "" {
+			continue
+		}
+		if err := s.create(ctx, topic, roomy); err != nil {
+			return err
+		}
+	}
+	if err := s.create(ctx, t.FenceTopic, map[string]string{"cleanup.policy": "compact"}); err != nil {
+		return err
+	}
+	return s.widenFence(ctx)
+}
+
+const headerRoom = 64 << 10
+
+type setup struct {
+	admin  *kadm.Client
+	layout layout
+	dryRun bool
+	say    func(string)
+}
+
+func (s setup) inputLimit(ctx context.Context) (int, error) {
+	input := s.layout.topic.Input
+	values, err := settings(ctx, s.admin, input)
+	if err != nil {
+		return 0, err
+	}
+	limit, err := strconv.Atoi(values[input]["max.message.bytes"])
+	if err != nil {
+		return 0, fmt.Errorf("topic %s: max.message.bytes: %w", input, err)
+	}
+	return limit, nil
+}
+
+// create makes a topic with as many partitions as the input and the broker's replication factor.
+func (s setup) create(ctx context.Context, topic string, values map[string]string) error {
+	if s.layout.exists(topic) {
+		s.say("topic " + topic + " exists")
+		return nil
+	}
+	partitions := s.layout.partitions(s.layout.topic.Input)
+	what := fmt.Sprintf("topic %s (%d partitions", topic, partitions)
+	configs := make(map[string]*string)
+	for k, v := range values {
+		configs[k] = &v
+		what += ", " + k + "=" + v
+	}
+	what += ")"
+	if s.dryRun {
+		s.say("would create " + what)
+		return nil
+	}
+	if _, err := s.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic); err != nil {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	s.say("created " + what)
+	return nil
+}
+
+func (s setup) widenFence(ctx context.Context) error {
+	fence := s.layout.topic.FenceTopic
+	want := s.layout.partitions(s.layout.topic.Input)
+	if !s.layout.exists(fence) || s.layout.partitions(fence) >= want {
+		return nil
+	}
+	what := fmt.Sprintf("partitions of topic %s: %d to %d", fence, s.layout.partitions(fence), want)
+	if s.dryRun {
+		s.say("would add " + what)
+		return nil
+	}
+	answer, err := s.admin.UpdatePartitions(ctx, want, fence)
+	if err == nil {
+		err = answer.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("add partitions to topic %s: %w", fence, err)
+	}
+	s.say("added " + what)
+	return nil
+}

@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/kdedup/kdedup/consumer"
+)
+
+// ErrStop is wrapped by errors that no repeat can mend: the process ends with them.
+var ErrStop = errors.New("the pipeline cannot go on")
+
+// class says what an error of a turn means for the lane. Records that are themselves at fault never
+// get here: they were dead-lettered in plan.
+type class uint8
+
+const (
+	proceed class = iota // the batch was given back in good order: poll again
+	rejoin               // the session is of no more use: close it, wait, join again
+	stop                 // end the process
+)
+
+// classify is the only place that decides over errors.
+func classify(err error) class {
+	switch {
+	case err == nil:
+		return proceed
+	case errors.Is(err, ErrStop), errors.Is(err, kerr.UnknownTopicID):
+		return stop
+	case errors.Is(err, consumer.ErrAborted) && errors.Is(err, consumer.ErrRevoked):
+		return proceed
+	default:
+		return rejoin
+	}
+}
+
+// hint adds the likely remedy to errors whose text does not show it.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, kerr.UnknownTopicID):
+		return "the input topic was deleted or recreated; its old offsets mean nothing now: reset the consumer group or name a new one, then start again"
+	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch), errors.Is(err, kerr.FencedInstanceID):
+		return "another process joined with the same instance name, or the transaction timed out; give every process its own instance"
+	case errors.Is(err, kerr.MessageTooLarge):
+		return "the output topic's max.message.bytes was lowered; the next attempt reads it anew"
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+		return "the Kafka ACLs of this user do not allow it"
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return "a topic or partition is missing; kdedup setup -c FILE creates it"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "shutdown_timeout passed"
+	}
+	return ""
+}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/kdedup/kdedup/forwarder"
+)
+
+// Options describe the pipeline of one input topic.
+type Options struct {
+	Name  string // the input topic
+	Lanes int
+	// Join makes a new session for a lane. It is called again after a failure, and reads anew what
+	// may have changed meanwhile, such as the limits of the output topics.
+	Join func(ctx context.Context, lane int) (Session, *forwarder.Topics, error)
+	// Judge makes the deduper of a lane.
+	Judge           func(lane int) Judge
+	Policy          Policy
+	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
+	Collectors      *Collectors
+	Logger          *slog.Logger
+}
+
+// Pipeline runs the lanes of one input topic.
+type Pipeline struct {
+	options Options
+	seats   []*seat
+}
+
+// New prepares the lanes; it connects to nothing.
+func New(o Options) *Pipeline {
+	p := &Pipeline{options: o}
+	for n := range o.Lanes {
+		p.seats = append(p.seats, &seat{
+			number: n, options: &p.options, judge: o.Judge(n),
+			metrics: o.Collectors.For(o.Name, n),
+			log:     o.Logger.With("topic", o.Name, "lane", n),
+		})
+	}
+	return p
+}
+
+// Run works until ctx ends, then lets every lane finish the batch in hand, and returns when all
+// have left the group. It returns early only with an error that wraps ErrStop or its kin.
+func (p *Pipeline) Run(ctx context.Context) error {
+	polling, endPolling := context.WithCancel(ctx)
+	defer endPolling()
+	work, endWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer endWork(nil)
+	defer context.AfterFunc(polling, func() {
+		timer := time.AfterFunc(p.options.ShutdownTimeout, func() { endWork(context.DeadlineExceeded) })
+		context.AfterFunc(work, func() { timer.Stop() })
+	})()
+	var wg sync.WaitGroup
+	errs := make([]error, len(p.seats))
+	for i, s := range p.seats {
+		wg.Go(func() {
+			if errs[i] = s.run(polling, work); errs[i] != nil {
+				endPolling()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Ready returns nil if every lane is a member of the group, and otherwise why not.
+func (p *Pipeline) Ready() error {
+	var errs []error
+	for _, s := range p.seats {
+		if err := s.ready(); err != nil {
+			errs = append(errs, fmt.Errorf("%s lane %d: %w", p.options.Name, s.number, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,275 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const partitions = 4
+
+// rig is a pipeline between topics of a fake Kafka, with a store in memory.
+type rig struct {
+	t        *testing.T
+	brokers  []string
+	client   *kgo.Client
+	registry *prometheus.Registry
+	store    dedup.Claimer
+
+	transactional bool
+	lanes         int
+	batch         int
+	policy        pipeline.Policy
+	retry         dedup.Retry
+	topics        forwarder.Topics
+	join          func(pipeline.Session) pipeline.Session // wraps each session; may be nil
+}
+
+const (
+	input, output, group  = "orders", "orders.clean", "orders-dedup"
+	duplicates, deadTopic = "orders.duplicates", "orders.dlq"
+	fence                 = group + ".fence"
+)
+
+func newRig(t *testing.T, brokers []string) *rig {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	admin := kadm.NewClient(client)
+	if _, err := admin.CreateTopics(t.Context(), partitions, 1, nil, input, output, duplicates, deadTopic, fence); err != nil {
+		t.Fatal(err)
+	}
+	return &rig{
+		t: t, brokers: brokers, client: client, registry: prometheus.NewRegistry(),
+		store:         memory.New(memory.Options{Violation: t.Errorf}),
+		transactional: true, lanes: 2, batch: 100, retry: dedup.Retry{First: time.Millisecond, Max: 10 * time.Millisecond},
+		topics: forwarder.Topics{Output: output, Duplicates: duplicates, DeadLetter: deadTopic},
+	}
+}
+
+// running is a pipeline that was started.
+type running struct {
+	*pipeline.Pipeline
+	cancel context.CancelFunc
+	// wait returns what Run returned.
+	wait func() error
+}
+
+func (r *running) stop() error {
+	r.cancel()
+	return r.wait()
+}
+
+// start runs the pipeline until it is stopped, at the latest when the test ends.
+func (r *rig) start(instance string) *running {
+	r.t.Helper()
+	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "id"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, r.registry)
+	dedups, members := dedup.NewCollectors(reg), consumer.NewCollectors(reg)
+	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
+	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: time.Hour, Buckets: 16}
+	p := pipeline.New(pipeline.Options{
+		Name: input, Lanes: r.lanes,
+		Join: func(_ context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
+			session, err := r.session(fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
+			if err == nil && r.join != nil {
+				session = r.join(session)
+			}
+			return session, &r.topics, err
+		},
+		Judge: func(lane int) pipeline.Judge {
+			return dedup.New(scope, extractor, r.store, r.retry, dedups.For(input, strconv.Itoa(lane)), log)
+		},
+		Policy: r.policy, ShutdownTimeout: 10 * time.Second,
+		Collectors: pipeline.NewCollectors(reg), Logger: log,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	run := &running{p, cancel, sync.OnceValue(func() error { return <-done })}
+	r.t.Cleanup(func() { _ = run.stop() })
+	return run
+}
+
+func (r *rig) session(member string, c *consumer.Collectors, log *slog.Logger) (pipeline.Session, error) {
+	options := consumer.Options{
+		Connection: []kgo.Opt{kgo.SeedBrokers(r.brokers...)}, Producer: r.topics.Producer(),
+		Input: input, ConsumerGroup: group, FenceTopic: fence, Member: member,
+		BatchRecords: r.batch, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
+		Metrics: c.For(input), Logger: log,
+	}
+	if r.transactional {
+		return consumer.JoinTransactional(options)
+	}
+	return consumer.JoinAtLeastOnce(options)
+}
+
+// message is an input record with an ID; copies have equal text and are at other places.
+func message(partition int, id, text string) *kgo.Record {
+	return &kgo.Record{
+		Topic: input, Partition: int32(partition), Key: []byte("key-" + text), Value: []byte(text),
+		Headers: []kgo.RecordHeader{{Key: "id", Value: []byte(id)}},
+	}
+}
+
+func (r *rig) produce(records ...*kgo.Record) {
+	r.t.Helper()
+	if err := r.client.ProduceSync(r.t.Context(), records...).FirstErr(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// committed is the sum of the group's offsets.
+func (r *rig) committed() (sum int64) {
+	offsets, err := kadm.NewClient(r.client).FetchOffsets(r.t.Context(), group)
+	if err != nil {
+		return -1
+	}
+	offsets.Each(func(o kadm.OffsetResponse) {
+		if o.Topic == input {
+			sum += o.At
+		}
+	})
+	return sum
+}
+
+func (r *rig) waitCommitted(n int64) {
+	r.t.Helper()
+	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("%d records committed", n), func() bool { return r.committed() == n })
+}
+
+// read returns the committed records of a topic, by partition.
+func (r *rig) read(topic string) map[int32][]*kgo.Record {
+	r.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers...), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListCommittedOffsets(r.t.Context(), topic)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	open := make(map[int32]int64)
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			open[o.Partition] = o.Offset
+		}
+	})
+	found := make(map[int32][]*kgo.Record)
+	for len(open) > 0 {
+		fetches := client.PollFetches(r.t.Context())
+		if err := errors.Join(fetches.Err0(), r.t.Context().Err()); err != nil {
+			r.t.Fatal(err)
+		}
+		fetches.EachRecord(func(record *kgo.Record) {
+			if !record.Attrs.IsControl() {
+				found[record.Partition] = append(found[record.Partition], record)
+			}
+			if record.Offset+1 >= open[record.Partition] {
+				delete(open, record.Partition)
+			}
+		})
+	}
+	return found
+}
+
+// texts are the values on a topic, sorted, as "partition:value".
+func (r *rig) texts(topic string) []string {
+	r.t.Helper()
+	all := []string{}
+	for p, records := range r.read(topic) {
+		for _, record := range records {
+			all = append(all, fmt.Sprintf("%d:%s", p, record.Value))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// counter sums the series of a metric that have all the labels.
+func (r *rig) counter(name string, labels map[string]string) (sum float64) {
+	r.t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if hasLabels(metric, labels) {
+				sum += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func hasLabels(metric *dto.Metric, want map[string]string) bool {
+	have := make(map[string]string)
+	for _, label := range metric.GetLabel() {
+		have[label.GetName()] = label.GetValue()
+	}
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// outcomes returns kdedup_records_total without zeros.
+func (r *rig) outcomes() map[string]int {
+	counts := make(map[string]int)
+	for _, outcome := range []string{"forwarded", "duplicate", "conflict", "replay", "passed_through", "dropped", "dead_lettered"} {
+		counts[outcome] = int(r.counter("kdedup_records_total", map[string]string{"outcome": outcome}))
+	}
+	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
+	return counts
+}
+
+// same compares everything of a record that a consumer sees, but for the topic and the offset.
+func same(a, b *kgo.Record) bool {
+	if (a.Key == nil) != (b.Key == nil) || (a.Value == nil) != (b.Value == nil) || len(a.Headers) != len(b.Headers) {
+		return false
+	}
+	for i := range a.Headers {
+		if a.Headers[i].Key != b.Headers[i].Key || !bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) ||
+			(a.Headers[i].Value == nil) != (b.Headers[i].Value == nil) {
+			return false
+		}
+	}
+	return a.Partition == b.Partition && a.Timestamp.Equal(b.Timestamp) && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+}

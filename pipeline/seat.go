@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// seat keeps a lane occupied: it joins, and joins again after a failure.
+type seat struct {
+	number  int
+	options *Options
+	judge   Judge
+	metrics *Metrics
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	session  Session   // nil while there is none
+	last     error     // of the last session that failed
+	lastAt   time.Time // when it failed
+	failures int       // in a row, without a committed batch
+}
+
+const (
+	firstPause = 200 * time.Millisecond
+	longPause  = 15 * time.Second
+
+	// A lane that failed this often in a row is not ready although it joins again and again,
+	// until it commits a batch or stays whole for the probation.
+	fewFailures = 3
+	probation   = 2 * longPause
+)
+
+// run returns nil after polling has ended and the last session is closed.
+func (s *seat) run(polling, work context.Context) error {
+	pause := firstPause
+	for polling.Err() == nil {
+		committed, err := s.sit(polling, work)
+		if err == nil {
+			continue
+		}
+		if classify(err) == stop {
+			s.log.Error("lane stopped", "error", err, "hint", hint(err))
+			return fmt.Errorf("%s lane %d: %w", s.options.Name, s.number, err)
+		}
+		if committed {
+			pause = firstPause
+		}
+		s.failed(err, pause)
+		wait(polling, pause/2+rand.N(pause/2))
+		pause = min(2*pause, longPause)
+	}
+	return s.unfinished(work)
+}
+
+// unfinished reports a batch that shutdown_timeout cut off. It is lost to nobody: its offsets are
+// not committed.
+func (s *seat) unfinished(work context.Context) error {
+	if work.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%s lane %d: the batch in hand was given up after shutdown_timeout; it will be delivered again", s.options.Name, s.number)
+}
+
+// sit works on one session until it fails or polling ends.
+func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
+	session, topics, err := s.options.Join(polling, s.number)
+	if err != nil {
+		return false, err
+	}
+	s.occupy(session)
+	defer s.vacate(session)
+	l := &lane{session: session, judge: s.judge, policy: s.options.Policy, topics: topics, metrics: s.metrics, log: s.log}
+	for polling.Err() == nil {
+		err := l.turn(polling, work)
+		switch {
+		case err == nil:
+			committed = true
+			s.succeeded()
+		case classify(err) == proceed:
+			s.metrics.aborted.Inc()
+			s.log.Info("batch given back", "reason", err)
+		default:
+			return committed, err
+		}
+	}
+	return committed, nil
+}
+
+func (s *seat) occupy(session Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session
+	s.metrics.up.Set(1)
+}
+
+func (s *seat) vacate(session Session) {
+	s.mu.Lock()
+	s.session = nil
+	s.metrics.up.Set(0)
+	s.mu.Unlock()
+	session.Close()
+}
+
+func (s *seat) succeeded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.failures = nil, 0
+}
+
+func (s *seat) failed(err error, pause time.Duration) {
+	s.mu.Lock()
+	s.last, s.lastAt = err, time.Now()
+	s.failures++
+	s.mu.Unlock()
+	s.metrics.failed.Inc()
+	s.metrics.failures.Inc()
+	s.log.Warn("lane failed, joining again", "error", err, "hint", hint(err), "pause", pause)
+}
+
+func (s *seat) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failing := s.failures >= fewFailures && time.Since(s.lastAt) < probation
+	switch {
+	case s.session != nil && s.session.Joined() && !failing:
+		return nil
+	case s.last != nil:
+		return s.last
+	default:
+		return errors.New("has not joined the consumer group yet")
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
