@@ -19,10 +19,12 @@ func (p *problems) require(path, value string) bool {
 	return value != ""
 }
 
-func (p *problems) oneOf(path, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
+func (p *problems) oneOf(path, value string, allowed ...string) bool {
+	known := slices.Contains(allowed, value)
+	if !known {
 		p.add(path, didYouMean(value, allowed), "must be %s, got %q", orList(allowed), value)
 	}
+	return known
 }
 
 // orList is "a, b or c".
@@ -37,12 +39,6 @@ func within[T cmp.Ordered](p *problems, path string, value, low, high T) {
 		p.add(path, "", "must be at least %v, got %v", low, value)
 	} else if value > high {
 		p.add(path, "", "must be at most %v, got %v", high, value)
-	}
-}
-
-func (p *problems) atMostBytes(path, value string, limit int) {
-	if len(value) > limit {
-		p.add(path, "", "must be at most %d bytes, got %d", limit, len(value))
 	}
 }
 

@@ -54,13 +54,15 @@ func (k Kafka) check(p *problems) {
 
 func (s SASL) check(p *problems) {
 	const path = "kafka.sasl"
-	p.oneOf(path+".mechanism", s.Mechanism, "", "plain", "scram-sha-256", "scram-sha-512")
-	for key, value := range map[string]string{"username": s.Username, "password": s.Password.Reveal()} {
+	if s.Mechanism != "" {
+		p.oneOf(path+".mechanism", s.Mechanism, "plain", "scram-sha-256", "scram-sha-512")
+	}
+	for _, r := range []struct{ key, value string }{{"username", s.Username}, {"password", s.Password.Reveal()}} {
 		switch {
-		case s.Mechanism != "" && value == "":
-			p.add(path+"."+key, "", "is required with kafka.sasl.mechanism")
-		case s.Mechanism == "" && value != "":
-			p.add(path+"."+key, "set the mechanism", "has no effect without kafka.sasl.mechanism")
+		case s.Mechanism != "" && r.value == "":
+			p.add(path+"."+r.key, "", "is required with kafka.sasl.mechanism")
+		case s.Mechanism == "" && r.value != "":
+			p.add(path+"."+r.key, "set the mechanism", "has no effect without kafka.sasl.mechanism")
 		}
 	}
 }
@@ -113,7 +115,12 @@ func (c Cassandra) check(p *problems) {
 	within(p, path+".connections", c.Connections, 1, 32)
 	within(p, path+".in_flight", c.InFlight, 1, 4096)
 	within(p, path+".batch_claims", c.BatchClaims, 1, 200)
-	if r := strings.TrimSpace(c.Replication); !strings.HasPrefix(r, "{") || !strings.HasSuffix(r, "}") || !strings.Contains(r, "'class'") {
+	if !isReplication(strings.TrimSpace(c.Replication)) {
 		p.add(path+".replication", "", "must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got %q", c.Replication)
 	}
+}
+
+// isReplication recognises the outline of a CQL map; the server judges the rest.
+func isReplication(cql string) bool {
+	return strings.HasPrefix(cql, "{") && strings.HasSuffix(cql, "}") && strings.Contains(cql, "'class'")
 }

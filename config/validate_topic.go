@@ -1,10 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
+import "time"
 
 // maxTTL is Cassandra's limit, 20 years of 365 days.
 const maxTTL = 630720000 * time.Second
@@ -82,59 +78,5 @@ func (t Topic) checkDeadLetter(p *problems, path string) {
 	if t.OnConflict == ActionDeadLetter {
 		p.add(path+".dead_letter_topic", "name a topic, or set on_conflict to drop or forward",
 			"is required while on_conflict is dead_letter")
-	}
-}
-
-func (m MessageID) check(p *problems, path string, outermost bool) {
-	places := []string{FromHeader, FromKey, FromJSON, FromValueHash}
-	switch {
-	case !p.require(path+".from", m.From):
-		return
-	case outermost:
-		p.oneOf(path+".from", m.From, append(places, FromComposite)...)
-	default:
-		p.oneOf(path+".from", m.From, places...)
-	}
-	m.checkOperand(p, path, "name", m.Name != "", FromHeader)
-	m.checkOperand(p, path, "path", m.Path != "", FromJSON)
-	m.checkOperand(p, path, "parts", len(m.Parts) > 0, FromComposite)
-	if m.From == FromJSON {
-		checkJSONPath(p, path+".path", m.Path)
-	}
-	if m.From == FromComposite && outermost {
-		m.checkParts(p, path+".parts")
-	}
-}
-
-// checkOperand sees to it that a setting is there exactly with the one kind of place it is for.
-func (m MessageID) checkOperand(p *problems, path, key string, set bool, from string) {
-	switch {
-	case m.From == from && !set:
-		p.add(path+"."+key, "", "is required with from: %s", from)
-	case m.From != from && set:
-		p.add(path+"."+key, "", "belongs to from: %s, not to from: %s", from, m.From)
-	}
-}
-
-func (m MessageID) checkParts(p *problems, path string) {
-	if len(m.Parts) < 2 {
-		p.add(path, "", "must be at least 2, got %d", len(m.Parts))
-	}
-	for i, part := range m.Parts {
-		part.check(p, fmt.Sprintf("%s[%d]", path, i), false)
-	}
-}
-
-// checkJSONPath checks the segments between the dots; a backslash takes the next character as it
-// is, which must be a dot or a backslash.
-func checkJSONPath(p *problems, path, value string) {
-	plain := strings.NewReplacer(`\\`, "x", `\.`, "x").Replace(value)
-	if strings.Contains(plain, `\`) {
-		p.add(path, `write \\ for a backslash and \. for a dot in a name`, "has a lone backslash: %q", value)
-	}
-	for segment := range strings.SplitSeq(plain, ".") {
-		if segment == "" {
-			p.add(path, "", "has an empty segment: %q", value)
-		}
 	}
 }
