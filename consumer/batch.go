@@ -10,7 +10,7 @@ import (
 
 // ErrRevoked is the cause of a batch's cancelled context: its partitions were taken away, or a
 // rebalance waits for the batch. Its records will be delivered again, here or to another member.
-var ErrRevoked = errors.New("partitions revoked")
+var ErrRevoked = errors.New("the group rebalances")
 
 // Record is a polled record with what the fetch knows about it.
 type Record struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -64,7 +65,7 @@ func (t *Transactional) Flush(ctx context.Context) error { return t.client.Flush
 // batch was given back because of a rebalance. Any other error leaves it unknown what the broker
 // decided: the session must be closed, and a new one learns the truth from the group's offsets.
 // The session rewinds itself to offsets it remembers, which are wrong if the commit did happen.
-func (t *Transactional) Commit(ctx context.Context, _ *Batch) error {
+func (t *Transactional) Commit(ctx context.Context, b *Batch) error {
 	if err := t.client.Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
@@ -76,15 +77,48 @@ func (t *Transactional) Commit(ctx context.Context, _ *Batch) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("end transaction: %w", err)
-	case !committed && taken:
-		t.reset()
-		return fmt.Errorf("end transaction: %w: %w", ErrAborted, ErrRevoked)
 	case !committed:
-		return errors.New("end transaction: not committed")
+		return t.notCommitted(ctx, b, taken)
 	}
 	t.reset()
 	return nil
 }
+
+// notCommitted decides what it means that the client reports no commit and no error. After a
+// revocation it never tried one. Otherwise a coordinator refused, usually because a rebalance has
+// begun; but the client also reports it when the broker answered the commit with an error that
+// leaves the outcome open. Then the group's offsets tell.
+func (t *Transactional) notCommitted(ctx context.Context, b *Batch, taken bool) error {
+	if !taken {
+		if err := t.stillBefore(ctx, b); err != nil {
+			return fmt.Errorf("end transaction: %w", err)
+		}
+	}
+	t.reset()
+	return fmt.Errorf("end transaction: %w: %w", ErrAborted, ErrRevoked)
+}
+
+// stillBefore returns nil if the group's offsets are below the batch. It waits for the marker of a
+// transaction that is still ending.
+func (t *Transactional) stillBefore(ctx context.Context, b *Batch) error {
+	admin := kadm.NewClient(t.client)
+	offsets, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), t.opts.ConsumerGroup, t.opts.Input)
+	if err != nil {
+		return fmt.Errorf("not committed; fetch offsets: %w", err)
+	}
+	for _, s := range b.Spans {
+		at, ok := offsets.Lookup(t.opts.Input, s.Partition)
+		if !ok || at.Err != nil {
+			return fmt.Errorf("not committed; offset of partition %d: %w", s.Partition, errors.Join(at.Err, errUnknownCommit))
+		}
+		if at.At >= s.Next {
+			return fmt.Errorf("partition %d is at %d: %w", s.Partition, at.At, errUnknownCommit)
+		}
+	}
+	return nil
+}
+
+var errUnknownCommit = errors.New("the outcome of the commit is unknown")
 
 // Abort gives the batch back, whether its transaction was begun or not. An error that wraps
 // ErrAborted, and why, is the good outcome; after any other error the session must be closed.

@@ -1,0 +1,137 @@
+package e2e_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// seen is what the check keeps of a record.
+type seen struct {
+	id     string
+	digest [32]byte // of everything that a consumer sees
+}
+
+// verdict is what the clean topic holds, compared with the input.
+type verdict struct {
+	ids, lost, doubled int
+}
+
+// check reads input and clean topic as a read_committed consumer does. Every clean record must be
+// byte for byte one of the input's in the same partition, in the same order; repeats are counted.
+func (d *deployment) check() verdict {
+	d.t.Helper()
+	in, clean := d.read(d.input), d.read(d.output())
+	found := make(map[string]int)
+	for p, records := range clean {
+		d.checkOrder(p, in[p], records)
+		for _, r := range records {
+			found[r.id]++
+		}
+	}
+	var v verdict
+	counted := make(map[string]bool)
+	for _, records := range in {
+		for _, r := range records {
+			if counted[r.id] {
+				continue
+			}
+			counted[r.id] = true
+			v.ids++
+			if found[r.id] == 0 {
+				v.lost++
+			}
+			v.doubled += max(0, found[r.id]-1)
+		}
+	}
+	d.t.Logf("%d ids, %d lost, %d doubled", v.ids, v.lost, v.doubled)
+	return v
+}
+
+// checkOrder walks both logs. A record that was forwarded before may come again, see verdict.
+func (d *deployment) checkOrder(partition int32, in, clean []seen) {
+	d.t.Helper()
+	place := make(map[[32]byte]int, len(in))
+	for i, r := range in {
+		place[r.digest] = i
+	}
+	last, done := -1, make(map[[32]byte]bool, len(clean))
+	for i, r := range clean {
+		at, ok := place[r.digest]
+		if !ok {
+			d.t.Fatalf("partition %d, clean record %d: %s is not byte for byte a record of the input", partition, i, r.id)
+		}
+		if at < last && !done[r.digest] {
+			d.t.Fatalf("partition %d, clean record %d: %s came out of order", partition, i, r.id)
+		}
+		done[r.digest] = true
+		last = max(last, at)
+	}
+}
+
+func (d *deployment) read(topic string) map[int32][]seen {
+	d.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer client.Close()
+	open := d.ends(topic)
+	found := make(map[int32][]seen)
+	for len(open) > 0 {
+		fetches := client.PollFetches(d.t.Context())
+		if err := fetches.Err(); err != nil {
+			d.t.Fatal(err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				found[r.Partition] = append(found[r.Partition], seen{string(r.Headers[1].Value), digest(r)})
+			}
+			if r.Offset+1 >= open[r.Partition] {
+				delete(open, r.Partition)
+			}
+		})
+	}
+	return found
+}
+
+// ends returns the end of what is committed in each partition that is not empty.
+func (d *deployment) ends(topic string) map[int32]int64 {
+	d.t.Helper()
+	ends, err := d.admin.ListCommittedOffsets(d.t.Context(), topic)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	open := make(map[int32]int64)
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			open[o.Partition] = o.Offset
+		}
+	})
+	return open
+}
+
+// digest covers key, value, headers and timestamp, each with its length, and tells null from empty.
+func digest(r *kgo.Record) [32]byte {
+	var b []byte
+	field := func(data []byte) {
+		n := int64(len(data))
+		if data == nil {
+			n = -1
+		}
+		b = binary.AppendVarint(b, n)
+		b = append(b, data...)
+	}
+	field(r.Key)
+	field(r.Value)
+	for _, h := range r.Headers {
+		field([]byte(h.Key))
+		field(h.Value)
+	}
+	field(fmt.Append(nil, r.Timestamp.UnixMilli()))
+	return sha256.Sum256(b)
+}

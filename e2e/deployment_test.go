@@ -1,0 +1,111 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+const partitions = 8
+
+// deployment is one pipeline on topics and a keyspace of its own, and the processes that run it.
+type deployment struct {
+	t        *testing.T
+	brokers  []string
+	client   *kgo.Client // produces to given partitions
+	admin    *kadm.Client
+	input    string
+	group    string
+	config   string // the file
+	delivery string
+}
+
+// deploy writes the configuration and has the binary create what it needs.
+func deploy(t *testing.T, delivery string, settings ...string) *deployment {
+	t.Helper()
+	brokers, node := testkit.Kafka(t), testkit.Cassandra(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(50_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	d := &deployment{t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: delivery}
+	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
+	d.group = d.input + "-dedup"
+	d.config = filepath.Join(t.TempDir(), "kdedup.yaml")
+	text := fmt.Sprintf(`
+kafka: {brokers: [%q]}
+store:
+  type: cassandra
+  cassandra: {hosts: [%q], keyspace: %s}
+server: {listen: "127.0.0.1:0"}
+topics:
+  - input: %s
+    output: %s
+    consumer_group: %s
+    delivery: %s
+    message_id: {from: header, name: message-id}
+    dead_letter_topic: %s
+    buckets: 64
+    %s
+`, strings.Join(brokers, `","`), node, testkit.Keyspace(t), d.input, d.output(), d.group, delivery, d.input+".dlq", strings.Join(settings, "\n    "))
+	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.command("setup")
+	return d
+}
+
+func (d *deployment) output() string { return d.input + ".clean" }
+
+// command runs kdedup to its end, which must be a good one.
+func (d *deployment) command(args ...string) string {
+	d.t.Helper()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(d.t.Context(), kdedup, append(args, "-c", d.config)...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &out, &out
+	if err := cmd.Run(); err != nil {
+		d.t.Fatalf("kdedup %s: %v\n%s", strings.Join(args, " "), err, out.String())
+	}
+	return out.String()
+}
+
+// progress returns how many records of the input are committed, and how many there are.
+func (d *deployment) progress() (committed, end int64) {
+	ctx := d.t.Context()
+	offsets, err := d.admin.FetchOffsets(ctx, d.group)
+	if err != nil {
+		return 0, 1
+	}
+	ends, err := d.admin.ListEndOffsets(ctx, d.input)
+	if err != nil {
+		return 0, 1
+	}
+	ends.Each(func(o kadm.ListedOffset) {
+		end += o.Offset
+		if at, ok := offsets.Lookup(d.input, o.Partition); ok {
+			committed += at.At
+		}
+	})
+	return committed, end
+}
+
+// waitFor returns when at least the share of the input is committed.
+func (d *deployment) waitFor(share float64) {
+	d.t.Helper()
+	testkit.Eventually(d.t, 5*time.Minute, fmt.Sprintf("%.0f %% of the input committed", 100*share), func() bool {
+		committed, end := d.progress()
+		return float64(committed) >= share*float64(end)
+	})
+}

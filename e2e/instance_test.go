@@ -1,0 +1,164 @@
+package e2e_test
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// instance is one running kdedup process.
+type instance struct {
+	t      *testing.T
+	name   string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error // of the process; read it after exited
+
+	mu   sync.Mutex
+	addr string // of the HTTP server
+}
+
+// start runs a process; the test ends it at the latest.
+func (d *deployment) start(name string) *instance {
+	d.t.Helper()
+	i := &instance{t: d.t, name: name, exited: make(chan struct{})}
+	i.cmd = exec.Command(kdedup, "run", "-c", d.config, "--instance", name)
+	i.cmd.Env = environment()
+	logs, err := i.cmd.StderrPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := i.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	go func() {
+		defer close(i.exited)
+		i.follow(logs)
+		i.err = i.cmd.Wait()
+	}()
+	d.t.Cleanup(i.kill)
+	testkit.Eventually(d.t, time.Minute, "the address of "+name, func() bool { return i.address() != "" || i.over() })
+	return i
+}
+
+// environment is the test's without the addresses of its servers, which kdedup would take for
+// settings that it does not know.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KDEDUP_") })
+}
+
+// follow reads the log to its end; it passes on what a failed test should show.
+func (i *instance) follow(logs io.Reader) {
+	lines := bufio.NewScanner(logs)
+	for lines.Scan() {
+		line := lines.Text()
+		if _, addr, ok := strings.Cut(line, `msg="serving metrics" address=`); ok {
+			i.mu.Lock()
+			i.addr = addr
+			i.mu.Unlock()
+		}
+		_, _ = io.WriteString(i.t.Output(), i.name+": "+line+"\n")
+	}
+}
+
+func (i *instance) address() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.addr
+}
+
+func (i *instance) over() bool {
+	select {
+	case <-i.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// ready reports whether /readyz answers 200.
+func (i *instance) ready() bool {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + i.address() + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+func (i *instance) waitReady() {
+	i.t.Helper()
+	testkit.Eventually(i.t, time.Minute, i.name+" is ready", i.ready)
+}
+
+// outcomes returns kdedup_records_total by outcome.
+func (i *instance) outcomes() map[string]int {
+	i.t.Helper()
+	counts := make(map[string]int)
+	for _, metric := range i.scrape()["kdedup_records_total"].GetMetric() {
+		for _, label := range metric.GetLabel() {
+			if label.GetName() == "outcome" {
+				counts[label.GetValue()] += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	return counts
+}
+
+func (i *instance) scrape() map[string]*dto.MetricFamily {
+	i.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + i.address() + "/metrics")
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return families
+}
+
+// stop asks the process to end and expects exit code 0.
+func (i *instance) stop() {
+	i.t.Helper()
+	if err := i.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		i.t.Fatal(err)
+	}
+	<-i.exited
+	if i.err != nil {
+		i.t.Errorf("%s: stopped with %v", i.name, i.err)
+	}
+}
+
+// kill ends the process as kill -9 does.
+func (i *instance) kill() {
+	_ = i.cmd.Process.Kill() // it may be over already
+	<-i.exited
+}
+
+func total(counts ...map[string]int) (sum int) {
+	for _, c := range counts {
+		for _, n := range c {
+			sum += n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,34 @@
+// Package e2e_test runs the built binary against a real Kafka and a real Cassandra and checks the
+// promise: every message ID once on the clean topic, byte for byte, in partition order.
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// kdedup is the kdedup that the tests run.
+var kdedup string
+
+func TestMain(m *testing.M) {
+	directory, err := os.MkdirTemp("", "kdedup-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	kdedup = filepath.Join(directory, "kdedup")
+	build := exec.Command("go", "build", "-o", kdedup, "github.com/kdedup/kdedup/cmd/kdedup")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build kdedup: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(directory)
+		os.Exit(code)
+	}))
+}

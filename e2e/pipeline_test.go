@@ -1,0 +1,77 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// deliveries runs a test in both modes.
+func deliveries(t *testing.T, test func(t *testing.T, delivery string)) {
+	for _, delivery := range []string{"exactly_once", "at_least_once"} {
+		t.Run(delivery, func(t *testing.T) { test(t, delivery) })
+	}
+}
+
+func TestTwoProcessesCleanABacklog(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		const n = 200_000
+		d := deploy(t, delivery)
+		d.produce(n, 1)
+		one, two := d.start("one"), d.start("two")
+		d.waitFor(1)
+		testkit.Eventually(t, 10*time.Second, "outcomes that add up to the records read", func() bool {
+			return total(one.outcomes(), two.outcomes()) == n
+		})
+		t.Logf("outcomes: %v and %v", one.outcomes(), two.outcomes())
+		one.stop()
+		two.stop()
+		if v := d.check(); v.lost > 0 || v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+	})
+}
+
+func TestAKilledProcessLosesNothing(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		d := deploy(t, delivery, "batch_records: 1000", "session_timeout: 6s")
+		d.produce(200_000, 2)
+		d.start("one")
+		two := d.start("two")
+		two.waitReady()
+		d.waitFor(0.2)
+		two.kill()
+		d.waitFor(0.3)
+		d.start("two")
+		d.waitFor(1)
+		v := d.check()
+		if v.lost > 0 {
+			t.Errorf("%d lost", v.lost)
+		}
+		if delivery == "exactly_once" && v.doubled > 0 {
+			t.Errorf("%d doubled", v.doubled)
+		}
+	})
+}
+
+func TestRebalancesInMidBatchLoseAndDoubleNothing(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		d := deploy(t, delivery, "batch_records: 500")
+		d.produce(200_000, 3)
+		d.start("one")
+		for i := range 10 {
+			guest := d.start(fmt.Sprint("guest-", i))
+			guest.waitReady()
+			guest.stop()
+		}
+		if committed, end := d.progress(); committed == end {
+			t.Log("the backlog was done before the last rebalance")
+		}
+		d.waitFor(1)
+		if v := d.check(); v.lost > 0 || v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+	})
+}

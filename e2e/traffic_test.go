@@ -1,0 +1,60 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// produce writes n records of 200 to 2,000 bytes, of which one in ten is a copy of an earlier one on
+// another partition. A copy differs in a header, so that the check can tell which one was forwarded.
+// Copies follow soon, so that both orders of equal IDs occur between partitions that are read at
+// different speeds.
+func (d *deployment) produce(n int, seed uint64) {
+	d.t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	var (
+		failure error
+		once    sync.Once
+		ids     int
+	)
+	for i := range n {
+		id, copied := ids, 0
+		if ids > 0 && random.IntN(10) == 0 {
+			id, copied = max(0, ids-1-random.IntN(5000)), 1+random.IntN(partitions-1)
+		} else {
+			ids++
+		}
+		d.client.Produce(d.t.Context(), d.record(id, copied, i), func(_ *kgo.Record, err error) {
+			if err != nil {
+				once.Do(func() { failure = err })
+			}
+		})
+	}
+	if err := d.client.Flush(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+	if failure != nil {
+		d.t.Fatal(failure)
+	}
+}
+
+// record is copy number copied of a message; all copies have the same key and value.
+func (d *deployment) record(id, copied, serial int) *kgo.Record {
+	random := rand.New(rand.NewPCG(uint64(id), 2))
+	value := make([]byte, 200+random.IntN(1801))
+	for i := range value {
+		value[i] = 'a' + byte(random.UintN(26))
+	}
+	return &kgo.Record{
+		Topic: d.input, Partition: int32((id + copied) % partitions),
+		Key: fmt.Appendf(nil, "customer-%d", id%1000), Value: value,
+		Headers: []kgo.RecordHeader{
+			{Key: "trace", Value: nil},
+			{Key: "message-id", Value: fmt.Appendf(nil, "%s/%08d", d.input, id)},
+			{Key: "attempt", Value: fmt.Appendf(nil, "%d", serial)},
+		},
+	}
+}
