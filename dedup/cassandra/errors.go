@@ -3,7 +3,6 @@ package cassandra
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/gocql/gocql"
 )
@@ -28,26 +27,9 @@ func isOverload(err error) bool {
 	return false
 }
 
-// explain adds the remedy to errors that a first start meets.
-func explain(err error, keyspace string) error {
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "Keyspace '"+keyspace+"' does not exist"), strings.Contains(text, "keyspace does not exist"):
-		return &missingError{what: "keyspace " + keyspace, err: err}
-	case strings.Contains(text, "unconfigured table"), strings.Contains(text, "does not exist"):
-		return &missingError{what: "a table of keyspace " + keyspace, err: err}
-	}
-	return err
-}
-
 // missingError is a part of the schema that setup creates.
-type missingError struct {
-	what string
-	err  error
-}
+type missingError struct{ what string }
 
 func (e *missingError) Error() string {
 	return e.what + " does not exist; create it with: kdedup setup -c FILE"
 }
-
-func (e *missingError) Unwrap() error { return e.err }

@@ -14,10 +14,10 @@ import (
 type Options struct {
 	Hosts             []string // host:port
 	Keyspace, Table   string
-	LocalDC           string      // optional: route to this data centre only
-	Username          string      // optional
-	Password          string      // optional
-	TLS               *tls.Config // optional
+	LocalDC           string        // optional: route to this data centre only
+	Username          string        // optional
+	Password          string        // optional
+	TLS               *tls.Config   // optional
 	Consistency       string        // of the commit, e.g. LOCAL_QUORUM
 	SerialConsistency string        // of the Paxos round: LOCAL_SERIAL or SERIAL
 	Timeout           time.Duration // of one request; longer than the server's own limits

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -112,22 +113,38 @@ func releaseVersion(ctx context.Context, session *gocql.Session) (string, error)
 	return version, nil
 }
 
+// explainNoConnection finds out why no connection could use the keyspace: the driver does not say.
+func (o Options) explainNoConnection(ctx context.Context, err error) error {
+	session, connectErr := o.connect("")
+	if connectErr != nil {
+		return connectErr
+	}
+	defer session.Close()
+	there, lookErr := o.steps("", "")[0].exists(ctx, session)
+	if lookErr == nil && !there {
+		return &missingError{what: "keyspace " + o.Keyspace}
+	}
+	return errors.Join(err, lookErr)
+}
+
 // checkSchema compares the columns of the claim table with those that the statements use.
 func (s *Store) checkSchema(ctx context.Context) error {
-	want := []string{"bucket", "consumer_group", "message_id", "owner", "topic"}
-	for table, columns := range map[string][]string{
-		s.options.Table: want,
-		"dedup_scopes":  {"buckets", "consumer_group", "extractor", "topic"},
+	for _, want := range []struct {
+		table   string
+		columns []string
+	}{
+		{s.options.Table, []string{"bucket", "consumer_group", "message_id", "owner", "topic"}},
+		{"dedup_scopes", []string{"buckets", "consumer_group", "extractor", "topic"}},
 	} {
-		have, err := s.columns(ctx, table)
+		have, err := s.columns(ctx, want.table)
 		switch {
 		case err != nil:
 			return fmt.Errorf("read the schema: %w", err)
 		case len(have) == 0:
-			return &missingError{what: "table " + s.options.Keyspace + "." + table}
-		case !slices.Equal(have, columns):
+			return &missingError{what: "table " + s.options.Keyspace + "." + want.table}
+		case !slices.Equal(have, want.columns):
 			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in store.cassandra.table",
-				s.options.Keyspace, table, have, columns)
+				s.options.Keyspace, want.table, have, want.columns)
 		}
 	}
 	return nil

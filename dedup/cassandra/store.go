@@ -30,8 +30,11 @@ var _ dedup.Store = (*Store)(nil)
 // Open connects and checks that the tables are there. It creates nothing, see Setup.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
 	session, err := options.connect(options.Keyspace)
+	if errors.Is(err, gocql.ErrNoConnectionsStarted) {
+		err = options.explainNoConnection(ctx, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, explain(err, options.Keyspace))
+		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, err)
 	}
 	s := &Store{
 		session: session, options: options,

@@ -1,0 +1,121 @@
+package cassandra_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+func TestSetupIsSafeToRepeatAndDryRunChangesNothing(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	run := func(dryRun bool) (lines []string) {
+		t.Helper()
+		if err := cassandra.Setup(t.Context(), options, replication, dryRun, func(line string) {
+			first, _, _ := strings.Cut(line, ":")
+			lines = append(lines, strings.ReplaceAll(first, options.Keyspace, "KS"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+	parts := []string{"keyspace KS", "type KS.claim_owner", "table KS.processed_messages", "table KS.dedup_scopes"}
+	want := func(before, after string) (lines []string) {
+		for _, part := range parts {
+			lines = append(lines, before+part+after)
+		}
+		return lines
+	}
+	for _, step := range []struct {
+		dryRun bool
+		want   []string
+	}{
+		{true, want("would create ", "")}, {true, want("would create ", "")},
+		{false, want("created ", "")}, {false, want("", " exists")}, {true, want("", " exists")},
+	} {
+		if diff := cmp.Diff(step.want, run(step.dryRun)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestOpenNamesWhatIsMissing(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	wantError := func(text string) {
+		t.Helper()
+		store, err := cassandra.Open(t.Context(), options, prometheus.NewRegistry())
+		if err == nil {
+			_ = store.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want %q", err, text)
+		}
+	}
+	wantError("keyspace " + options.Keyspace + " does not exist; create it with: kdedup setup -c FILE")
+	create(t, options)
+	options.Table = "other"
+	wantError("table " + options.Keyspace + ".other does not exist; create it with: kdedup setup -c FILE")
+	options.Table = "dedup_scopes"
+	wantError("name another table in store.cassandra.table")
+	options.Consistency = "SOME"
+	wantError("consistency")
+}
+
+// Known IDs make batches fail; from some share on, reads come first. Both ways give the same answers.
+func TestManyDuplicatesInLargeBatches(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	create(t, options)
+	store := open(t, options)
+	defer store.Close()
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4}
+	claims := func(from, n int, partition int32) (list []dedup.Claim) {
+		for i := range n {
+			list = append(list, dedup.Claim{
+				ID:    dedup.ID(fmt.Sprint("id-", from+i)),
+				Owner: dedup.Coordinates{Partition: partition, Offset: int64(from + i)},
+			})
+		}
+		return list
+	}
+	for round := range 30 {
+		// Every round claims 500 IDs of which 400 are known from the round before.
+		from := round * 100
+		answers, err := store.Claim(t.Context(), scope, claims(from, 500, int32(round)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range answers {
+			known := round > 0 && i < 400
+			if got := a.Outcome == dedup.Exists; got != known || a.Owner.Offset != int64(from+i) || !known && a.Owner.Partition != int32(round) {
+				t.Fatalf("round %d, claim %d: %+v", round, i, a)
+			}
+		}
+	}
+}
+
+func TestRowsShowTheirOwnerInCQL(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	create(t, options)
+	store := open(t, options)
+	defer store.Close()
+	claim := dedup.Claim{ID: "order-1", Owner: dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}}
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16}
+	if _, err := store.Claim(t.Context(), scope, []dedup.Claim{claim}); err != nil {
+		t.Fatal(err)
+	}
+	row := cassandra.ReadRow(t, options, "SELECT bucket, message_id, owner, TTL(owner) AS ttl FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 13")
+	owner, _ := row["owner"].(map[string]any)
+	if owner["partition"] != 3 || owner["offset"] != int64(42) || owner["epoch"] != 5 || string(row["message_id"].([]byte)) != "order-1" {
+		t.Errorf("got %v", row)
+	}
+	if ttl, _ := row["ttl"].(int); ttl < 3500 || ttl > 3600 {
+		t.Errorf("ttl is %v", row["ttl"])
+	}
+}
