@@ -1,0 +1,131 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Claim implements dedup.Store. Calls about different IDs run side by side and share their syncs;
+// two calls about one ID run one after the other, so that what was read is still true when it is
+// written.
+func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	answers := make([]dedup.Answer, len(claims))
+	if err := s.claim(ctx, scope, claims, answers); err != nil {
+		clear(answers)
+		return answers, fmt.Errorf("claim %d ids: embedded: %w", len(claims), err)
+	}
+	return answers, nil
+}
+
+func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer) error {
+	if err := s.usable(ctx); err != nil || len(claims) == 0 {
+		return err
+	}
+	record, err := s.ensureScope(scope)
+	if err != nil {
+		return err
+	}
+	keys := newKeys(record.ID, claims)
+	mine, err := s.pending.take(ctx, keys.hashes)
+	if err != nil {
+		return err
+	}
+	point, err := s.decide(keys, claims, scope.TTL, answers)
+	s.pending.give(mine)
+	if err != nil {
+		return err
+	}
+	return point.wait(ctx)
+}
+
+// keys are the database keys of a call's claims, in one piece of memory.
+type keys struct {
+	data   []byte
+	ends   []int
+	hashes []uint64
+}
+
+func newKeys(scope uint32, claims []dedup.Claim) *keys {
+	size := 0
+	for i := range claims {
+		size += 5 + len(claims[i].ID)
+	}
+	k := &keys{data: make([]byte, 0, size), ends: make([]int, len(claims)), hashes: make([]uint64, len(claims))}
+	for i := range claims {
+		start := len(k.data)
+		k.data = claimKey(k.data, scope, claims[i].ID)
+		k.ends[i] = len(k.data)
+		k.hashes[i] = hash(k.data[start:])
+	}
+	return k
+}
+
+func (k *keys) at(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = k.ends[i-1]
+	}
+	return k.data[start:k.ends[i]]
+}
+
+// decide reads every key and writes the claims of those that are free. The answers are good when
+// the sync point is reached.
+func (s *Store) decide(k *keys, claims []dedup.Claim, ttl time.Duration, answers []dedup.Answer) (*syncPoint, error) {
+	now := s.now()
+	var (
+		batch   = s.db.NewBatchWithSize(2*len(k.data) + len(claims)*(recordBytes+16))
+		value   = make([]byte, 0, recordBytes)
+		endings []byte
+		mine    = claimRecord{claimedAt: now.UnixMilli(), expiresAt: now.Add(ttl).UnixMilli()}
+	)
+	for i := range claims {
+		owner, found, err := s.get(k.at(i), now)
+		if err != nil {
+			return nil, errors.Join(err, batch.Close())
+		}
+		if found {
+			answers[i] = owner.answer()
+			continue
+		}
+		mine.owner, mine.fingerprint = claims[i].Owner, claims[i].Fingerprint
+		value = mine.append(value[:0])
+		if err := batch.Set(k.at(i), value, nil); err != nil {
+			return nil, errors.Join(err, batch.Close())
+		}
+		endings = appendEnding(endings, k.at(i))
+		answers[i] = mine.answer()
+		answers[i].Outcome = dedup.Applied
+	}
+	if len(endings) > 0 {
+		if err := batch.Set(endKey(mine.expiresAt, rand.Uint64()), endings, nil); err != nil {
+			return nil, errors.Join(err, batch.Close())
+		}
+	}
+	return s.write(batch)
+}
+
+// write makes the batch visible and returns the point at which it is durable. A call that wrote
+// nothing waits for the latest write before it: one of its answers may tell of that.
+func (s *Store) write(batch *pebble.Batch) (*syncPoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if batch.Empty() {
+		return s.last, batch.Close()
+	}
+	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+		s.health.fail(err)
+		return nil, err
+	}
+	if err := s.health.err(); err != nil {
+		return nil, err // Pebble reports a failed commit only to its logger
+	}
+	s.last = s.syncing(batch)
+	return s.last, nil
+}

@@ -1,0 +1,248 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/storetest"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(claimerEnv); path != "" {
+		claimForever(path)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func mustOpen(t testing.TB, o Options) *Store {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) dedup.Store {
+		s := &reopened{Store: mustOpen(t, Options{Path: t.TempDir()})}
+		t.Cleanup(func() { _ = s.Store.Close() })
+		return s
+	}, storetest.Features{
+		ExpiryGranularity: 100 * time.Millisecond,
+		Reopen: func(t *testing.T, store dedup.Store) dedup.Store {
+			s := store.(*reopened)
+			path := s.path()
+			if err := s.Store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s.Store = mustOpen(t, Options{Path: path})
+			return s
+		},
+		Ambiguous: func(_ *testing.T, store dedup.Store) { store.(*reopened).loseNext = true },
+	})
+}
+
+// reopened is a store that can be closed and opened in place, and that loses an answer on request.
+type reopened struct {
+	*Store
+	loseNext bool
+}
+
+func (r *reopened) path() string { return r.Store.path }
+
+func (r *reopened) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	answers, err := r.Store.Claim(ctx, scope, claims)
+	if r.loseNext {
+		r.loseNext = false
+		return make([]dedup.Answer, len(claims)), errors.New("lost")
+	}
+	return answers, err
+}
+
+var scope = dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16, Extractor: "key"}
+
+func claims(from, n int) []dedup.Claim {
+	list := make([]dedup.Claim, n)
+	for i := range list {
+		list[i] = dedup.Claim{ID: dedup.ID(fmt.Sprintf("id-%08d", from+i)), Owner: dedup.Coordinates{Offset: int64(from + i)}}
+	}
+	return list
+}
+
+func mustClaim(t *testing.T, s *Store, list []dedup.Claim) []dedup.Answer {
+	t.Helper()
+	answers, err := s.Claim(t.Context(), scope, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}
+
+func TestASecondStoreOnADirectoryIsRefused(t *testing.T) {
+	path := t.TempDir()
+	first := mustOpen(t, Options{Path: path})
+	defer first.Close()
+	_, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)})
+	want := "open embedded store " + path + ": used by another process; one process per directory, use cassandra to share a store"
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPathThatIsAFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// clock is set by hand.
+type clock struct{ unix atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Unix(c.unix.Load(), 0) }
+
+func TestTheSweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
+	var c clock
+	c.unix.Store(1_000_000)
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1, Now: c.now})
+	defer s.Close()
+	mustClaim(t, s, claims(0, 5000))
+	if err := s.db.Flush(); err != nil { // so that there are blocks to filter
+		t.Fatal(err)
+	}
+	c.unix.Add(1800)
+	mustClaim(t, s, claims(5000, 5000))
+	sweep := func(want, left int) {
+		t.Helper()
+		if got, err := s.sweep(t.Context()); err != nil || got != want {
+			t.Errorf("deleted %d, %v; want %d", got, err, want)
+		}
+		if got := s.count(t); got != left {
+			t.Errorf("%d claims are left, want %d", got, left)
+		}
+	}
+	sweep(0, 10_000)
+	c.unix.Add(1801)
+	mustClaim(t, s, claims(0, 100)) // expired, and claimed anew before the sweep
+	sweep(4900, 5100)
+	for i, a := range mustClaim(t, s, claims(0, 10_000)) {
+		if known := i < 100 || i >= 5000; (a.Outcome == dedup.Exists) != known {
+			t.Fatalf("claim %d: %+v", i, a)
+		}
+	}
+}
+
+// count is the number of claims in the files, expired or not.
+func (s *Store) count(t *testing.T) (n int) {
+	t.Helper()
+	iter, err := s.db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer iter.Close()
+	for iter.First(); iter.Valid(); iter.Next() {
+		if iter.Key()[0] == claimPrefix {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTheSweeperRunsByItself(t *testing.T) {
+	var c clock
+	c.unix.Store(1_000_000)
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: time.Millisecond, Now: c.now})
+	defer s.Close()
+	mustClaim(t, s, claims(0, 10))
+	c.unix.Add(3601)
+	deadline := time.Now().Add(10 * time.Second)
+	for s.count(t) > 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the expired claims are still there")
+		}
+	}
+}
+
+// A full disk: claims that cannot be written are never answered as made, the error says what to do,
+// and after a restart the answered ones stand.
+func TestNoClaimIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
+	var full atomic.Bool
+	disk := vfs.NewMem()
+	broken := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return errors.New("no space left on device")
+		}
+		return nil
+	}))
+	var exits atomic.Int32
+	s := mustOpen(t, Options{Path: "data", FS: broken, SweepInterval: -1, Exit: func(int) { exits.Add(1) }})
+	var answered []dedup.Claim
+	for i := range 50 {
+		full.Store(i >= 25)
+		list := claims(i*100, 100)
+		answers, err := s.Claim(t.Context(), scope, list)
+		switch {
+		case err == nil && i < 25:
+			answered = append(answered, list...)
+		case err == nil:
+			t.Fatalf("batch %d was answered: %v", i, answers[0])
+		case slices.ContainsFunc(answers, func(a dedup.Answer) bool { return a.Outcome != dedup.Undecided }):
+			t.Fatalf("batch %d failed and has answers", i)
+		case i > 25 && !strings.Contains(err.Error(), "make room or mend the disk, then restart"):
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := s.Lookup(t.Context(), scope, "id"); err == nil {
+		t.Error("a broken store passes the readiness check")
+	}
+	full.Store(false)
+	_ = s.Close() // it cannot be whole
+	again := mustOpen(t, Options{Path: "data", FS: disk, SweepInterval: -1})
+	defer again.Close()
+	for i, a := range mustClaim(t, again, answered) {
+		if a.Outcome != dedup.Exists || a.Owner != answered[i].Owner {
+			t.Fatalf("claim %d was forgotten: %+v", i, a)
+		}
+	}
+}
+
+func BenchmarkClaim(b *testing.B) {
+	const size = 5000
+	for _, known := range []int{0, size / 10, size / 2} {
+		b.Run(fmt.Sprintf("known=%d%%", known*100/size), func(b *testing.B) {
+			s := mustOpen(b, Options{Path: b.TempDir(), SweepInterval: -1})
+			defer s.Close()
+			var next atomic.Int64
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					from := int(next.Add(size))
+					batch := append(claims(from, size-known), claims(max(0, from-20*size), known)...)
+					if _, err := s.Claim(context.Background(), scope, batch); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)*size/b.Elapsed().Seconds(), "claims/s")
+		})
+	}
+}
