@@ -8,7 +8,7 @@
 // only be started and stopped.
 //
 // No server outlives its starter. A killed test binary takes its servers with it at once, because
-// Linux kills them (other systems do not do that for us: there a killed binary leaves them behind). A killed
-// `go test` leaves its test binary running, so an orphaned starter kills its servers itself, within
-// a second.
+// Linux kills them; other systems do not do that, and there a killed binary leaves them behind. A
+// killed `go test` leaves its test binary running, so an orphaned starter kills its servers itself,
+// within a second.
 package servers

@@ -20,8 +20,7 @@ type fleet struct {
 	temporary string // directory to remove at the end
 }
 
-// startFleet starts what the environment does not name, in the first way that works. The fleet is
-// never nil.
+// startFleet starts what the environment does not name. The fleet is never nil.
 func (o *options) startFleet(ctx context.Context) (*fleet, error) {
 	f := new(fleet)
 	missing := slices.DeleteFunc(slices.Clone(o.want), o.given)
@@ -32,7 +31,14 @@ func (o *options) startFleet(ctx context.Context) (*fleet, error) {
 	if err != nil {
 		return f, err
 	}
-	var unusable, failed []error
+	return f, o.tryEngines(ctx, f, missing, dir)
+}
+
+// tryEngines starts the servers in the first way that works. A way that should work and does not is
+// no reason to skip tests.
+func (o *options) tryEngines(ctx context.Context, f *fleet, missing []kind, dir string) error {
+	var unusable []error
+	failed := false
 	for _, e := range o.engines {
 		if err := e.find(ctx); err != nil {
 			unusable = append(unusable, fmt.Errorf("%s: %w", e.name, err))
@@ -40,18 +46,20 @@ func (o *options) startFleet(ctx context.Context) (*fleet, error) {
 		}
 		err := o.startAll(ctx, f, e, missing, dir)
 		if err == nil {
-			return f, nil
+			return nil
 		}
 		o.stopServers(f)
-		failed = append(failed, fmt.Errorf("with %s: %w", e.name, err))
+		o.say("with %s: %v", e.name, err)
+		failed = true
 	}
+	reason := errors.Join(unusable...)
 	switch {
 	case ctx.Err() != nil:
-		return f, fmt.Errorf("start servers: %w", context.Cause(ctx))
-	case len(failed) > 0: // nothing to be skipped: this machine should be able to
-		return f, errors.Join(append(failed, unusable...)...)
+		return fmt.Errorf("start servers: %w", context.Cause(ctx))
+	case failed:
+		return errors.Join(errors.New("the servers did not start"), reason)
 	}
-	return f, o.goWithout(missing, errors.Join(unusable...))
+	return o.goWithout(missing, reason)
 }
 
 // given says whether the environment names the server.

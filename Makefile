@@ -1,0 +1,73 @@
+# `make help` lists the targets. Servers for tests: see internal/testkit/cmd/withservers.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+GO          ?= go
+TOOL        := $(GO) tool -modfile=tools/go.mod
+WITHSERVERS := bin/withservers
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
+PKG         ?= ./...
+TESTFLAGS   ?=
+COVERAGE    := bin/coverage.out
+FUZZTIME    ?= 20s
+BENCH       ?= .
+BENCHFLAGS  ?= -benchmem
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/kdedup (VERSION=…)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kdedup ./cmd/kdedup
+
+# Not `go run`: that dies of a SIGTERM and leaves the program to itself.
+.PHONY: $(WITHSERVERS)
+$(WITHSERVERS):
+	@$(GO) build -o $@ ./internal/testkit/cmd/withservers
+
+.PHONY: test
+test: lint $(WITHSERVERS) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
+	$(WITHSERVERS) -- $(GO) test -race -coverprofile=$(COVERAGE) -p 2 -timeout 25m $(TESTFLAGS) $(PKG)
+	@$(GO) tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage of all packages:", $$NF }'
+
+.PHONY: test-short
+test-short: ## Test what needs no real servers (PKG=./…, TESTFLAGS=…)
+	$(GO) test -race -short -timeout 10m $(TESTFLAGS) $(PKG)
+
+.PHONY: lint
+lint: ## Check the format, vet, run staticcheck (PKG=./…)
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet $(PKG)
+	$(TOOL) staticcheck $(PKG)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (20s)
+	@$(GO) test -list '^Fuzz' $(PKG) \
+		| awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' \
+		| while read -r pkg name; do \
+			echo "$$pkg $$name"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null; \
+		done
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what the code calls
+	$(TOOL) govulncheck ./...
+
+.PHONY: docs
+docs: ## Write the generated documents anew
+	$(GO) generate ./...
+
+.PHONY: bench
+bench: $(WITHSERVERS) ## Run the benchmarks against real servers (BENCH=regexp, PKG=./…, BENCHFLAGS=…)
+	$(WITHSERVERS) -- $(GO) test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) $(PKG)
+
+.PHONY: demo
+demo: build ## See it work, without Kafka and Cassandra
+	bin/kdedup demo
+
+.PHONY: clean
+clean: ## Remove what make built
+	rm -rf bin

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+func newDemo() *cobra.Command {
+	d := demo{orders: 100_000, rate: 20_000}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch kdedup work, with nothing installed",
+		Long: "Start a Kafka within this process, produce orders of which some arrive twice, run the pipeline\n" +
+			"of `kdedup run` on them with the embedded store, and check the clean topic.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d.out, d.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return d.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&d.keep, "keep", false, "leave everything up until a signal")
+	cmd.Flags().IntVar(&d.orders, "orders", d.orders, "`NUMBER` of orders, before duplicates")
+	cmd.Flags().IntVar(&d.rate, "rate", d.rate, "records a second that are produced")
+	return cmd
+}
+
+// demo is one run of the demonstration.
+type demo struct {
+	orders, rate int
+	keep         bool
+	out, errOut  io.Writer
+}
+
+const demoPartitions = 8
+
+func (d *demo) run(ctx context.Context) error {
+	if d.orders < 1 || d.rate < 1 {
+		return usageError{fmt.Errorf("--orders and --rate must be at least 1, got %d and %d", d.orders, d.rate)}
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(demoPartitions, "orders"))
+	if err != nil {
+		return fmt.Errorf("start the embedded kafka: %w", err)
+	}
+	defer cluster.Close()
+	directory, err := os.MkdirTemp("", "kdedup-demo-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the store: %w", err)
+	}
+	defer os.RemoveAll(directory)
+
+	c := demoConfig(cluster.ListenAddrs(), directory)
+	log := newLogger(c.Log, d.errOut)
+	if err := setup(ctx, c, log, false, func(string) {}); err != nil {
+		return err
+	}
+	p, err := wire(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return d.withPipeline(ctx, p, func(ctx context.Context) error { return d.show(ctx, p, log) })
+}
+
+// withPipeline runs the process beside work, and stops it when work is done.
+func (d *demo) withPipeline(ctx context.Context, p *process, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- p.run(ctx)
+	}()
+	err := work(ctx)
+	cancel()
+	if runErr := <-ended; runErr != nil {
+		return runErr
+	}
+	return err
+}
+
+func demoConfig(brokers []string, directory string) config.Config {
+	c := config.Default()
+	c.Instance = "demo"
+	c.Kafka.Brokers = brokers
+	c.Store.Embedded.Path = directory
+	c.Server.Listen = "127.0.0.1:0"
+	c.Log.Level = slog.LevelWarn.String()
+	t := config.DefaultTopic()
+	t.Input, t.Output, t.ConsumerGroup = "orders", "orders.clean", "orders-dedup"
+	t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates", "orders.dlq"
+	t.MessageID = config.MessageID{From: config.FromHeader, Name: orderIDHeader}
+	c.Topics = []config.Topic{t}
+	return c.Derived()
+}
+
+// show produces, watches until everything is committed, and checks the result.
+func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
+	client, err := adminClient(p.config, log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nmetrics   http://%s/metrics\npipeline  orders -> orders.clean, duplicates to orders.duplicates\n\n",
+		p.config.Kafka.Brokers[0], p.config.Store.Embedded.Path, p.server.Addr())
+
+	start := time.Now()
+	traffic := newTraffic(d.orders)
+	produced := make(chan error, 1)
+	go func() { produced <- traffic.produce(ctx, p.config.Kafka.Brokers, d.rate) }()
+	live := newLiveView(d.out, p.registry)
+	err = live.watch(ctx, traffic)
+	if produceErr := <-produced; produceErr != nil {
+		return fmt.Errorf("produce orders: %w", produceErr)
+	}
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	took := time.Since(start)
+	found, err := checkClean(ctx, p.config, traffic)
+	if err != nil {
+		return err
+	}
+	d.table(live.counts(), traffic, found, took)
+	if err := d.showDuplicates(ctx, p.config); err != nil {
+		return err
+	}
+	if err := found.err(); err != nil {
+		return err
+	}
+	if d.keep {
+		fmt.Fprintf(d.out, "\nStill running, also for your own records on the topic orders. End with Ctrl-C.\n")
+		<-ctx.Done()
+	}
+	return nil
+}

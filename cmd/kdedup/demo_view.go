@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/term"
+)
+
+// liveView shows the counts of the running pipeline, from its metrics.
+type liveView struct {
+	out      io.Writer
+	gatherer prometheus.Gatherer
+	terminal bool
+}
+
+func newLiveView(out io.Writer, gatherer prometheus.Gatherer) *liveView {
+	file, ok := out.(*os.File)
+	return &liveView{out: out, gatherer: gatherer, terminal: ok && term.IsTerminal(int(file.Fd()))}
+}
+
+// counts returns kdedup_records_total by outcome.
+func (v *liveView) counts() map[string]int {
+	counts := make(map[string]int)
+	families, err := v.gatherer.Gather()
+	if err != nil {
+		return counts // the next one may be whole
+	}
+	for _, family := range families {
+		if family.GetName() != "kdedup_records_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "outcome" {
+					counts[label.GetValue()] += int(metric.GetCounter().GetValue())
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// watch returns when everything that was sent is committed, or ctx ends.
+func (v *liveView) watch(ctx context.Context, t *traffic) error {
+	interval := time.Second
+	if v.terminal {
+		interval = 100 * time.Millisecond
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	last, lastAt := 0, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		counts, sent, finished := v.counts(), int(t.sent.Load()), t.done.Load()
+		total := sum(counts)
+		rate := float64(total-last) / time.Since(lastAt).Seconds()
+		last, lastAt = total, time.Now()
+		v.line(sent, counts, rate)
+		if finished && total >= int(t.sent.Load()) {
+			if v.terminal {
+				fmt.Fprintln(v.out)
+			}
+			return nil
+		}
+	}
+}
+
+func (v *liveView) line(sent int, counts map[string]int, rate float64) {
+	end := "\n"
+	if v.terminal {
+		end = "\x1b[K\r"
+	}
+	fmt.Fprintf(v.out, "produced %7d   forwarded %7d   duplicates %6d   %6.0f records/s%s",
+		sent, counts["forwarded"], counts["duplicate"], rate, end)
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// table is what the whole run did.
+func (d *demo) table(counts map[string]int, t *traffic, found check, took time.Duration) {
+	fmt.Fprintln(d.out)
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(name string, value any, note string) { fmt.Fprintf(table, "%s\t%v\t  %s\n", name, value, note) }
+	row("records in", sum(counts), "")
+	row("first-seen", counts["forwarded"], fmt.Sprintf("of %d orders", t.orders))
+	row("duplicates dropped", counts["duplicate"], "retries on other partitions, and a range that was sent again")
+	row("forwarded", found.records, "on orders.clean")
+	row("records/s", int(float64(sum(counts))/took.Seconds()), "paced by the producer, see --rate")
+	row("lost", found.lost, "")
+	row("doubled", found.doubled, "")
+	row("changed", found.changed, "compared byte for byte")
+	_ = table.Flush() // to a buffer and then d.out, whose errors the terminal shows
+}

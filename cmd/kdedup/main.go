@@ -1,0 +1,45 @@
+// Command kdedup removes duplicates from Kafka topics.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes.
+const (
+	exitStopped = 0 // it did what it was asked to do
+	exitFailed  = 1
+	exitUsage   = 2 // the command line or the configuration is wrong
+)
+
+func main() {
+	// After the first signal the second one has its usual effect: it ends the process at once.
+	// Nothing is lost then, see docs/guarantees.md.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(execute(ctx, os.Args[1:]))
+}
+
+func execute(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitStopped
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "kdedup:", err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError marks what the user has to change before another try makes sense.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }

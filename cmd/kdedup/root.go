@@ -1,0 +1,70 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kdedup",
+		Short:         "Forward every Kafka message exactly once",
+		Long:          "kdedup reads Kafka topics, claims each message ID in a store, and forwards the first copy\nof each message to a clean topic. See https://github.com/kdedup/kdedup.",
+		SilenceErrors: true, // printed once, in execute
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{err}
+	})
+	root.AddCommand(newRun(), newValidate(), newSetup(), newDemo(), newReady(), newVersion())
+	for _, cmd := range root.Commands() {
+		cmd.Args = usageArgs(cmd.Args)
+	}
+	root.Args = usageArgs(root.Args)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}
+
+// usageArgs makes wrong arguments a usage error.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// configFlags are the flags of the commands that read the configuration.
+type configFlags struct {
+	path     string
+	instance string
+}
+
+func (f *configFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.path, "config", "c", "kdedup.yaml", "the configuration `FILE`")
+	cmd.Flags().StringVar(&f.instance, "instance", "", "`NAME` of this process, in place of the configured one")
+}
+
+// load reads the configuration and makes the logger that it asks for.
+func (f *configFlags) load(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
+	env := os.Environ()
+	if f.instance != "" {
+		env = append(env, config.EnvName("instance")+"="+f.instance)
+	}
+	c, err := config.Load(f.path, env)
+	if err != nil {
+		return config.Config{}, nil, usageError{err}
+	}
+	log := newLogger(c.Log, cmd.ErrOrStderr())
+	for _, name := range c.UnknownEnv {
+		log.Warn("environment variable overrides no setting", "name", name)
+	}
+	return c, log, nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+func newValidate() *cobra.Command {
+	var (
+		flags   configFlags
+		offline bool
+	)
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check a configuration and the servers that it names",
+		Long:  "Check the configuration, the topics and the store, and print every problem. Nothing is changed.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, log, err := flags.load(cmd)
+			if err != nil {
+				return err
+			}
+			if !offline {
+				if err := validate(cmd.Context(), c, log); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d topics\n", flags.path, len(c.Topics))
+			return nil
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&offline, "offline", false, "do not ask the servers")
+	return cmd
+}
+
+// validate asks the servers and joins every problem.
+func validate(ctx context.Context, c config.Config, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return errors.Join(validateTopics(ctx, c, log), validateStore(ctx, c, log))
+}
+
+func validateTopics(ctx context.Context, c config.Config, log *slog.Logger) error {
+	client, err := adminClient(c, log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := client.Ping(ctx); err != nil {
+		return fmt.Errorf("kafka.brokers: %w", err)
+	}
+	var problems []error
+	for i, t := range c.Topics {
+		for _, err := range kafka.Check(ctx, client, t) {
+			problems = append(problems, fmt.Errorf("topics[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// validateStore opens the store and looks into each scope. An embedded store that does not exist
+// yet is not made.
+func validateStore(ctx context.Context, c config.Config, log *slog.Logger) error {
+	if _, err := os.Stat(c.Store.Embedded.Path); c.Store.Type == config.StoreEmbedded && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	store, err := openStore(ctx, c.Store, prometheus.NewRegistry(), log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	var problems []error
+	for i, t := range c.Topics {
+		if err := validateScope(ctx, store, t); err != nil {
+			problems = append(problems, fmt.Errorf("topics[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// validateScope compares with the registration and makes none.
+func validateScope(ctx context.Context, store dedup.Store, t config.Topic) error {
+	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	if err != nil {
+		return err
+	}
+	scope := scopeOf(t, extractor.String())
+	registered, found, err := store.Registered(ctx, scope)
+	if err != nil || !found {
+		return err
+	}
+	return dedup.CompareScopes(scope, registered)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// pipeline registers the topic's scope with the store and puts the lanes together.
+func (p *process) pipeline(ctx context.Context, t config.Topic) (*pipeline.Pipeline, error) {
+	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	if err != nil {
+		return nil, err
+	}
+	scope := scopeOf(t, extractor.String())
+	if err := p.store.Register(ctx, scope); err != nil {
+		return nil, err
+	}
+	if t.Start == config.StartLatest {
+		if err := consumer.PinStart(ctx, p.admin, t.ConsumerGroup, t.Input); err != nil {
+			return nil, err
+		}
+	}
+	return pipeline.New(pipeline.Options{
+		Name:  t.Input,
+		Lanes: t.Lanes,
+		Join: func(ctx context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
+			return p.join(ctx, t, lane)
+		},
+		Judge: func(lane int) pipeline.Judge {
+			metrics := p.families.dedup.For(t.Input, strconv.Itoa(lane))
+			return dedup.New(scope, extractor, p.store, retryOf(t), metrics, p.log.With("topic", t.Input, "lane", lane))
+		},
+		Policy:          policyOf(t),
+		ShutdownTimeout: p.config.ShutdownTimeout,
+		Collectors:      p.families.pipeline,
+		Logger:          p.log,
+	}), nil
+}
+
+// join makes a lane's member of the consumer group. The output's limits are read each time: they
+// may be why the last session failed.
+func (p *process) join(ctx context.Context, t config.Topic, lane int) (pipeline.Session, *forwarder.Topics, error) {
+	limits, err := kafka.Limits(ctx, p.admin, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	topics := &forwarder.Topics{
+		Output: t.Output, Duplicates: t.DuplicatesTopic, DeadLetter: t.DeadLetterTopic,
+		MaxBytes: limits, ByKey: t.Partitioner == config.PartitionerByKey,
+	}
+	options, err := p.memberOptions(t, lane, topics.Producer())
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.Delivery == config.DeliveryAtLeastOnce {
+		session, err := consumer.JoinAtLeastOnce(options)
+		return session, topics, err
+	}
+	session, err := consumer.JoinTransactional(options)
+	return session, topics, err
+}
+
+func (p *process) memberOptions(t config.Topic, lane int, producer []kgo.Opt) (consumer.Options, error) {
+	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, p.config.Instance, lane)
+	log := p.log.With("topic", t.Input, "lane", lane)
+	connection, err := kafka.Connection(p.config.Kafka, member, p.registry, log)
+	if err != nil {
+		return consumer.Options{}, err
+	}
+	return consumer.Options{
+		Connection: connection, Producer: producer,
+		Input: t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
+		Member: member, Static: t.StaticMember, ServerSide: t.GroupProtocol == config.ProtocolConsumer,
+		BatchRecords: t.BatchRecords, FetchBytes: t.FetchBytes, SessionTimeout: t.SessionTimeout,
+		Metrics: p.families.consumer.For(t.Input), Logger: log,
+	}, nil
+}
+
+func sourceOf(m config.MessageID) dedup.Source {
+	s := dedup.Source{From: m.From, Name: m.Name, Path: m.Path}
+	for _, part := range m.Parts {
+		s.Parts = append(s.Parts, sourceOf(part))
+	}
+	return s
+}
+
+func scopeOf(t config.Topic, extractor string) dedup.Scope {
+	return dedup.Scope{ConsumerGroup: t.ScopeGroup, Name: t.Scope, TTL: t.TTL, Buckets: t.Buckets, Extractor: extractor}
+}
+
+func retryOf(t config.Topic) dedup.Retry {
+	retry := dedup.DefaultRetry
+	if t.OnStoreOutage == config.ActionForward {
+		retry.GiveUpAfter = t.OutageGrace
+	}
+	return retry
+}
+
+// policyOf maps names that config has checked.
+func policyOf(t config.Topic) pipeline.Policy {
+	choices := map[string]pipeline.Choice{
+		config.ActionDrop: pipeline.Drop, config.ActionForward: pipeline.Forward,
+		config.ActionDeadLetter: pipeline.DeadLetter, config.ActionFail: pipeline.Fail,
+	}
+	modes := map[string]pipeline.Mode{
+		config.ModeEnforce: pipeline.Enforce, config.ModeAnnotate: pipeline.Annotate, config.ModeObserve: pipeline.Observe,
+	}
+	return pipeline.Policy{
+		Mode: modes[t.Mode], OnMissingID: choices[t.OnMissingID],
+		OnConflict: choices[t.OnConflict], OnReplay: choices[t.OnReplay],
+	}
+}

@@ -1,0 +1,148 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// layers says what of this module a package may import, its tests aside. A package that is not here
+// may import nothing of it. Names ending in /... stand for all below, too; the first that fits counts.
+var layers = []struct {
+	pkg string
+	may []string
+}{
+	{"config", nil},
+	{"config/internal/...", []string{"config"}},
+	{"consumer", nil},
+	{"dedup", nil},
+	{"dedup/...", []string{"dedup"}},
+	{"forwarder", nil},
+	{"server", nil},
+	{"pipeline", []string{"consumer", "dedup", "forwarder"}},
+	{"internal/kafka", []string{"config"}},
+	{"internal/testkit/...", []string{"internal/testkit/..."}},
+	// Everything meets in the command. Nothing but it and the end-to-end tests imports pipeline.
+	{"cmd/...", []string{"config", "consumer", "dedup/...", "forwarder", "internal/kafka", "pipeline", "server"}},
+	{"e2e/...", []string{"..."}},
+}
+
+// dependencies says which packages may import what should not spread.
+var dependencies = []struct {
+	imported string
+	by       []string
+	tests    bool // the tests of all packages may import it, too
+}{
+	{"github.com/gocql/gocql", []string{"dedup/cassandra", "e2e/..."}, false},
+	{"github.com/spf13/viper", []string{"config"}, false},
+	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
+	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup"}, true}, // the command's demo
+	{"testing", []string{"internal/testkit/...", "dedup/storetest"}, true},
+}
+
+func TestImportDirections(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, violation := range violations(s) {
+			t.Error(violation)
+		}
+	}
+}
+
+// violations names the file, the import and the rule of each import that breaks one.
+func violations(s source) []string {
+	var found []string
+	for _, imported := range s.imports {
+		if v := layerViolation(s, imported); v != "" {
+			found = append(found, v)
+		}
+		if v := dependencyViolation(s, imported); v != "" {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+func layerViolation(s source, imported string) string {
+	ours, isOurs := strings.CutPrefix(imported, module)
+	if !isOurs || s.isTest() {
+		return ""
+	}
+	for _, layer := range layers {
+		if !matches(layer.pkg, s.dir()) {
+			continue
+		}
+		if matchesAny(layer.may, ours) {
+			return ""
+		}
+		return fmt.Sprintf("%s imports %s: of this module %s may import %s", s.name, ours, layer.pkg, list(layer.may))
+	}
+	return fmt.Sprintf("%s imports %s: the table layers does not say yet what %s may import", s.name, ours, s.dir())
+}
+
+func dependencyViolation(s source, imported string) string {
+	for _, d := range dependencies {
+		if d.imported != imported || matchesAny(d.by, s.dir()) || (d.tests && s.isTest()) {
+			continue
+		}
+		return fmt.Sprintf("%s imports %s: only %s may", s.name, imported, list(d.by))
+	}
+	return ""
+}
+
+func matchesAny(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, pkg) })
+}
+
+func matches(pattern, pkg string) bool {
+	parent, all := strings.CutSuffix(pattern, "...")
+	if !all {
+		return pkg == pattern
+	}
+	return strings.HasPrefix(pkg+"/", parent)
+}
+
+func list(pkgs []string) string {
+	if len(pkgs) == 0 {
+		return "nothing"
+	}
+	return strings.Join(pkgs, ", ")
+}
+
+func TestViolationsNameTheImportAndTheRule(t *testing.T) {
+	for _, c := range []struct {
+		file, imported string
+		want           []string
+	}{
+		{"config/load.go", "github.com/spf13/viper", nil},
+		{"config/load.go", module + "dedup", []string{"config/load.go imports dedup: of this module config may import nothing"}},
+		{"config/internal/gendoc/main.go", module + "config", nil},
+		{"consumer/member.go", module + "forwarder", []string{"consumer/member.go imports forwarder: of this module consumer may import nothing"}},
+		{"consumer/member_test.go", module + "internal/testkit", nil},
+		{"dedup/redis/store.go", module + "dedup", nil},
+		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports dedup/memory: of this module dedup/... may import dedup"}},
+		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports dedup/memory: of this module dedup may import nothing"}},
+		{"server/page.go", module + "pipeline", []string{"server/page.go imports pipeline: of this module server may import nothing"}},
+		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports pipeline: the table layers does not say yet what internal/new may import"}},
+		{"pipeline/lane.go", module + "consumer", nil},
+		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
+		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import config, consumer, dedup/..., forwarder, internal/kafka, pipeline, server",
+		}},
+		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
+		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
+		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, e2e/... may"}},
+		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
+			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup may",
+		}},
+		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
+		{"server/server.go", "testing", []string{"server/server.go imports testing: only internal/testkit/..., dedup/storetest may"}},
+	} {
+		got := violations(source{name: c.file, imports: []string{c.imported}})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s imports %s: -want +got:\n%s", c.file, c.imported, diff)
+		}
+	}
+}
