@@ -111,22 +111,21 @@ func decode(settings map[string]any, env map[string]string, p *problems) Config 
 
 // collect reports the errors in mapstructure's tree; those of textHook are ours and lack a path.
 func collect(err error, p *problems) {
-	var located *mapstructure.DecodeError
-	switch tree := err.(type) {
+	switch e := err.(type) {
 	case nil:
-	case interface{ Unwrap() []error }:
-		for _, e := range tree.Unwrap() {
-			collect(e, p)
-		}
-	default:
-		if !errors.As(err, &located) {
-			p.add("", "", "%s", err)
-			return
-		}
-		found := &Error{Problem: located.Unwrap().Error()}
+	case *mapstructure.DecodeError:
+		found := &Error{Problem: e.Unwrap().Error()}
 		errors.As(err, &found)
-		found.Path = located.Name()
+		found.Path = e.Name()
 		p.addError(found)
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			collect(inner, p)
+		}
+	case interface{ Unwrap() error }:
+		collect(e.Unwrap(), p)
+	default:
+		p.add("", "", "%s", err)
 	}
 }
 

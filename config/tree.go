@@ -58,7 +58,7 @@ func (c *treeCheck) value(node *yaml.Node, t reflect.Type, path string) {
 
 func (c *treeCheck) mapping(node *yaml.Node, t reflect.Type, path string) {
 	if node.Kind != yaml.MappingNode {
-		c.wrongForm(node, path, "a mapping with "+strings.Join(keysOf(t), ", "))
+		c.wrongForm(node, path, "a mapping with keys such as "+keysOf(t)[0])
 		return
 	}
 	lines, merged := map[string]int{}, []*yaml.Node{}
@@ -138,6 +138,8 @@ func (c *treeCheck) scalar(node *yaml.Node, t reflect.Type, path string) {
 	case node.Tag == "!!str":
 	case t == reflect.TypeFor[time.Duration]() || t.Kind() == reflect.String:
 		fits = false
+	case t.Kind() == reflect.Int && node.Tag != "!!int":
+		fits = false // Decode would cut a fraction off
 	default:
 		fits = fits && node.Decode(reflect.New(t).Interface()) == nil
 	}
@@ -162,14 +164,19 @@ func formOf(t reflect.Type) string {
 
 func (c *treeCheck) wrongForm(node *yaml.Node, path, want string) {
 	found := &Error{Path: path, Place: fmt.Sprintf("line %d", node.Line)}
-	found.Problem = fmt.Sprintf("must be %s, got %s", want, form(node))
-	if want == "text" && node.Kind == yaml.ScalarNode && !isNull(node) {
+	got := form(node)
+	switch {
+	case node.Kind != yaml.ScalarNode || isNull(node):
+	case want == "text" && strings.HasPrefix(node.Tag, "!!"):
 		found.Remedy = "put it in quotes"
+	case want != "text" && node.Tag != "!!str":
+		got = node.Value
 	}
+	found.Problem = fmt.Sprintf("must be %s, got %s", want, got)
 	c.problems.addError(found)
 }
 
-// form names what a node is. The values of text are not shown: they may be secrets.
+// form names what a node is. It does not show the value: where text belongs, that may be a secret.
 func form(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.MappingNode:

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	want, err := generate("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Error("docs/configuration.md differs from the comments, defaults or examples; run: go generate ./config")
+	}
+}
+
+func TestEverySettingNeedsAManual(t *testing.T) {
+	_, err := manual{}.entry("Topic", "TTL")
+	if want := "Topic.TTL has no comment; write its manual"; err == nil || err.Error() != want {
+		t.Errorf("entry: %v, want %s", err, want)
+	}
+}
+
+func TestManualIsTakenApart(t *testing.T) {
+	m := manual{"Topic.Scope": "Required. Where it is.\nMore.\n\nDefault: the input topic."}
+	got, err := m.entry("Topic", "Scope")
+	if want := (entry{"Where it is.\nMore.", "the input topic", true}); err != nil || got != want {
+		t.Errorf("entry: %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestReferenceShowsEachSettingOnce(t *testing.T) {
+	text, err := generate("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, heading := range []string{
+		"## Top level", "## `kafka.tls`, `store.cassandra.tls`", "### `topics[].ttl`", "### `topics[].message_id.parts`",
+	} {
+		if n := strings.Count(string(text), "\n"+heading+"\n"); n != 1 {
+			t.Errorf("%q stands %d times, want once", heading, n)
+		}
+	}
+	for _, line := range []string{
+		"- Default: `168h`", "- Default: the host name", "- Environment: `KDEDUP_TOPICS_<N>_TTL`",
+		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`",
+	} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("the reference lacks the line %q", line)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// validTopic is an entry with nothing but what is required. The names follow from the input, so
+// that entries with different inputs do not clash.
+func validTopic(input string) Topic {
+	t := DefaultTopic()
+	t.Input, t.Output, t.ConsumerGroup = input, input+".clean", input+"-dedup"
+	t.DeadLetterTopic = input + ".dlq"
+	t.MessageID = MessageID{From: FromHeader, Name: "message-id"}
+	return t
+}
+
+// valid is a configuration with nothing but what is required.
+func valid(inputs ...string) Config {
+	c := Default()
+	c.Instance = "kdedup-0"
+	c.Kafka.Brokers = []string{"localhost:9092"}
+	for _, input := range inputs {
+		c.Topics = append(c.Topics, validTopic(input))
+	}
+	return c
+}
+
+func withCassandra(c *Config) *Cassandra {
+	c.Store.Type = StoreCassandra
+	c.Store.Cassandra.Hosts = []string{"localhost:9042"}
+	return &c.Store.Cassandra
+}
+
+// rule breaks one thing of a valid configuration. An empty want means that it stays valid.
+type rule struct {
+	name     string
+	breakOne func(c *Config)
+	want     string
+}
+
+func testRules(t *testing.T, inputs []string, rules []rule) {
+	t.Helper()
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			c := valid(inputs...)
+			r.breakOne(&c)
+			got := ""
+			if err := c.Validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(r.want, got); diff != "" {
+				t.Errorf("Validate (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDefaultsNeedOnlyWhatIsRequired(t *testing.T) {
+	if err := valid("orders").Validate(); err != nil {
+		t.Errorf("Validate: %v", err)
+	}
+	want := strings.Join([]string{
+		"kafka.brokers: is required, at least one host:port",
+		"topics: is required, at least one entry",
+	}, "\n")
+	if err := Default().Validate(); err == nil || err.Error() != want {
+		t.Errorf("Default().Validate() = %v, want\n%s", err, want)
+	}
+}
+
+func TestValidateReportsEverythingAtOnce(t *testing.T) {
+	c := valid("orders")
+	c.Log.Level = "loud"
+	c.Topics[0].Lanes = 0
+	c.Topics[0].TTL = 0
+	err := c.Validate()
+	want := `log.level: must be debug, info, warn or error, got "loud"
+topics[0].lanes: must be at least 1, got 0
+topics[0].ttl: must be at least 1s, got 0s`
+	if err == nil || err.Error() != want {
+		t.Fatalf("Validate() = %v, want\n%s", err, want)
+	}
+	var first *Error
+	if !errors.As(err, &first) || first.Path != "log.level" {
+		t.Errorf("errors.As gave %+v, want the *Error of log.level", first)
+	}
+}
+
+func TestProcessRules(t *testing.T) {
+	testRules(t, []string{"orders"}, []rule{
+		{"instance with a space", func(c *Config) { c.Instance = "a b" },
+			`instance: must be 1 to 200 of letters, digits, '.', '_', '-', got "a b"`},
+		{"instance of 201 bytes", func(c *Config) { c.Instance = strings.Repeat("a", 201) },
+			`instance: must be 1 to 200 of letters, digits, '.', '_', '-', got "` + strings.Repeat("a", 201) + `"`},
+		{"shutdown_timeout too short", func(c *Config) { c.ShutdownTimeout = 999 * time.Millisecond },
+			"shutdown_timeout: must be at least 1s, got 999ms"},
+		{"listen without port", func(c *Config) { c.Server.Listen = "localhost" },
+			`server.listen: must be host:port, got "localhost"`},
+		{"listen with a port that does not exist", func(c *Config) { c.Server.Listen = ":65536" },
+			`server.listen: must be host:port, got ":65536"`},
+		{"listen on a URL", func(c *Config) { c.Server.Listen = "http://localhost:80" },
+			`server.listen: must be host:port, got "http://localhost:80"`},
+		{"listen on all interfaces, any port", func(c *Config) { c.Server.Listen = ":0" }, ""},
+		{"listen on IPv6", func(c *Config) { c.Server.Listen = "[::1]:9480" }, ""},
+		{"log level", func(c *Config) { c.Log.Level = "warning" },
+			`log.level: must be debug, info, warn or error, got "warning"`},
+		{"log format", func(c *Config) { c.Log.Format = "jsn" },
+			`log.format: must be text or json, got "jsn"; did you mean json?`},
+		{"no topics", func(c *Config) { c.Topics = nil },
+			"topics: is required, at least one entry"},
+	})
+}
+
+func TestKafkaRules(t *testing.T) {
+	testRules(t, []string{"orders"}, []rule{
+		{"no brokers", func(c *Config) { c.Kafka.Brokers = nil },
+			"kafka.brokers: is required, at least one host:port"},
+		{"broker with a scheme", func(c *Config) { c.Kafka.Brokers = []string{"a:9092", "kafka://b:9092"} },
+			`kafka.brokers[1]: must be host:port or a host, got "kafka://b:9092"`},
+		{"broker with port 0", func(c *Config) { c.Kafka.Brokers = []string{"a:0"} },
+			`kafka.brokers[0]: must be host:port or a host, got "a:0"`},
+		{"empty broker", func(c *Config) { c.Kafka.Brokers = []string{""} },
+			`kafka.brokers[0]: must be host:port or a host, got ""`},
+		{"brokers without ports", func(c *Config) { c.Kafka.Brokers = []string{"a", "::1", "[::1]:9092"} }, ""},
+		{"SASL mechanism", func(c *Config) { c.Kafka.SASL = SASL{"scram-sha256", "u", "p"} },
+			`kafka.sasl.mechanism: must be plain, scram-sha-256 or scram-sha-512, got "scram-sha256"; did you mean scram-sha-256?`},
+		{"SASL without username", func(c *Config) { c.Kafka.SASL = SASL{"plain", "", "p"} },
+			"kafka.sasl.username: is required with kafka.sasl.mechanism"},
+		{"SASL without password", func(c *Config) { c.Kafka.SASL = SASL{"plain", "u", ""} },
+			"kafka.sasl.password: is required with kafka.sasl.mechanism"},
+		{"username without SASL", func(c *Config) { c.Kafka.SASL = SASL{"", "u", ""} },
+			"kafka.sasl.username: has no effect without kafka.sasl.mechanism; set the mechanism"},
+		{"password without SASL", func(c *Config) { c.Kafka.SASL = SASL{"", "", "p"} },
+			"kafka.sasl.password: has no effect without kafka.sasl.mechanism; set the mechanism"},
+		{"SASL", func(c *Config) { c.Kafka.SASL = SASL{"scram-sha-512", "u", "p"} }, ""},
+	})
+}
+
+func TestTLSRules(t *testing.T) {
+	dir := t.TempDir()
+	pem, missing := filepath.Join(dir, "a.pem"), filepath.Join(dir, "missing.pem")
+	if err := os.WriteFile(pem, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	disabled := func(key string) string {
+		return "kafka.tls." + key + ": has no effect while kafka.tls.enabled is false; set enabled to true"
+	}
+	set := func(s TLS) func(*Config) { return func(c *Config) { c.Kafka.TLS = s } }
+	testRules(t, []string{"orders"}, []rule{
+		{"ca_file while disabled", set(TLS{CAFile: pem}), disabled("ca_file")},
+		{"certificate while disabled", set(TLS{CertFile: pem, KeyFile: pem}), disabled("cert_file") + "\n" + disabled("key_file")},
+		{"server_name while disabled", set(TLS{ServerName: "a"}), disabled("server_name")},
+		{"cert_file alone", set(TLS{Enabled: true, CertFile: pem}), "kafka.tls.key_file: is required with cert_file"},
+		{"key_file alone", set(TLS{Enabled: true, KeyFile: pem}), "kafka.tls.cert_file: is required with key_file"},
+		{"missing file", set(TLS{Enabled: true, CAFile: missing}),
+			"kafka.tls.ca_file: must be a readable file: open " + missing + ": no such file or directory"},
+		{"folder", set(TLS{Enabled: true, CAFile: dir}),
+			"kafka.tls.ca_file: must be a readable file: " + dir + " is a directory"},
+		{"all", set(TLS{Enabled: true, CAFile: pem, CertFile: pem, KeyFile: pem, ServerName: "a"}), ""},
+		{"Cassandra's own section", func(c *Config) { withCassandra(c).TLS = TLS{CAFile: pem} },
+			"store.cassandra.tls.ca_file: has no effect while store.cassandra.tls.enabled is false; set enabled to true"},
+	})
+}
+
+func TestStoreRules(t *testing.T) {
+	cassandra := func(set func(*Cassandra)) func(*Config) {
+		return func(c *Config) { set(withCassandra(c)) }
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"type", func(c *Config) { c.Store.Type = "casandra" },
+			`store.type: must be embedded or cassandra, got "casandra"; did you mean cassandra?`},
+		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" }, "store.embedded.path: is required"},
+		{"the section that is not used", func(c *Config) { c.Store.Cassandra = Cassandra{} }, ""},
+		{"cassandra", cassandra(func(*Cassandra) {}), ""},
+		{"no hosts", cassandra(func(s *Cassandra) { s.Hosts = nil }),
+			"store.cassandra.hosts: is required, at least one host:port"},
+		{"host", cassandra(func(s *Cassandra) { s.Hosts = []string{"a b"} }),
+			`store.cassandra.hosts[0]: must be host:port or a host, got "a b"`},
+		{"keyspace", cassandra(func(s *Cassandra) { s.Keyspace = "my-keyspace" }),
+			`store.cassandra.keyspace: must be a letter and then letters, digits and _, at most 48 in all, got "my-keyspace"`},
+		{"table", cassandra(func(s *Cassandra) { s.Table = "1table" }),
+			`store.cassandra.table: must be a letter and then letters, digits and _, at most 48 in all, got "1table"`},
+		{"longest table", cassandra(func(s *Cassandra) { s.Table = strings.Repeat("t", 48) }), ""},
+		{"table too long", cassandra(func(s *Cassandra) { s.Table = strings.Repeat("t", 49) }),
+			`store.cassandra.table: must be a letter and then letters, digits and _, at most 48 in all, got "` + strings.Repeat("t", 49) + `"`},
+		{"password without username", cassandra(func(s *Cassandra) { s.Password = "p" }),
+			"store.cassandra.username: is required with password"},
+		{"username without password", cassandra(func(s *Cassandra) { s.Username = "u" }),
+			"store.cassandra.password: is required with username"},
+		{"consistency that may forget", cassandra(func(s *Cassandra) { s.Consistency = "ONE" }),
+			`store.cassandra.consistency: must be LOCAL_QUORUM, QUORUM, EACH_QUORUM or ALL, got "ONE"`},
+		{"serial consistency", cassandra(func(s *Cassandra) { s.SerialConsistency = "local_serial" }),
+			`store.cassandra.serial_consistency: must be LOCAL_SERIAL or SERIAL, got "local_serial"; did you mean LOCAL_SERIAL?`},
+		{"timeout", cassandra(func(s *Cassandra) { s.Timeout = time.Second }),
+			"store.cassandra.timeout: must be at least 2s, got 1s"},
+		{"no connections", cassandra(func(s *Cassandra) { s.Connections = 0 }),
+			"store.cassandra.connections: must be at least 1, got 0"},
+		{"too many connections", cassandra(func(s *Cassandra) { s.Connections = 33 }),
+			"store.cassandra.connections: must be at most 32, got 33"},
+		{"nothing in flight", cassandra(func(s *Cassandra) { s.InFlight = 0 }),
+			"store.cassandra.in_flight: must be at least 1, got 0"},
+		{"too much in flight", cassandra(func(s *Cassandra) { s.InFlight = 4097 }),
+			"store.cassandra.in_flight: must be at most 4096, got 4097"},
+		{"empty batches", cassandra(func(s *Cassandra) { s.BatchClaims = 0 }),
+			"store.cassandra.batch_claims: must be at least 1, got 0"},
+		{"batches too large", cassandra(func(s *Cassandra) { s.BatchClaims = 201 }),
+			"store.cassandra.batch_claims: must be at most 200, got 201"},
+		{"replication", cassandra(func(s *Cassandra) { s.Replication = "3" }),
+			`store.cassandra.replication: must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got "3"`},
+	})
+}
