@@ -46,8 +46,10 @@ func parseFence(r *kgo.Record) (Fence, error) {
 		return Fence{}, fmt.Errorf("fence %s[%d]@%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	f := Fence{Next: v.NextOffset, LeaderEpoch: v.LeaderEpoch}
-	if n, err := hex.Decode(f.TopicID[:], []byte(v.TopicID)); err != nil || n != len(f.TopicID) {
+	id, err := hex.DecodeString(v.TopicID)
+	if err != nil || len(id) != len(f.TopicID) {
 		return Fence{}, fmt.Errorf("fence %s[%d]@%d: topic_id %q is not 16 bytes in hex", r.Topic, r.Partition, r.Offset, v.TopicID)
 	}
+	copy(f.TopicID[:], id)
 	return f, nil
 }

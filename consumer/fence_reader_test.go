@@ -1,0 +1,159 @@
+package consumer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clusters runs a test on a fake Kafka and on a real one.
+func clusters(t *testing.T, test func(t *testing.T, brokers []string)) {
+	t.Run("fake", func(t *testing.T) {
+		_, brokers := testkit.FakeKafka(t, kfake.NumBrokers(3))
+		test(t, brokers)
+	})
+	t.Run("real", func(t *testing.T) { test(t, testkit.Kafka(t)) })
+}
+
+func newClient(t *testing.T, brokers []string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// writer writes fences as the lanes do.
+type writer struct {
+	t      *testing.T
+	client *kgo.Client
+	topic  string
+}
+
+// transaction writes a fence to each of the partitions and ends as told.
+func (w *writer) transaction(end kgo.TransactionEndTry, next int64, partitions ...int32) {
+	w.t.Helper()
+	if err := w.client.BeginTransaction(); err != nil {
+		w.t.Fatal(err)
+	}
+	var records []*kgo.Record
+	for _, p := range partitions {
+		records = append(records, fenceRecord(w.topic, "orders", Span{Partition: p, Next: next, LeaderEpoch: 1}))
+	}
+	if err := w.client.ProduceSync(w.t.Context(), records...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.client.EndTransaction(w.t.Context(), end); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestTheLastCommittedFenceIsFound(t *testing.T) {
+	clusters(t, func(t *testing.T, brokers []string) {
+		topic := testkit.Topic(t, brokers, "fence", 6, map[string]string{"cleanup.policy": "compact"})
+		w := &writer{t, newClient(t, brokers, kgo.TransactionalID(topic)), topic}
+		w.transaction(kgo.TryCommit, 10, 0, 1, 2, 3)
+		for i := range int64(5) {
+			w.transaction(kgo.TryCommit, 20+i, 1)
+		}
+		for i := range int64(40) { // more than the first window holds
+			w.transaction(kgo.TryAbort, 1000+i, 2, 5)
+		}
+		foreign := fenceRecord(topic, "another input", Span{Partition: 3, Next: 999})
+		if err := newClient(t, brokers).ProduceSync(t.Context(), foreign).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readFences(t.Context(), newClient(t, brokers), topic, "orders", []int32{0, 1, 2, 3, 4, 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(map[int32]int64)
+		for p, fence := range got {
+			next[p] = fence.Next
+		}
+		// 4 never had a fence, 5 only aborted ones.
+		if diff := cmp.Diff(map[int32]int64{0: 10, 1: 24, 2: 10, 3: 10}, next); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A transaction that is still open hides nothing that was committed before it.
+func TestAnOpenTransactionDoesNotHideTheFence(t *testing.T) {
+	clusters(t, func(t *testing.T, brokers []string) {
+		topic := testkit.Topic(t, brokers, "fence", 1, nil)
+		w := &writer{t, newClient(t, brokers, kgo.TransactionalID(topic)), topic}
+		w.transaction(kgo.TryCommit, 10, 0)
+		if err := w.client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.client.ProduceSync(t.Context(), fenceRecord(topic, "orders", Span{Next: 20})).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readFences(t.Context(), newClient(t, brokers), topic, "orders", []int32{0})
+		if err != nil || got[0].Next != 10 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if err := w.client.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestMissingFencePartitionsNameTheRemedy(t *testing.T) {
+	clusters(t, func(t *testing.T, brokers []string) {
+		client := newClient(t, brokers)
+		topic := testkit.Topic(t, brokers, "fence", 2, nil)
+		for _, c := range []struct {
+			topic, want string
+		}{
+			{topic, "no partition 2 for that of orders; add it with: kdedup setup -c FILE"},
+			{topic + "-none", "create it with: kdedup setup -c FILE"},
+		} {
+			_, err := readFences(t.Context(), client, c.topic, "orders", []int32{1, 2})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		}
+	})
+}
+
+func BenchmarkReadFences(b *testing.B) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(1000, "fence"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cluster.Close()
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	var partitions []int32
+	for p := range int32(1000) {
+		partitions = append(partitions, p)
+		for next := range int64(5) {
+			client.Produce(b.Context(), fenceRecord("fence", "orders", Span{Partition: p, Next: next}), nil)
+		}
+	}
+	if err := client.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		got, err := readFences(b.Context(), client, "fence", "orders", partitions)
+		if err != nil || len(got) != len(partitions) {
+			b.Fatal(fmt.Sprint(len(got)), err)
+		}
+	}
+}

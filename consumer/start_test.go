@@ -1,0 +1,51 @@
+package consumer
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// A group that starts at the end must not skip what arrives before its first commit, so its start
+// is committed at once, and only where there is no commit yet.
+func TestPinStartCommitsTheEndOnce(t *testing.T) {
+	clusters(t, func(t *testing.T, brokers []string) {
+		topic := testkit.Topic(t, brokers, "orders", 3, nil)
+		client := newClient(t, brokers)
+		admin := kadm.NewClient(client)
+		produce := func(partition int32, n int) {
+			t.Helper()
+			for range n {
+				if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Partition: partition}).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		pinned := func() map[int32]int64 {
+			t.Helper()
+			if err := PinStart(t.Context(), client, topic+"-group", topic); err != nil {
+				t.Fatal(err)
+			}
+			offsets, err := admin.FetchOffsets(t.Context(), topic+"-group")
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := make(map[int32]int64)
+			offsets.Each(func(o kadm.OffsetResponse) { at[o.Partition] = o.At })
+			return at
+		}
+		produce(0, 5)
+		produce(1, 2)
+		if diff := cmp.Diff(map[int32]int64{0: 5, 1: 2, 2: 0}, pinned()); diff != "" {
+			t.Error(diff)
+		}
+		produce(0, 1)
+		if diff := cmp.Diff(map[int32]int64{0: 5, 1: 2, 2: 0}, pinned()); diff != "" {
+			t.Errorf("the second start moved: %s", diff)
+		}
+	})
+}
