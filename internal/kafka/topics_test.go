@@ -1,0 +1,168 @@
+package kafka_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clusters runs a test on a fake Kafka and on a real one, with an input topic of three partitions.
+func clusters(t *testing.T, test func(t *testing.T, client *kgo.Client, topic config.Topic)) {
+	run := func(t *testing.T, brokers []string) {
+		client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		input := testkit.Topic(t, brokers, "orders", 3, map[string]string{"max.message.bytes": "2000000"})
+		topic := config.DefaultTopic()
+		topic.Input, topic.Output, topic.FenceTopic = input, input+".clean", input+".fence"
+		topic.DuplicatesTopic, topic.DeadLetterTopic = input+".dup", input+".dlq"
+		test(t, client, topic)
+	}
+	t.Run("fake", func(t *testing.T) {
+		_, brokers := testkit.FakeKafka(t)
+		run(t, brokers)
+	})
+	t.Run("real", func(t *testing.T) { run(t, testkit.Kafka(t)) })
+}
+
+// setup returns what was said, with the name of the input shortened to IN.
+func setup(t *testing.T, client *kgo.Client, topic config.Topic, dryRun bool) (said []string) {
+	t.Helper()
+	err := kafka.Setup(t.Context(), client, topic, dryRun, func(line string) {
+		said = append(said, strings.ReplaceAll(line, topic.Input, "IN"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+func texts(errs []error, topic config.Topic) []string {
+	list := []string{}
+	for _, err := range errs {
+		list = append(list, strings.ReplaceAll(err.Error(), topic.Input, "IN"))
+	}
+	return list
+}
+
+func TestSetupCreatesWhatCheckMisses(t *testing.T) {
+	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
+		want := []string{
+			"topic IN.clean does not exist; run: kdedup setup -c FILE",
+			"topic IN.fence does not exist; run: kdedup setup -c FILE",
+			"topic IN.dup does not exist; run: kdedup setup -c FILE",
+			"topic IN.dlq does not exist; run: kdedup setup -c FILE",
+		}
+		if diff := cmp.Diff(want, texts(kafka.Check(t.Context(), client, topic), topic)); diff != "" {
+			t.Error(diff)
+		}
+		created := []string{
+			"topic IN.clean (3 partitions, max.message.bytes=2000000)",
+			"topic IN.dup (3 partitions, max.message.bytes=2065536)",
+			"topic IN.dlq (3 partitions, max.message.bytes=2065536)",
+			"topic IN.fence (3 partitions, cleanup.policy=compact)",
+		}
+		prefixed := func(prefix string) (list []string) {
+			for _, line := range created {
+				list = append(list, prefix+line)
+			}
+			return list
+		}
+		if diff := cmp.Diff(prefixed("would create "), setup(t, client, topic, true)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(prefixed("created "), setup(t, client, topic, false)); diff != "" {
+			t.Error(diff)
+		}
+		testkit.Eventually(t, topicsLimit, "no problem left", func() bool {
+			return len(kafka.Check(t.Context(), client, topic)) == 0
+		})
+		exist := []string{"topic IN.clean exists", "topic IN.dup exists", "topic IN.dlq exists", "topic IN.fence exists"}
+		if diff := cmp.Diff(exist, setup(t, client, topic, false)); diff != "" {
+			t.Error(diff)
+		}
+		limits, err := kafka.Limits(t.Context(), client, topic)
+		if err != nil || limits[topic.Output] != 2000000 || limits[topic.DeadLetterTopic] != 2065536 {
+			t.Errorf("limits %v, %v", limits, err)
+		}
+	})
+}
+
+func TestCheckRefusesTopicsThatWouldLoseRecords(t *testing.T) {
+	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
+		admin := kadm.NewClient(client)
+		create := func(name string, partitions int32, configs map[string]*string) {
+			t.Helper()
+			if _, err := admin.CreateTopic(t.Context(), partitions, 1, configs, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		topic.DuplicatesTopic, topic.DeadLetterTopic = "", ""
+		create(topic.Output, 2, nil)
+		create(topic.FenceTopic, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete")})
+		want := []string{
+			"topic IN.clean has 2 partitions and IN has 3: records keep their partition number, so add partitions to IN.clean or set partitioner: by_key",
+			"fence topic IN.fence has 1 partitions and IN has 3; run: kdedup setup -c FILE",
+			"fence topic IN.fence has cleanup.policy=delete, want compact: deleted fences make a rewind forward twice",
+		}
+		waitCheck(t, client, topic, want)
+		topic.Partitioner = config.PartitionerByKey
+		waitCheck(t, client, topic, want[1:])
+		if said := setup(t, client, topic, false); !slices.Contains(said, "added partitions of topic IN.fence: 1 to 3") {
+			t.Errorf("said %q", said)
+		}
+		waitCheck(t, client, topic, want[2:])
+	})
+}
+
+const topicsLimit = 30 * time.Second
+
+// waitCheck waits until the brokers agree on what was changed just now.
+func waitCheck(t *testing.T, client *kgo.Client, topic config.Topic, want []string) {
+	t.Helper()
+	testkit.Eventually(t, topicsLimit, "these problems: "+strings.Join(want, "\n"), func() bool {
+		return cmp.Equal(want, texts(kafka.Check(t.Context(), client, topic), topic))
+	})
+}
+
+func TestAMissingInputIsNeverCreated(t *testing.T) {
+	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
+		topic.Input += ".none"
+		want := "input topic " + topic.Input + " does not exist; create it first: its number of partitions is yours to choose"
+		err := kafka.Setup(t.Context(), client, topic, false, func(line string) { t.Errorf("said %q", line) })
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v", err)
+		}
+		if problems := kafka.Check(t.Context(), client, topic); len(problems) == 0 || problems[0].Error() != want {
+			t.Errorf("got %v", problems)
+		}
+	})
+}
+
+func TestChecksEndWithTheirContext(t *testing.T) {
+	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if problems := kafka.Check(ctx, client, config.DefaultTopic()); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "list topics: ") {
+		t.Errorf("got %v", problems)
+	}
+}
