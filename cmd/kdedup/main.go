@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,17 +23,19 @@ func main() {
 	// Nothing is lost then, see docs/guarantees.md.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(execute(ctx, os.Args[1:]))
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func execute(ctx context.Context, args []string) int {
+func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitStopped
 	}
-	fmt.Fprintln(root.ErrOrStderr(), "kdedup:", err)
+	fmt.Fprintln(errOut, "kdedup:", err)
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// output is what a command printed; it may be read while the command runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// kdedup runs a command as main does.
+func kdedup(ctx context.Context, args ...string) (code int, text string) {
+	var out output
+	return executeTo(ctx, args, &out), out.String()
+}
+
+func executeTo(ctx context.Context, args []string, out io.Writer) int {
+	return execute(ctx, args, out, out)
+}
+
+// write makes a configuration file for topics of the brokers.
+func write(t *testing.T, brokers []string, topics string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kdedup.yaml")
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: %q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
+		brokers[0], filepath.Join(t.TempDir(), "data"), topics)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const ordersTopic = `
+  - input: orders
+    output: orders.clean
+    consumer_group: orders-dedup
+    message_id: {from: key}
+    dead_letter_topic: orders.dlq
+`
+
+func TestExitCodes(t *testing.T) {
+	good := write(t, []string{"127.0.0.1:1"}, ordersTopic)
+	bad := write(t, []string{"127.0.0.1:1"}, "  - input: orders\n    lane: 2\n")
+	cases := []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"version"}, 0, "kdedup "},
+		{[]string{"--help"}, 0, "Available Commands"},
+		{nil, 0, "Available Commands"},
+		{[]string{"validate", "--offline", "-c", good}, 0, "is valid: 1 topics"},
+		{[]string{"validate", "--offline", "-c", bad}, 2, "topics[0].lane"},
+		{[]string{"run", "-c", bad}, 2, "topics[0].output"},
+		{[]string{"run", "-c", "none.yaml"}, 2, "none.yaml"},
+		{[]string{"setup", "more"}, 2, `unknown command "more"`},
+		{[]string{"run", "--lanes", "3"}, 2, "unknown flag: --lanes"},
+		{[]string{"dance"}, 2, `unknown command "dance"`},
+		{[]string{"demo", "--rate", "0"}, 2, "--orders and --rate must be at least 1"},
+		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "connection refused"},
+	}
+	for _, c := range cases {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			code, text := kdedup(t.Context(), c.args...)
+			if code != c.code || !strings.Contains(text, c.text) {
+				t.Errorf("exit code %d, want %d with %q; printed:\n%s", code, c.code, c.text, text)
+			}
+		})
+	}
+}
+
+func TestTheInstanceFlagWinsOverTheFile(t *testing.T) {
+	path := write(t, []string{"127.0.0.1:1"}, ordersTopic)
+	if code, text := kdedup(t.Context(), "validate", "--offline", "-c", path, "--instance", "not good"); code != 2 || !strings.Contains(text, `instance (KDEDUP_INSTANCE): must be 1 to 200 of letters`) {
+		t.Errorf("%d: %s", code, text)
+	}
+}
+
+func TestValidateShowsEveryProblemOfTheServers(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"), kfake.SeedTopics(2, "payments", "payments.clean"))
+	path := write(t, brokers, ordersTopic+`
+  - {input: payments, output: payments.clean, consumer_group: payments-dedup, message_id: {from: key}, on_missing_id: drop}
+  - {input: refunds, output: refunds.clean, consumer_group: refunds-dedup, message_id: {from: key}, on_missing_id: drop}
+`)
+	code, text := kdedup(t.Context(), "validate", "-c", path)
+	for _, want := range []string{
+		"topics[0]: topic orders.clean does not exist; run: kdedup setup -c FILE",
+		"topics[0]: topic orders.dlq does not exist",
+		"topics[1]: topic payments-dedup.fence does not exist",
+		"topics[2]: input topic refunds does not exist; create it first",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// running is a `run` in this process.
+type running struct {
+	t    *testing.T
+	out  output
+	stop context.CancelFunc
+	code chan int
+}
+
+func start(t *testing.T, path string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: t, stop: cancel, code: make(chan int, 1)}
+	go func() { r.code <- executeTo(ctx, []string{"run", "-c", path}, &r.out) }()
+	t.Cleanup(cancel)
+	return r
+}
+
+var addressLine = regexp.MustCompile(`msg="serving metrics" address=(\S+)`)
+
+func (r *running) url() (url string) {
+	r.t.Helper()
+	testkit.Eventually(r.t, 30*time.Second, "the address in the log", func() bool {
+		match := addressLine.FindStringSubmatch(r.out.String())
+		if match != nil {
+			url = "http://" + match[1]
+		}
+		return match != nil
+	})
+	return url
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestSetupThenRunUntilTheSignal(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"))
+	path := write(t, brokers, ordersTopic)
+	if code, text := kdedup(t.Context(), "run", "-c", path); code != 1 || !strings.Contains(text, "run: kdedup setup -c FILE") {
+		t.Fatalf("run before setup: %d: %s", code, text)
+	}
+	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 || !strings.Contains(text, "created topic orders-dedup.fence") {
+		t.Fatalf("setup: %d: %s", code, text)
+	}
+	r := start(t, path)
+	url := r.url()
+	testkit.Eventually(t, 30*time.Second, "readiness", func() bool {
+		code, _ := kdedup(t.Context(), "ready", url+"/readyz")
+		return code == 0
+	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for range 3 {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"), Value: []byte("v")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, 30*time.Second, "two duplicates in the metrics", func() bool {
+		metrics := get(t, url+"/metrics")
+		return strings.Contains(metrics, `kdedup_records_total{outcome="duplicate",topic="orders"} 2`) &&
+			strings.Contains(metrics, `kdedup_records_total{outcome="forwarded",topic="orders"} 1`)
+	})
+	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 1 || !strings.Contains(text, "used by another process") {
+		t.Errorf("validate beside run: %d: %s", code, text)
+	}
+	r.stop()
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit code %d:\n%s", code, r.out.String())
+	}
+	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 0 {
+		t.Errorf("validate: %d: %s", code, text)
+	}
+}
+
+// A scope remembers how its IDs are made: another way would find none of the old claims.
+func TestAChangedMessageIDStopsTheStart(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	path := write(t, brokers, ordersTopic)
+	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 {
+		t.Fatal(text)
+	}
+	r := start(t, path)
+	r.url()
+	r.stop()
+	<-r.code
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "{from: key}", "{from: value_hash}", 1)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"validate", "run"} {
+		code, text := kdedup(t.Context(), command, "-c", path)
+		if want := "message_id was key and is now value_hash"; code != 1 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d: %s", command, code, text)
+		}
+	}
+}
+
+func TestTheDemoFindsNothingLostAndNothingDoubled(t *testing.T) {
+	code, text := kdedup(t.Context(), "demo", "--orders", "5000", "--rate", "100000")
+	for _, want := range []string{`first-seen +5000 `, `lost +0`, `doubled +0`, `changed +0`, `was orders\[\d\]@\d+, a copy of orders\[\d\]@\d+, claimed `} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if code != 0 || t.Failed() {
+		t.Errorf("exit code %d:\n%s", code, text)
+	}
+}
