@@ -94,7 +94,7 @@ func (r *rig) start(instance string) *running {
 		r.t.Fatal(err)
 	}
 	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, r.registry)
-	dedups, members := dedup.NewCollectors(reg), consumer.NewCollectors(reg)
+	dedups, members := dedup.NewCollectors(reg), consumer.NewCollectors(reg).For(input)
 	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
 	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: time.Hour, Buckets: 16}
 	p := pipeline.New(pipeline.Options{
@@ -120,12 +120,12 @@ func (r *rig) start(instance string) *running {
 	return run
 }
 
-func (r *rig) session(member string, c *consumer.Collectors, log *slog.Logger) (pipeline.Session, error) {
+func (r *rig) session(member string, metrics *consumer.Metrics, log *slog.Logger) (pipeline.Session, error) {
 	options := consumer.Options{
 		Connection: []kgo.Opt{kgo.SeedBrokers(r.brokers...)}, Producer: r.topics.Producer(),
 		Input: input, ConsumerGroup: group, FenceTopic: fence, Member: member,
 		BatchRecords: r.batch, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
-		Metrics: c.For(input), Logger: log,
+		Metrics: metrics, Logger: log,
 	}
 	if r.transactional {
 		return consumer.JoinTransactional(options)

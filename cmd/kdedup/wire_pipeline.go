@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
@@ -30,11 +28,12 @@ func (p *process) pipeline(ctx context.Context, t config.Topic) (*pipeline.Pipel
 			return nil, err
 		}
 	}
+	members := p.families.consumer.For(t.Input)
 	return pipeline.New(pipeline.Options{
 		Name:  t.Input,
 		Lanes: t.Lanes,
 		Join: func(ctx context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
-			return p.join(ctx, t, lane)
+			return p.join(ctx, t, lane, members)
 		},
 		Judge: func(lane int) pipeline.Judge {
 			metrics := p.families.dedup.For(t.Input, strconv.Itoa(lane))
@@ -49,7 +48,7 @@ func (p *process) pipeline(ctx context.Context, t config.Topic) (*pipeline.Pipel
 
 // join makes a lane's member of the consumer group. The output's limits are read each time: they
 // may be why the last session failed.
-func (p *process) join(ctx context.Context, t config.Topic, lane int) (pipeline.Session, *forwarder.Topics, error) {
+func (p *process) join(ctx context.Context, t config.Topic, lane int, members *consumer.Metrics) (pipeline.Session, *forwarder.Topics, error) {
 	limits, err := kafka.Limits(ctx, p.admin, t)
 	if err != nil {
 		return nil, nil, err
@@ -58,10 +57,11 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int) (pipeline.
 		Output: t.Output, Duplicates: t.DuplicatesTopic, DeadLetter: t.DeadLetterTopic,
 		MaxBytes: limits, ByKey: t.Partitioner == config.PartitionerByKey,
 	}
-	options, err := p.memberOptions(t, lane, topics.Producer())
+	options, err := p.memberOptions(t, lane)
 	if err != nil {
 		return nil, nil, err
 	}
+	options.Producer, options.Metrics = topics.Producer(), members
 	if t.Delivery == config.DeliveryAtLeastOnce {
 		session, err := consumer.JoinAtLeastOnce(options)
 		return session, topics, err
@@ -70,7 +70,7 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int) (pipeline.
 	return session, topics, err
 }
 
-func (p *process) memberOptions(t config.Topic, lane int, producer []kgo.Opt) (consumer.Options, error) {
+func (p *process) memberOptions(t config.Topic, lane int) (consumer.Options, error) {
 	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, p.config.Instance, lane)
 	log := p.log.With("topic", t.Input, "lane", lane)
 	connection, err := kafka.Connection(p.config.Kafka, member, p.registry, log)
@@ -78,11 +78,11 @@ func (p *process) memberOptions(t config.Topic, lane int, producer []kgo.Opt) (c
 		return consumer.Options{}, err
 	}
 	return consumer.Options{
-		Connection: connection, Producer: producer,
-		Input: t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
+		Connection: connection,
+		Input:      t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
 		Member: member, Static: t.StaticMember, ServerSide: t.GroupProtocol == config.ProtocolConsumer,
 		BatchRecords: t.BatchRecords, FetchBytes: t.FetchBytes, SessionTimeout: t.SessionTimeout,
-		Metrics: p.families.consumer.For(t.Input), Logger: log,
+		Logger: log,
 	}, nil
 }
 

@@ -1,0 +1,280 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// scripted answers each call of Claim by the next function.
+type scripted struct {
+	t     *testing.T
+	calls [][]Claim
+	next  []func([]Claim) ([]Answer, error)
+}
+
+func (s *scripted) Claim(_ context.Context, _ Scope, claims []Claim) ([]Answer, error) {
+	s.calls = append(s.calls, claims)
+	if len(s.next) == 0 {
+		s.t.Fatalf("call %d of Claim was not expected", len(s.calls))
+	}
+	answer := s.next[0]
+	if len(s.next) > 1 {
+		s.next = s.next[1:]
+	}
+	return answer(claims)
+}
+
+func applied(claims []Claim) ([]Answer, error) {
+	answers := make([]Answer, len(claims))
+	for i, c := range claims {
+		answers[i] = Answer{Outcome: Applied, Owner: c.Owner, Fingerprint: c.Fingerprint}
+	}
+	return answers, nil
+}
+
+var errStore = errors.New("no quorum")
+
+func undecidedAll(claims []Claim) ([]Answer, error) { return make([]Answer, len(claims)), errStore }
+
+func newDeduper(t *testing.T, store Claimer, retry Retry) *Deduper {
+	t.Helper()
+	extractor, err := NewExtractor(Source{From: "header", Name: "id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := NewCollectors(prometheus.NewRegistry()).For("orders", "0")
+	return New(Scope{}, extractor, store, retry, metrics, slog.New(slog.DiscardHandler))
+}
+
+// messageAt is a record at an offset of partition 0; no ID means no header.
+func messageAt(offset int64, id, value string) Message {
+	r := &kgo.Record{Offset: offset, Value: []byte(value)}
+	if id != "" {
+		r.Headers = []kgo.RecordHeader{{Key: "id", Value: []byte(id)}}
+	}
+	return Message{Record: r, Owner: Coordinates{Offset: offset, LeaderEpoch: 1}}
+}
+
+func verdicts(judgements []Judgement) (list []Verdict) {
+	for _, j := range judgements {
+		list = append(list, j.Verdict)
+	}
+	return list
+}
+
+func TestVerdicts(t *testing.T) {
+	me, other := Coordinates{Offset: 1}, Coordinates{Offset: 2}
+	mine, foreign := Fingerprint{1}, Fingerprint{2}
+	cases := []struct {
+		name    string
+		settled bool
+		answer  Answer
+		want    Verdict
+	}{
+		{"applied", false, Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
+		{"applied although below the fence: the earlier claim has ended", true, Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
+		{"owned by itself", false, Answer{Outcome: Exists, Owner: me, Fingerprint: mine}, VerdictMine},
+		{"owned by itself, below the fence", true, Answer{Outcome: Exists, Owner: me, Fingerprint: mine}, VerdictReplay},
+		{"owned by another", false, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
+		{"owned by another, below the fence", true, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
+		{"owned by another with other content", false, Answer{Outcome: Exists, Owner: other, Fingerprint: foreign}, VerdictConflict},
+		{"applied for another copy of this batch", false, Answer{Outcome: Applied, Owner: other, Fingerprint: mine}, VerdictDuplicate},
+		{"undecided", false, Answer{}, VerdictUnclaimed},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := judge(Message{Owner: me, Settled: c.settled}, mine, c.answer); got.Verdict != c.want {
+				t.Errorf("got %v, want %v", got.Verdict, c.want)
+			}
+		})
+	}
+}
+
+func TestEqualIDsShareOneClaim(t *testing.T) {
+	store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){applied}}
+	got, err := newDeduper(t, store, DefaultRetry).Judge(t.Context(), []Message{
+		messageAt(1, "a", "A"), messageAt(2, "b", "B"), messageAt(3, "a", "A"), messageAt(4, "", "none"), messageAt(5, "a", "other"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Verdict{VerdictFirst, VerdictFirst, VerdictDuplicate, VerdictMissing, VerdictConflict}
+	if diff := cmp.Diff(want, verdicts(got)); diff != "" {
+		t.Error(diff)
+	}
+	if got[3].Missing != MissingAbsent || got[2].Owner.Offset != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if len(store.calls) != 1 || len(store.calls[0]) != 2 {
+		t.Errorf("claimed %v", store.calls)
+	}
+}
+
+// After an abort the batch may be cut so that another copy leads. The owner, now a follower, must
+// not take the leader's verdict for its own.
+func TestAFollowerThatOwnsTheIDRecognisesItself(t *testing.T) {
+	owner := messageAt(7, "a", "A")
+	store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){func(claims []Claim) ([]Answer, error) {
+		return []Answer{{Outcome: Exists, Owner: owner.Owner, Fingerprint: claims[0].Fingerprint}}, nil
+	}}}
+	got, err := newDeduper(t, store, DefaultRetry).Judge(t.Context(), []Message{messageAt(3, "a", "A"), owner})
+	if diff := cmp.Diff([]Verdict{VerdictDuplicate, VerdictMine}, verdicts(got)); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestABatchWithoutIDsAsksNobody(t *testing.T) {
+	got, err := newDeduper(t, &scripted{t: t}, DefaultRetry).Judge(t.Context(), []Message{messageAt(1, "", "A")})
+	if diff := cmp.Diff([]Verdict{VerdictMissing}, verdicts(got)); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+// Whatever the store fails with, a claim that was decided is not sent again.
+func TestOnlyUndecidedClaimsAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		half := func(claims []Claim) ([]Answer, error) {
+			answers, _ := applied(claims)
+			clear(answers[:len(answers)/2])
+			return answers, errStore
+		}
+		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){half, half, undecidedAll, applied}}
+		d := newDeduper(t, store, DefaultRetry)
+		var messages []Message
+		for i := range int64(8) {
+			messages = append(messages, messageAt(i, fmt.Sprint(i), "A"))
+		}
+		got, err := d.Judge(t.Context(), messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, j := range got {
+			if j.Verdict != VerdictFirst || j.Owner.Offset != int64(i) {
+				t.Errorf("record %d: %+v", i, j)
+			}
+		}
+		var sizes []int
+		for _, call := range store.calls {
+			sizes = append(sizes, len(call))
+		}
+		if diff := cmp.Diff([]int{8, 4, 2, 2}, sizes); diff != "" {
+			t.Error(diff)
+		}
+		if got := testutil.ToFloat64(d.metrics.ambiguous); got != 8 {
+			t.Errorf("%v claims were counted as ambiguous, want 4+2+2", got)
+		}
+		if testutil.ToFloat64(d.metrics.blocked) != 0 {
+			t.Error("the lane still counts as blocked")
+		}
+	})
+}
+
+func TestPausesGrowToTheirBound(t *testing.T) {
+	r := Retry{First: 20 * time.Millisecond, Max: 5 * time.Second}
+	for n, most := range map[int]time.Duration{
+		1: 20 * time.Millisecond, 2: 40 * time.Millisecond, 8: 2560 * time.Millisecond, 9: 5 * time.Second, 1000: 5 * time.Second,
+	} {
+		for range 100 {
+			if got := r.pause(n); got < most/2 || got > most {
+				t.Fatalf("pause %d is %v, want %v to %v", n, got, most/2, most)
+			}
+		}
+	}
+}
+
+func TestJudgingEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("revoked")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(why) })
+		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){undecidedAll}}
+		d := newDeduper(t, store, DefaultRetry)
+		start := time.Now()
+		if _, err := d.Judge(ctx, []Message{messageAt(1, "a", "A")}); !errors.Is(err, why) || time.Since(start) != time.Minute {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		if testutil.ToFloat64(d.metrics.blocked) != 1 {
+			t.Error("the lane does not count as blocked")
+		}
+	})
+}
+
+// The grace is that of the outage, not of the batch: once it has passed, the next batches wait no more.
+func TestAnOutageThatLastsLetsRecordsPassUnclaimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		retry := DefaultRetry
+		retry.GiveUpAfter = 30 * time.Second
+		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){undecidedAll}}
+		d := newDeduper(t, store, retry)
+		judgeOne := func() (Verdict, time.Duration) {
+			t.Helper()
+			start := time.Now()
+			got, err := d.Judge(t.Context(), []Message{messageAt(1, "a", "A")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got[0].Verdict, time.Since(start)
+		}
+		if verdict, took := judgeOne(); verdict != VerdictUnclaimed || took < 30*time.Second || took > 36*time.Second {
+			t.Errorf("%v after %v", verdict, took)
+		}
+		if verdict, took := judgeOne(); verdict != VerdictUnclaimed || took != 0 {
+			t.Errorf("the next batch: %v after %v", verdict, took)
+		}
+		store.next = []func([]Claim) ([]Answer, error){applied}
+		if verdict, _ := judgeOne(); verdict != VerdictFirst {
+			t.Errorf("after the outage: %v", verdict)
+		}
+		store.next = []func([]Claim) ([]Answer, error){undecidedAll}
+		if _, took := judgeOne(); took < 30*time.Second {
+			t.Errorf("a new outage was given only %v", took)
+		}
+	})
+}
+
+func TestFingerprints(t *testing.T) {
+	f := newFingerprinter()
+	base := &kgo.Record{Key: []byte("ab"), Value: []byte("cd"), Headers: []kgo.RecordHeader{{Key: "attempt", Value: []byte("1")}}}
+	want := f.of(base)
+	retried := *base
+	retried.Headers, retried.Timestamp, retried.Partition = nil, time.Now(), 3
+	if f.of(&retried) != want {
+		t.Error("headers, time or place changed the fingerprint")
+	}
+	for name, other := range map[string]*kgo.Record{
+		"a byte moved from the value to the key": {Key: []byte("abc"), Value: []byte("d")},
+		"null key":                               {Value: []byte("abcd")},
+		"tombstone":                              {Key: []byte("ab")},
+		"empty value":                            {Key: []byte("ab"), Value: []byte{}},
+	} {
+		if got := f.of(other); got == want {
+			t.Errorf("%s: the same fingerprint", name)
+		}
+	}
+	if f.of(&kgo.Record{Key: []byte("ab")}) == f.of(&kgo.Record{Key: []byte("ab"), Value: []byte{}}) {
+		t.Error("a tombstone has the fingerprint of an empty value")
+	}
+}
+
+func TestScopeMismatchNamesBothValues(t *testing.T) {
+	registered := Scope{ConsumerGroup: "g", Name: "orders", Buckets: 256, Extractor: "key"}
+	now := registered
+	if err := CompareScopes(now, registered); err != nil {
+		t.Error(err)
+	}
+	now.Buckets = 64
+	want := "scope g/orders: the scope was registered with other settings: buckets was 256 and is now 64: the claims made so far would not be found; set buckets back, or name another scope to start without them"
+	if err := CompareScopes(now, registered); !errors.Is(err, ErrScopeMismatch) || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
