@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -27,7 +28,7 @@ func databaseOptions(o Options, h *health) *pebble.Options {
 		MemTableSize:                memtableBytes,
 		MemTableStopWritesThreshold: 3,
 		L0CompactionThreshold:       2,
-		FormatMajorVersion:          pebble.FormatNewest,
+		FormatMajorVersion:          pebble.FormatTableFormatV6, // pinned: older releases cannot read a newer one
 		Logger:                      h,
 	}
 	for i := range options.Levels {
@@ -37,9 +38,13 @@ func databaseOptions(o Options, h *health) *pebble.Options {
 	return options
 }
 
-// isLocked recognises a directory that another process, or another store of this one, has open.
+// isLocked recognises a directory that another process, or another store of this one, has open. A
+// LOCK file that may not be made is another matter: that error names the file.
 func isLocked(err error) bool {
-	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && strings.Contains(err.Error(), "LOCK") ||
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return false
+	}
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
 		strings.Contains(err.Error(), "lock held by current process")
 }
 

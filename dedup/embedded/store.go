@@ -36,6 +36,7 @@ type Store struct {
 	log     *slog.Logger
 	pending reservations
 	health  health
+	logs    *logFS
 
 	mu     sync.Mutex
 	scopes map[scopeName]scopeRecord
@@ -56,6 +57,8 @@ func Open(o Options) (*Store, error) {
 	s.pending.init()
 	s.health.exit = o.Exit
 	s.health.log = o.Logger
+	s.logs = &logFS{FS: o.FS, health: &s.health}
+	o.FS = s.logs
 	db, err := pebble.Open(o.Path, databaseOptions(o, &s.health))
 	if err != nil {
 		return nil, fmt.Errorf("open embedded store %s: %w", o.Path, explain(err))
@@ -67,6 +70,7 @@ func Open(o Options) (*Store, error) {
 	if o.Registerer != nil {
 		registerMetrics(o.Registerer, db)
 	}
+	s.logs.inUse.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	if o.SweepInterval > 0 {
@@ -115,6 +119,9 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 	if !found {
 		return dedup.Answer{}, nil
 	}
+	if err := s.latestWrite().wait(ctx); err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: embedded: %w", err)
+	}
 	return owner.answer(), nil
 }
 
@@ -143,6 +150,7 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
+	s.logs.inUse.Store(false)
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close embedded store: %w", err)
 	}

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(claimerEnv); path != "" {
 		claimForever(path)
 	}
+	if os.Getenv(fillDiskEnv) != "" {
+		claimUntilFull()
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -41,15 +41,15 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 // sweep deletes all claims that have expired. Every call of Claim left a list of what it claimed,
 // under the time when that ends, so the sweep reads no claim that still holds.
 func (s *Store) sweep(ctx context.Context) (deleted int, err error) {
-	for {
+	for after := []byte{endPrefix}; ; {
 		if err := s.usable(ctx); err != nil {
 			return deleted, err
 		}
-		list, expired, err := s.nextEnded(s.now())
+		lists, expired, err := s.nextEnded(after, s.now())
 		if err != nil {
 			return deleted, fmt.Errorf("look for expired claims: %w", err)
 		}
-		if list == nil {
+		if len(lists) == 0 {
 			return deleted, nil
 		}
 		for chunk := range slices.Chunk(expired, sweepBatch) {
@@ -60,25 +60,41 @@ func (s *Store) sweep(ctx context.Context) (deleted int, err error) {
 			}
 			pause(ctx, sweepPause)
 		}
-		if err := s.db.Delete(list, pebble.NoSync); err != nil {
+		if err := s.deleteLists(lists); err != nil {
 			return deleted, fmt.Errorf("delete expired claims: %w", err)
 		}
+		after = append(lists[len(lists)-1], 0)
 	}
 }
 
-// nextEnded returns the earliest list of claims that has ended, nil if none has.
-func (s *Store) nextEnded(now time.Time) (list []byte, expired [][]byte, err error) {
-	iter, err := s.db.NewIter(&pebble.IterOptions{
-		LowerBound: []byte{endPrefix}, UpperBound: endKey(now.UnixMilli()+1, 0),
-	})
+// nextEnded returns the lists that have ended, as many as fill a batch: a call may have claimed one
+// ID or thousands. It begins behind the lists that this sweep deleted, and so does not step over
+// their tombstones again.
+func (s *Store) nextEnded(after []byte, now time.Time) (lists, expired [][]byte, err error) {
+	iter, err := s.db.NewIter(&pebble.IterOptions{LowerBound: after, UpperBound: endKey(now.UnixMilli()+1, 0)})
 	if err != nil {
 		return nil, nil, err
 	}
-	if iter.First() {
-		list = slices.Clone(iter.Key())
-		expired, err = parseEndings(slices.Clone(iter.Value()))
+	for iter.First(); iter.Valid() && len(expired) < sweepBatch; iter.Next() {
+		keys, err := parseEndings(slices.Clone(iter.Value()))
+		if err != nil {
+			return nil, nil, errors.Join(err, iter.Close())
+		}
+		lists = append(lists, slices.Clone(iter.Key()))
+		expired = append(expired, keys...)
 	}
-	return list, expired, errors.Join(err, iter.Close())
+	return lists, expired, iter.Close()
+}
+
+// deleteLists comes after their claims are deleted: a crash between the two repeats some work.
+func (s *Store) deleteLists(lists [][]byte) error {
+	batch := s.db.NewBatch()
+	for _, list := range lists {
+		if err := batch.Delete(list, nil); err != nil {
+			return errors.Join(err, batch.Close())
+		}
+	}
+	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
 }
 
 // deleteExpired looks at each key again while nobody else can claim it: it may have been claimed

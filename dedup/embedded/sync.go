@@ -45,3 +45,10 @@ func (p *syncPoint) wait(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// latestWrite is durable when all that could be read before the call is.
+func (s *Store) latestWrite() *syncPoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}

@@ -16,6 +16,8 @@ var scopeBehaviours = []behaviour{
 	{"other settings are refused", registerOther},
 	{"the ttl of a scope may change", registerOtherTTL},
 	{"of registrations at the same time one decides", registerAtOnce},
+	{"registered settings are told", registeredTells},
+	{"asking for the settings registers nothing", registeredChangesNothing},
 }
 
 func scopesAreNamespaces(t *testing.T, s *subject) {
@@ -122,4 +124,40 @@ func registerAtOnce(t *testing.T, s *subject) {
 	if (errs[0] == nil) == (errs[1] == nil) {
 		t.Fatalf("different settings, equal results: %v and %v", errs[0], errs[1])
 	}
+}
+
+func (s *subject) wantRegistered(t *testing.T, asked dedup.Scope, want dedup.Scope, wantFound bool) {
+	t.Helper()
+	got, found, err := s.Registered(t.Context(), asked)
+	if err != nil || found != wantFound {
+		t.Fatalf("Registered = found %v, error %v, want found %v", found, err, wantFound)
+	}
+	if found && (got.Buckets != want.Buckets || got.Extractor != want.Extractor) {
+		t.Fatalf("Registered = %+v, want the settings of %+v", got, want)
+	}
+}
+
+// registeredTells asks with other settings, which must not matter, and after a refusal.
+func registeredTells(t *testing.T, s *subject) {
+	scope := newScope()
+	s.register(t, scope)
+	other := scope
+	other.Buckets, other.Extractor, other.TTL = 4711, "key", briefly
+	s.wantRegistered(t, other, scope, true)
+	if err := s.Register(t.Context(), other); !errors.Is(err, dedup.ErrScopeMismatch) {
+		t.Fatalf("Register with other settings: %v, want ErrScopeMismatch", err)
+	}
+	s.wantRegistered(t, scope, scope, true)
+}
+
+// registeredChangesNothing also claims, because a store may then make a record of the scope.
+func registeredChangesNothing(t *testing.T, s *subject) {
+	scope := newScope()
+	s.wantRegistered(t, scope, dedup.Scope{}, false)
+	s.claim(t, scope, claimOf("order-1", 1))
+	s.wantRegistered(t, scope, dedup.Scope{}, false)
+	other := scope
+	other.Buckets = 4711
+	s.register(t, other)
+	s.wantRegistered(t, scope, other, true)
 }
