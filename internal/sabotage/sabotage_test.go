@@ -1,0 +1,157 @@
+// Package sabotage_test breaks the product on purpose, one guard at a time, and sees to it that the
+// tests notice. A check that cannot fail proves nothing.
+package sabotage_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// root is the module's directory, seen from here.
+const root = "../.."
+
+// sabotage is one guard that is taken away.
+type sabotage struct {
+	guard    string // what is switched off
+	file     string
+	old, new string // old occurs once in the file
+	caughtBy string // package and tests that must fail, as arguments of go test
+	tests    string
+}
+
+var sabotages = []sabotage{
+	{
+		guard: "a record that owns its ID recognises itself",
+		file:  "dedup/verdict.go", old: "case a.Owner == m.Owner:", new: "case false:",
+		caughtBy: "./pipeline", tests: "TestBatchesThatFailBeforeTheForwardAreRepeated",
+	},
+	{
+		guard: "equal records of a batch compare the owner each for itself",
+		file:  "dedup/fold.go", old: "answers[f.claimOf[i]])",
+		new:      "answers[f.claimOf[i]])\n\t\tif f.claims[f.claimOf[i]].Owner != m.Owner {\n\t\t\tjudgements[i].Verdict = VerdictDuplicate\n\t\t}",
+		caughtBy: "./dedup", tests: "TestAFollowerThatOwnsTheIDRecognisesItself",
+	},
+	{
+		guard: "undecided claims are claimed again",
+		file:  "dedup/retry.go", old: "for round := 1; len(open) > 0; round++ {", new: "for round := 1; len(open) > len(claims); round++ {",
+		caughtBy: "./pipeline", tests: "TestAmbiguousClaimsLoseAndDoubleNothing",
+	},
+	{
+		guard: "the fence tells a rewind from a redelivery",
+		file:  "consumer/fence.go", old: "return r.Offset < f.Next &&", new: "return false && r.Offset < f.Next &&",
+		caughtBy: "./pipeline", tests: "TestARewoundGroupForwardsNothingTwice",
+	},
+	{
+		guard: "the fence is the last one that was committed",
+		file:  "consumer/fence_reader.go", old: "return t.back(t.low), nil", new: "return false, nil",
+		caughtBy: "./consumer", tests: "TestTheLastCommittedFenceIsFound/fake",
+	},
+	{
+		guard: "a failed produce aborts its batch",
+		file:  "forwarder/send.go", old: "if err := first.get(); err != nil {", new: "if err := first.get(); err != nil && false {",
+		caughtBy: "./pipeline", tests: "TestAFailedProduceAbortsItsBatch",
+	},
+	{
+		guard: "an aborted transaction is not committed",
+		file:  "consumer/transactional.go", old: "t.session.End(ctx, kgo.TryAbort)", new: "t.session.End(ctx, kgo.TryCommit)",
+		caughtBy: "./pipeline", tests: "TestAFailedProduceAbortsItsBatch/exactly_once",
+	},
+	{
+		guard: "with at_least_once a batch that was given back is read again",
+		file:  "consumer/at_least_once.go", old: "a.client.SetOffsets(a.client.CommittedOffsets())", new: "",
+		caughtBy: "./pipeline", tests: "TestABatchThatIsGivenBackIsReadAgain/at_least_once",
+	},
+	{
+		guard: "records of aborted transactions are not read",
+		file:  "consumer/options.go", old: "kgo.ReadCommitted()", new: "kgo.ReadUncommitted()",
+		caughtBy: "./pipeline", tests: "TestAbortedInputClaimsNothing",
+	},
+	{
+		guard: "a group that starts at the end commits where that is",
+		file:  "consumer/start.go", old: "if len(pins) == 0 {", new: "if true {",
+		caughtBy: "./consumer", tests: "TestPinStartCommitsTheEndOnce/fake",
+	},
+	{
+		guard: "two calls about one ID run one after the other",
+		file:  "dedup/embedded/reservations.go", old: "return other\n", new: "_ = other\n",
+		caughtBy: "./dedup/embedded", tests: "TestConformance/concurrency",
+	},
+	{
+		guard: "an answer of the embedded store is durable",
+		file:  "dedup/embedded/claim.go", old: "return point.wait(ctx)", new: "_ = point\n\treturn nil",
+		caughtBy: "./dedup/embedded", tests: "TestNoClaimIsAnsweredThatAFullDiskDidNotTake",
+	},
+}
+
+func TestEverySabotageIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the tests once per case")
+	}
+	for _, s := range sabotages {
+		t.Run(s.guard, func(t *testing.T) {
+			out, err := s.test(t)
+			switch {
+			case err == nil:
+				t.Errorf("%s passes without it:\n%s", s.tests, out)
+			case !strings.Contains(out, "--- FAIL: "):
+				t.Errorf("%s did not run: %v\n%s", s.tests, err, out)
+			}
+		})
+	}
+}
+
+func TestTheDocumentsNameEverySabotage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/testing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sabotages {
+		row := "| " + s.guard + " | `" + strings.TrimPrefix(s.caughtBy, "./") + "` " + s.tests + " |"
+		if !strings.Contains(string(text), row) {
+			t.Errorf("docs/testing.md lacks the row\n%s", row)
+		}
+	}
+}
+
+// test runs the tests on the broken product. The sources stay as they are: the Go tool is given the
+// broken file in place of the true one.
+func (s sabotage) test(t *testing.T) (out string, err error) {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, s.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: s.broken(t, path)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-vet=off", "-timeout=2m", "-run", "^"+s.tests, s.caughtBy)
+	cmd.Dir = root
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// broken writes the file without the guard and returns where.
+func (s sabotage) broken(t *testing.T, path string) string {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), s.old); n != 1 {
+		t.Fatalf("%s holds %q %d times, want once", s.file, s.old, n)
+	}
+	broken := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(broken, []byte(strings.Replace(string(source), s.old, s.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return broken
+}
