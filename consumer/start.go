@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -15,6 +16,23 @@ import (
 // between. Partitions that have a commit keep it. It is called before the group is joined; while
 // other members are active the group has been pinned by them.
 func PinStart(ctx context.Context, client *kgo.Client, group, topic string) error {
+	for {
+		err := pinStart(ctx, client, group, topic)
+		if !kerr.IsRetriable(err) {
+			return err
+		}
+		// On a new cluster the topic of the groups' offsets is made by the first request for it.
+		select {
+		case <-time.After(retryStart):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+const retryStart = 250 * time.Millisecond
+
+func pinStart(ctx context.Context, client *kgo.Client, group, topic string) error {
 	admin := kadm.NewClient(client)
 	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), group, topic)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
@@ -28,15 +46,19 @@ func PinStart(ctx context.Context, client *kgo.Client, group, topic string) erro
 		return fmt.Errorf("pin the start of %s: list the end of %s: %w", group, topic, err)
 	}
 	pins := make(kadm.Offsets)
-	ends.Each(func(end kadm.ListedOffset) {
-		if committed, ok := have.Lookup(topic, end.Partition); !ok || committed.At < 0 {
+	for _, end := range ends[topic] {
+		committed, ok := have.Lookup(topic, end.Partition)
+		if committed.Err != nil { // a transaction is still ending: its offset must not be overtaken
+			return fmt.Errorf("pin the start of %s: offset of partition %d: %w", group, end.Partition, committed.Err)
+		}
+		if !ok || committed.At < 0 {
 			pins.AddOffset(topic, end.Partition, end.Offset, end.LeaderEpoch)
 		}
-	})
+	}
 	if len(pins) == 0 {
 		return nil
 	}
-	_, err = admin.CommitOffsets(ctx, group, pins)
+	err = admin.CommitAllOffsets(ctx, group, pins)
 	if err != nil && !errors.Is(err, kerr.UnknownMemberID) && !errors.Is(err, kerr.RebalanceInProgress) {
 		return fmt.Errorf("pin the start of %s: commit offsets: %w", group, err)
 	}

@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -48,4 +50,33 @@ func TestPinStartCommitsTheEndOnce(t *testing.T) {
 			t.Errorf("the second start moved: %s", diff)
 		}
 	})
+}
+
+// The first request to a new cluster meets a coordinator that is still being made.
+func TestPinStartWaitsForTheCoordinator(t *testing.T) {
+	cluster, brokers := testkit.FakeKafka(t)
+	topic := testkit.Topic(t, brokers, "orders", 1, nil)
+	refusals := 3
+	cluster.ControlKey(int16(kmsg.FindCoordinator), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		if refusals == 0 {
+			return nil, nil, false
+		}
+		refusals--
+		cluster.KeepControl()
+		answer := request.ResponseKind().(*kmsg.FindCoordinatorResponse)
+		answer.ErrorCode = kerr.CoordinatorNotAvailable.Code
+		for _, key := range request.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+			c := kmsg.NewFindCoordinatorResponseCoordinator()
+			c.Key, c.ErrorCode = key, kerr.CoordinatorNotAvailable.Code
+			answer.Coordinators = append(answer.Coordinators, c)
+		}
+		return answer, nil, true
+	})
+	client := newClient(t, brokers, kgo.RequestRetries(0))
+	if err := PinStart(t.Context(), client, "group", topic); err != nil {
+		t.Error(err)
+	}
+	if refusals > 0 {
+		t.Errorf("%d refusals were not met", refusals)
+	}
 }
