@@ -102,6 +102,9 @@ type Store interface {
 	// Release makes the ID free: the next claim is Applied. Releasing a free ID does nothing.
 	Release(ctx context.Context, scope Scope, id ID) error
 
+	// Forget deletes all claims of a scope and its registration. Nobody uses the scope meanwhile.
+	Forget(ctx context.Context, scope Scope) error
+
 	// Close returns when no call and no goroutine of the store is left.
 	Close() error
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -89,6 +90,9 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"setup", "more"}, 2, `unknown command "more"`},
 		{[]string{"run", "--lanes", "3"}, 2, "unknown flag: --lanes"},
 		{[]string{"dance"}, 2, `unknown command "dance"`},
+		{[]string{"bench", "claims", "-c", good, "--topic", "none"}, 2, `no entry of topics has the input "none"`},
+		{[]string{"bench", "pipeline", "-c", good, "--records", "0"}, 2, "--records and --partitions must be at least 1"},
+		{[]string{"bench", "claims", "-c", good, "--duplicates", "1"}, 2, "--duplicates must be 0 to 0.99"},
 		{[]string{"demo", "--rate", "0"}, 2, "--orders and --rate must be at least 1"},
 		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "connection refused"},
 	}
@@ -255,5 +259,40 @@ func TestTheDemoFindsNothingLostAndNothingDoubled(t *testing.T) {
 	}
 	if code != 0 || t.Failed() {
 		t.Errorf("exit code %d:\n%s", code, text)
+	}
+}
+
+func TestBenchMeasuresChecksAndCleansUp(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"))
+	path := write(t, brokers, ordersTopic)
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{
+			[]string{"bench", "pipeline", "-c", path, "--records", "5000", "--partitions", "3"},
+			[]string{`records/s +\d`, `lost +0`, `doubled +0`, `changed +0`, `out of order +0`},
+		},
+		{[]string{"bench", "pipeline", "-c", path, "--records", "100", "--json"}, []string{`"lost":0`, `"records/s":\d`}},
+		{[]string{"bench", "claims", "-c", path, "--ids", "20000", "--topic", "orders"}, []string{`claims/s +\d`, `batch p99 ms +\d`}},
+	} {
+		code, text := kdedup(t.Context(), c.args...)
+		for _, want := range c.want {
+			if !regexp.MustCompile(want).MatchString(text) {
+				t.Errorf("%v: %q is missing", c.args, want)
+			}
+		}
+		if code != 0 || t.Failed() {
+			t.Fatalf("%v: exit code %d:\n%s", c.args, code, text)
+		}
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	topics, err := kadm.NewClient(client).ListTopics(t.Context())
+	if err != nil || len(topics) != 1 {
+		t.Errorf("left behind: %v, %v", topics.Names(), err)
 	}
 }

@@ -22,13 +22,18 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	})
-	root.AddCommand(newRun(), newValidate(), newSetup(), newDemo(), newReady(), newVersion())
-	for _, cmd := range root.Commands() {
-		cmd.Args = usageArgs(cmd.Args)
-	}
-	root.Args = usageArgs(root.Args)
+	root.AddCommand(newRun(), newValidate(), newSetup(), newDemo(), newBench(), newReady(), newVersion())
+	markUsage(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
+}
+
+// markUsage makes wrong arguments of all commands usage errors.
+func markUsage(cmd *cobra.Command) {
+	cmd.Args = usageArgs(cmd.Args)
+	for _, sub := range cmd.Commands() {
+		markUsage(sub)
+	}
 }
 
 // usageArgs makes wrong arguments a usage error.

@@ -174,3 +174,20 @@ func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered d
 	}
 	return registered, true, nil
 }
+
+// Forget implements dedup.Store. It deletes bucket by bucket, without conditions: nobody else writes
+// to the scope.
+func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
+	partition := "DELETE FROM " + s.options.qualifiedTable() + " WHERE consumer_group = ? AND topic = ? AND bucket = ?"
+	for bucket := range int32(scope.Buckets) {
+		if err := s.session.Query(partition, scope.ConsumerGroup, scope.Name, bucket).WithContext(ctx).Exec(); err != nil {
+			return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
+		}
+	}
+	err := s.session.Query("DELETE FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ? IF EXISTS",
+		scope.ConsumerGroup, scope.Name).WithContext(ctx).Iter().Close()
+	if err != nil {
+		return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
+	}
+	return nil
+}

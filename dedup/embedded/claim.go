@@ -1,10 +1,12 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -75,40 +77,74 @@ func (k *keys) at(i int) []byte {
 	return k.data[start:k.ends[i]]
 }
 
+// sorted returns the indexes in the order of the keys, in which they are found and written fastest.
+func (k *keys) sorted() []int {
+	order := make([]int, len(k.ends))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(k.at(a), k.at(b)) })
+	return order
+}
+
 // decide reads every key and writes the claims of those that are free. The answers are good when
 // the sync point is reached.
 func (s *Store) decide(k *keys, claims []dedup.Claim, ttl time.Duration, answers []dedup.Answer) (*syncPoint, error) {
-	now := s.now()
-	var (
-		batch   = s.db.NewBatchWithSize(2*len(k.data) + len(claims)*(recordBytes+16))
-		value   = make([]byte, 0, recordBytes)
-		endings []byte
-		mine    = claimRecord{claimedAt: now.UnixMilli(), expiresAt: now.Add(ttl).UnixMilli()}
-	)
-	for i := range claims {
-		owner, found, err := s.get(k.at(i), now)
-		if err != nil {
-			return nil, errors.Join(err, batch.Close())
-		}
-		if found {
+	reader, err := s.newReader()
+	if err != nil {
+		return nil, err
+	}
+	writer := s.newWriter(len(k.data), ttl)
+	for _, i := range k.sorted() {
+		owner, found, err := reader.get(k.at(i), writer.now)
+		if err == nil && found {
 			answers[i] = owner.answer()
 			continue
 		}
-		mine.owner, mine.fingerprint = claims[i].Owner, claims[i].Fingerprint
-		value = mine.append(value[:0])
-		if err := batch.Set(k.at(i), value, nil); err != nil {
-			return nil, errors.Join(err, batch.Close())
+		if err == nil {
+			answers[i], err = writer.claim(k.at(i), &claims[i])
 		}
-		endings = appendEnding(endings, k.at(i))
-		answers[i] = mine.answer()
-		answers[i].Outcome = dedup.Applied
-	}
-	if len(endings) > 0 {
-		if err := batch.Set(endKey(mine.expiresAt, rand.Uint64()), endings, nil); err != nil {
-			return nil, errors.Join(err, batch.Close())
+		if err != nil {
+			return nil, errors.Join(err, reader.Close(), writer.batch.Close())
 		}
 	}
-	return s.write(batch)
+	if err := errors.Join(reader.Close(), writer.end()); err != nil {
+		return nil, errors.Join(err, writer.batch.Close())
+	}
+	return s.write(writer.batch)
+}
+
+// writer collects the claims of one call.
+type writer struct {
+	batch   *pebble.Batch
+	now     time.Time
+	record  claimRecord // what the claims have in common, and the last one
+	value   [recordBytes]byte
+	endings []byte
+}
+
+func (s *Store) newWriter(keyBytes int, ttl time.Duration) *writer {
+	now := s.now()
+	return &writer{
+		batch: s.db.NewBatch(), now: now, endings: make([]byte, 0, keyBytes+keyBytes/8),
+		record: claimRecord{claimedAt: now.UnixMilli(), expiresAt: now.Add(ttl).UnixMilli()},
+	}
+}
+
+func (w *writer) claim(key []byte, c *dedup.Claim) (dedup.Answer, error) {
+	w.record.owner, w.record.fingerprint = c.Owner, c.Fingerprint
+	w.endings = appendEnding(w.endings, key)
+	answer := w.record.answer()
+	answer.Outcome = dedup.Applied
+	return answer, w.batch.Set(key, w.record.append(w.value[:0]), nil)
+}
+
+// end adds the list by which the sweep finds the claims.
+func (w *writer) end() error {
+	if len(w.endings) == 0 {
+		return nil
+	}
+	return w.batch.Set(endKey(w.record.expiresAt, rand.Uint64()), w.endings, nil)
 }
 
 // write makes the batch visible and returns the point at which it is durable. A call that wrote

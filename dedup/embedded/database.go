@@ -14,10 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Sizes that keep the process small: two memtables may exist, one filling and one being written.
+// Two memtables may exist, one filling and one being written; Pebble takes their memory out of the
+// cache's, and what is left must hold the Bloom filters.
 const (
 	memtableBytes = 32 << 20
-	cacheBytes    = 32 << 20
+	cacheBytes    = 96 << 20
 )
 
 // databaseOptions favour point reads of keys that are absent, which is what most claims are.

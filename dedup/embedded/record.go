@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kdedup/kdedup/dedup"
 )
@@ -100,17 +99,4 @@ func parseRecord(data []byte) (r claimRecord, err error) {
 	r.claimedAt = int64(binary.BigEndian.Uint64(data[49:]))
 	r.expiresAt = int64(binary.BigEndian.Uint64(data[57:]))
 	return r, nil
-}
-
-// get returns the claim that holds a key, unless there is none or it has ended.
-func (s *Store) get(key []byte, now time.Time) (r claimRecord, found bool, err error) {
-	data, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return r, false, nil
-	}
-	if err != nil {
-		return r, false, err
-	}
-	r, err = parseRecord(data)
-	return r, err == nil && now.UnixMilli() < r.expiresAt, errors.Join(err, closer.Close())
 }

@@ -134,3 +134,23 @@ func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered d
 		ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: record.Buckets, Extractor: record.Extractor,
 	}, true, nil
 }
+
+// Forget implements dedup.Store. The scope keeps its number, which no other scope may get: the lists
+// of its claims stay until they end, and the sweep would take the claims of another for these.
+func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
+	if err := s.usable(ctx); err != nil {
+		return fmt.Errorf("forget scope: embedded: %w", err)
+	}
+	record, known := s.scope(scope)
+	if !known {
+		return nil
+	}
+	if err := s.db.DeleteRange(claimKey(nil, record.ID, ""), claimKey(nil, record.ID+1, ""), pebble.Sync); err != nil {
+		return fmt.Errorf("forget scope: embedded: %w", err)
+	}
+	_, err := s.updateScope(scope, func(scopeRecord) scopeRecord { return scopeRecord{} })
+	if err != nil {
+		return fmt.Errorf("forget scope: embedded: %w", err)
+	}
+	return s.health.err()
+}

@@ -109,19 +109,23 @@ func (s *Store) deleteExpired(ctx context.Context, expired [][]byte) (deleted in
 		return 0, err
 	}
 	defer s.pending.give(mine)
+	reader, err := s.newReader()
+	if err != nil {
+		return 0, err
+	}
 	batch, now := s.db.NewBatch(), s.now()
 	for _, key := range expired {
-		_, holds, err := s.get(key, now)
+		_, holds, err := reader.get(key, now)
 		if err == nil && !holds {
 			err = batch.Delete(key, nil)
 			deleted++
 		}
 		if err != nil {
-			return 0, errors.Join(err, batch.Close())
+			return 0, errors.Join(err, reader.Close(), batch.Close())
 		}
 	}
 	// Not synced: a deletion that a crash undoes is repeated by the next sweep.
-	return deleted, errors.Join(batch.Commit(pebble.NoSync), batch.Close())
+	return deleted, errors.Join(reader.Close(), batch.Commit(pebble.NoSync), batch.Close())
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -163,6 +163,17 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 	return nil
 }
 
+// Forget implements dedup.Store.
+func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usableLocked(ctx, scope); err != nil {
+		return fmt.Errorf("forget scope: %w", err)
+	}
+	delete(s.scopes, scopeName{scope.ConsumerGroup, scope.Name})
+	return nil
+}
+
 // Close implements dedup.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()

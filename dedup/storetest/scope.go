@@ -18,6 +18,7 @@ var scopeBehaviours = []behaviour{
 	{"of registrations at the same time one decides", registerAtOnce},
 	{"registered settings are told", registeredTells},
 	{"asking for the settings registers nothing", registeredChangesNothing},
+	{"a forgotten scope is empty and may be registered anew", forgottenScope},
 }
 
 func scopesAreNamespaces(t *testing.T, s *subject) {
@@ -160,4 +161,27 @@ func registeredChangesNothing(t *testing.T, s *subject) {
 	other.Buckets = 4711
 	s.register(t, other)
 	s.wantRegistered(t, scope, other, true)
+}
+
+func forgottenScope(t *testing.T, s *subject) {
+	scope, neighbour := newScope(), newScope()
+	for _, used := range []dedup.Scope{scope, neighbour} {
+		s.register(t, used)
+		s.claim(t, used, claimsOf(100, 0)...)
+	}
+	for range 2 { // forgetting what is forgotten does nothing
+		if err := s.Forget(t.Context(), scope); err != nil {
+			t.Fatalf("Forget: %v", err)
+		}
+	}
+	s.wantRegistered(t, scope, dedup.Scope{}, false)
+	other := scope
+	other.Extractor = "key"
+	s.register(t, other)
+	for i, a := range s.claim(t, other, claimsOf(100, 100)...) {
+		wantApplied(t, a, claimsOf(100, 100)[i])
+	}
+	for i, a := range s.claim(t, neighbour, claimsOf(100, 100)...) {
+		wantExists(t, a, claimsOf(100, 0)[i])
+	}
 }

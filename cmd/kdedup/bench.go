@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+func newBench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a configuration on the servers that it names",
+		Long: "Measure what the store, or the whole pipeline, does on your servers. A topic of the configuration\n" +
+			"gives the settings; everything is done on topics, a consumer group and a scope of its own, which\n" +
+			"are deleted at the end.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBenchClaims(), newBenchPipeline())
+	return cmd
+}
+
+// benchFlags are common to all measurements.
+type benchFlags struct {
+	configFlags
+	topic      string
+	duplicates float64
+	json       bool
+	profile    string
+}
+
+func (f *benchFlags) add(cmd *cobra.Command) {
+	f.configFlags.add(cmd)
+	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` whose settings are measured (the first one)")
+	cmd.Flags().Float64Var(&f.duplicates, "duplicates", 0.1, "share of copies, 0 to 0.99")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+	cmd.Flags().StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the measured part to `FILE`")
+}
+
+// settings are the topic's under names of their own, so that nothing of the user's is touched.
+func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
+	c, log, err := f.load(cmd)
+	if err != nil {
+		return c, nil, err
+	}
+	if f.duplicates < 0 || f.duplicates > 0.99 {
+		return c, nil, usageError{fmt.Errorf("--duplicates must be 0 to 0.99, got %v", f.duplicates)}
+	}
+	at := 0
+	if f.topic != "" {
+		at = slices.IndexFunc(c.Topics, func(t config.Topic) bool { return t.Input == f.topic })
+	}
+	if at < 0 {
+		return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q", f.topic)}
+	}
+	c.Topics = []config.Topic{benchTopic(c.Topics[at])}
+	c.Server.Listen = "127.0.0.1:0"
+	return c, log, nil
+}
+
+func benchTopic(t config.Topic) config.Topic {
+	name := "kdedup-bench-" + strings.ToLower(rand.Text()[:8])
+	t.Input, t.Output, t.DeadLetterTopic, t.DuplicatesTopic = name, name+".clean", name+".dlq", ""
+	t.ConsumerGroup, t.FenceTopic = name, name+".fence"
+	t.Scope, t.ScopeGroup = name, name
+	t.MessageID = config.MessageID{From: config.FromHeader, Name: orderIDHeader}
+	t.TTL = max(time.Second, min(t.TTL, 24*time.Hour)) // what a broken run leaves behind goes by itself
+	t.Start, t.Mode = config.StartEarliest, config.ModeEnforce
+	return t
+}
+
+// measure runs the part that is measured, under the profiler if that was asked for.
+func (f *benchFlags) measure(work func() error) error {
+	if f.profile == "" {
+		return work()
+	}
+	file, err := os.Create(f.profile)
+	if err != nil {
+		return fmt.Errorf("--cpuprofile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = work()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}
+
+// usage is what this process has used so far.
+type usage struct {
+	cpu  time.Duration
+	peak int64 // resident memory, bytes
+}
+
+func used() usage {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return usage{}
+	}
+	return usage{time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Maxrss << 10}
+}
+
+// result is one row of a measurement.
+type result struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+	Note  string `json:"note,omitempty"`
+}
+
+// print shows the results as a table or as one JSON object.
+func (f *benchFlags) print(out io.Writer, results []result) error {
+	if f.json {
+		object := make(map[string]any)
+		for _, r := range results {
+			object[strings.ReplaceAll(r.Name, " ", "_")] = r.Value
+		}
+		return json.NewEncoder(out).Encode(object)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, r := range results {
+		fmt.Fprintf(table, "%s\t%v\t  %s\n", r.Name, shortened(r.Value), r.Note)
+	}
+	return table.Flush()
+}
+
+func shortened(value any) any {
+	if f, ok := value.(float64); ok {
+		return fmt.Sprintf("%.1f", f)
+	}
+	return value
+}
+
+// percentile of sorted durations, in milliseconds.
+func percentile(sorted []time.Duration, p float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := min(len(sorted)-1, int(p*float64(len(sorted))))
+	return float64(sorted[at].Microseconds()) / 1000
+}
+
+// cleanUp runs even when the measurement was interrupted.
+func cleanUp(ctx context.Context, what func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	return what(ctx)
+}
