@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -99,19 +101,38 @@ func (t *Transactional) notCommitted(ctx context.Context, b *Batch, taken bool) 
 }
 
 // stillBefore returns nil if the group's offsets are below the batch. It waits for the marker of a
-// transaction that is still ending.
+// transaction that is still ending, this one for example.
 func (t *Transactional) stillBefore(ctx context.Context, b *Batch) error {
-	admin := kadm.NewClient(t.client)
-	offsets, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), t.opts.ConsumerGroup, t.opts.Input)
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	for {
+		err := t.compareOffsets(ctx, b)
+		if !errors.Is(err, kerr.UnstableOffsetCommit) {
+			return err
+		}
+		select {
+		case <-time.After(retryUnstable):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+const retryUnstable = 20 * time.Millisecond
+
+func (t *Transactional) compareOffsets(ctx context.Context, b *Batch) error {
+	offsets, err := kadm.NewClient(t.client).FetchOffsetsForTopics(kadm.RequireStable(ctx), t.opts.ConsumerGroup, t.opts.Input)
 	if err != nil {
 		return fmt.Errorf("not committed; fetch offsets: %w", err)
 	}
 	for _, s := range b.Spans {
 		at, ok := offsets.Lookup(t.opts.Input, s.Partition)
-		if !ok || at.Err != nil {
-			return fmt.Errorf("not committed; offset of partition %d: %w", s.Partition, errors.Join(at.Err, errUnknownCommit))
-		}
-		if at.At >= s.Next {
+		switch {
+		case !ok:
+			return fmt.Errorf("no offset of partition %d: %w", s.Partition, errUnknownCommit)
+		case at.Err != nil:
+			return fmt.Errorf("not committed; offset of partition %d: %w", s.Partition, at.Err)
+		case at.At >= s.Next:
 			return fmt.Errorf("partition %d is at %d: %w", s.Partition, at.At, errUnknownCommit)
 		}
 	}
