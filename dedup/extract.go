@@ -70,11 +70,18 @@ func (e *Extractor) Extract(r *kgo.Record) (ID, MissingReason) {
 	if missing != NotMissing {
 		return "", missing
 	}
-	if len(id) > MaxIDBytes {
-		sum := sha256.Sum256([]byte(id))
-		return ID(longIDPrefix + string(sum[:])), NotMissing
+	return bounded(id), NotMissing
+}
+
+// NewID is the ID that a record with these bytes in the place of its ID has.
+func NewID(text []byte) ID { return bounded(ID(text)) }
+
+func bounded(id ID) ID {
+	if len(id) <= MaxIDBytes {
+		return id
 	}
-	return id, NotMissing
+	sum := sha256.Sum256([]byte(id))
+	return ID(longIDPrefix + string(sum[:]))
 }
 
 // String describes the source without ambiguity. It is stored with a scope: claims that were made

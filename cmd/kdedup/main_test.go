@@ -147,8 +147,15 @@ func start(t *testing.T, path string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, code: make(chan int, 1)}
-	go func() { r.code <- executeTo(ctx, []string{"run", "-c", path}, &r.out) }()
-	t.Cleanup(cancel)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.code <- executeTo(ctx, []string{"run", "-c", path}, &r.out)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
 	return r
 }
 

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+)
+
+func newID() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "id",
+		Short: "Ask and change what the store knows about one message ID",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newIDLookup(), newIDRelease(), newIDClaim())
+	return cmd
+}
+
+// idFlags say which ID of which topic is meant.
+type idFlags struct {
+	configFlags
+	topic string
+	hex   bool
+}
+
+func (f *idFlags) add(cmd *cobra.Command) {
+	f.configFlags.add(cmd)
+	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
+	cmd.Flags().BoolVar(&f.hex, "hex", false, "ID is written in hexadecimal digits")
+}
+
+// idTask is one command's work on one ID.
+type idTask struct {
+	config config.Config
+	topic  config.Topic
+	scope  dedup.Scope
+	id     dedup.ID
+	store  dedup.Store
+}
+
+// with opens the store for the work.
+func (f *idFlags) with(cmd *cobra.Command, text string, work func(*idTask) error) error {
+	c, log, err := f.load(cmd)
+	if err != nil {
+		return err
+	}
+	task := &idTask{config: c}
+	if task.topic, err = f.choose(c.Topics); err != nil {
+		return err
+	}
+	if task.id, err = f.parse(text); err != nil {
+		return err
+	}
+	extractor, err := dedup.NewExtractor(sourceOf(task.topic.MessageID))
+	if err != nil {
+		return err
+	}
+	task.scope = scopeOf(task.topic, extractor.String())
+	if task.store, err = openStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log); err != nil {
+		return err
+	}
+	defer task.store.Close()
+	registered, found, err := task.store.Registered(cmd.Context(), task.scope)
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := dedup.CompareScopes(task.scope, registered); err != nil {
+			return err
+		}
+	}
+	return work(task)
+}
+
+func (f *idFlags) choose(topics []config.Topic) (config.Topic, error) {
+	if f.topic == "" && len(topics) == 1 {
+		return topics[0], nil
+	}
+	at := slices.IndexFunc(topics, func(t config.Topic) bool { return t.Input == f.topic })
+	if at < 0 {
+		var inputs []string
+		for _, t := range topics {
+			inputs = append(inputs, t.Input)
+		}
+		return config.Topic{}, usageError{fmt.Errorf("--topic must be one of %s, got %q", strings.Join(inputs, ", "), f.topic)}
+	}
+	return topics[at], nil
+}
+
+func (f *idFlags) parse(text string) (dedup.ID, error) {
+	if !f.hex {
+		return dedup.NewID([]byte(text)), nil
+	}
+	id, err := hex.DecodeString(text)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--hex: %w", err)}
+	}
+	return dedup.NewID(id), nil
+}

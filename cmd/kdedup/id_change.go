@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// manualOwner owns the IDs that are claimed by hand. No record has such coordinates.
+var manualOwner = dedup.Coordinates{Partition: -1, Offset: -1, LeaderEpoch: -1}
+
+func newIDRelease() *cobra.Command {
+	return newIDChange("release ID", "Forget an ID: the next copy is forwarded as the first one",
+		"Forget %s of %s? The next copy will be forwarded as the first one.",
+		func(cmd *cobra.Command, task *idTask) error {
+			if err := task.store.Release(cmd.Context(), task.scope, task.id); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", shownID(task.id))
+			return nil
+		})
+}
+
+func newIDClaim() *cobra.Command {
+	return newIDChange("claim ID", "Block an ID: every copy is a duplicate until the ttl ends",
+		"Block %s of %s? No copy will be forwarded until the ttl ends.",
+		func(cmd *cobra.Command, task *idTask) error {
+			answers, err := task.store.Claim(cmd.Context(), task.scope, []dedup.Claim{{ID: task.id, Owner: manualOwner}})
+			switch {
+			case err != nil:
+				return err
+			case answers[0].Owner != manualOwner:
+				return fmt.Errorf("%s is owned by the record at partition %d, offset %d; see kdedup id lookup",
+					shownID(task.id), answers[0].Owner.Partition, answers[0].Owner.Offset)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", shownID(task.id), task.topic.TTL)
+			return nil
+		})
+}
+
+// newIDChange is a command that asks first.
+func newIDChange(use, short, question string, change func(*cobra.Command, *idTask) error) *cobra.Command {
+	var (
+		flags idFlags
+		yes   bool
+	)
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(cmd, args[0], func(task *idTask) error {
+				if !yes && !agreed(cmd, fmt.Sprintf(question, shownID(task.id), task.topic.Input)) {
+					return errors.New("nothing was changed")
+				}
+				return change(cmd, task)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func agreed(cmd *cobra.Command, question string) bool {
+	fmt.Fprint(cmd.OutOrStdout(), question+" [y/N] ")
+	line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
