@@ -8,6 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // AtLeastOnce is a session without transactions: forwards first, then fences, then offsets. A crash
@@ -66,9 +68,11 @@ func (a *AtLeastOnce) Commit(ctx context.Context, b *Batch) error {
 	if err := a.fences.take(); err != nil {
 		return fmt.Errorf("write fence: %w", err)
 	}
+	crashpoint.At("fences-acknowledged")
 	if err := a.commitOffsets(ctx, b); err != nil {
-		return fmt.Errorf("commit offsets: %w", err)
+		return fmt.Errorf("commit offsets: %w", inputError(err))
 	}
+	a.settle(b)
 	a.next()
 	return nil
 }

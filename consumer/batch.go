@@ -3,14 +3,28 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // ErrRevoked is the cause of a batch's cancelled context: its partitions were taken away, or a
 // rebalance waits for the batch. Its records will be delivered again, here or to another member.
 var ErrRevoked = errors.New("the group rebalances")
+
+// ErrInputReplaced says that the input topic is not the one whose offsets the session or its group
+// holds: it was deleted, or deleted and created anew.
+var ErrInputReplaced = errors.New("the input topic was deleted or recreated")
+
+// inputError marks an error about the input. One about an output topic may look the same.
+func inputError(err error) error {
+	if errors.Is(err, kerr.UnknownTopicID) {
+		return fmt.Errorf("%w: %w", ErrInputReplaced, err)
+	}
+	return err
+}
 
 // Record is a polled record with what the fetch knows about it.
 type Record struct {
@@ -46,8 +60,9 @@ func (b *Batch) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// newBatch flattens the fetched partitions. Ascending partitions make runs repeatable.
-func newBatch(fetches kgo.Fetches, fences map[int32]Fence, revoked context.Context) *Batch {
+// NewBatch flattens what one poll fetched. Sessions make their batches with it, and so do tests that
+// stand in for a session. Ascending partitions make runs repeatable.
+func NewBatch(fetches kgo.Fetches, fences map[int32]Fence, revoked context.Context) *Batch {
 	type part struct {
 		topicID [16]byte
 		kgo.FetchPartition

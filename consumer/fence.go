@@ -23,6 +23,16 @@ func (f Fence) covers(topicID [16]byte, r *kgo.Record) bool {
 		r.LeaderEpoch >= 0 && r.LeaderEpoch <= f.LeaderEpoch
 }
 
+// Advance is the part of a span that the next fence takes from it: a fence never goes back. While
+// offsets that were set back are read again the spans end below it, and with a lower fence the next
+// session would take the rest of them for new. A later epoch is another log: there it begins anew.
+func (f Fence) Advance(s Span) Span {
+	if f.TopicID == s.TopicID && f.Next > s.Next && f.LeaderEpoch >= s.LeaderEpoch {
+		s.Next, s.LeaderEpoch = f.Next, f.LeaderEpoch
+	}
+	return s
+}
+
 // fenceValue is a fence as it stands in the topic, readable with any console consumer.
 type fenceValue struct {
 	TopicID     string `json:"topic_id"`

@@ -20,6 +20,7 @@ type fenceReader struct {
 	topic  string
 	input  string
 	id     kadm.TopicID
+	from   kadm.TopicID // of the input as it is now; zero if unknown
 	found  map[int32]Fence
 }
 
@@ -47,17 +48,35 @@ func readFences(ctx context.Context, client *kgo.Client, topic, input string, pa
 	for err == nil && len(open) > 0 {
 		open, err = r.step(ctx, open)
 	}
+	if err == nil {
+		err = r.checkOffsets()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read fences of %s: %w", topic, err)
 	}
 	return r.found, nil
 }
 
+// checkOffsets refuses offsets that belong to a deleted topic of the same name. They are there if a
+// batch of the old topic was committed when the new one existed, which most brokers cannot tell
+// apart: records of the new topic would be skipped.
+func (r *fenceReader) checkOffsets() error {
+	committed := r.client.CommittedOffsets()[r.input]
+	none := kadm.TopicID{}
+	for p, fence := range r.found {
+		foreign := r.from != none && fence.TopicID != none && fence.TopicID != r.from
+		if at, ok := committed[p]; foreign && ok && at.Offset == fence.Next {
+			return fmt.Errorf("the committed offset %d of %s[%d] is not of this topic: %w", at.Offset, r.input, p, ErrInputReplaced)
+		}
+	}
+	return nil
+}
+
 // tails looks up where each partition's log stands. Its end is the last stable offset: a
 // transaction that is still open there is a zombie's, whose offsets were not committed either.
 func (r *fenceReader) tails(ctx context.Context, partitions []int32) ([]*tail, error) {
 	admin := kadm.NewClient(r.client)
-	meta, err := admin.Metadata(ctx, r.topic)
+	meta, err := admin.Metadata(ctx, r.topic, r.input)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +84,7 @@ func (r *fenceReader) tails(ctx context.Context, partitions []int32) ([]*tail, e
 	if detail.Err != nil {
 		return nil, fmt.Errorf("%w; create it with: kdedup setup -c FILE", detail.Err)
 	}
-	r.id = detail.ID
+	r.id, r.from = detail.ID, meta.Topics[r.input].ID
 	starts, err := admin.ListStartOffsets(ctx, r.topic)
 	if err != nil {
 		return nil, err

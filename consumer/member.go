@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // member is what both kinds of session share: the client, its partitions and their fences.
@@ -114,7 +116,7 @@ func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.F
 	}
 	m.mu.Lock()
 	fences := maps.Clone(m.fences)
-	batch := newBatch(fetches, fences, m.revoked)
+	batch := NewBatch(fetches, fences, m.revoked)
 	m.mu.Unlock()
 	m.reportRewinds(batch, fences)
 	return batch, nil
@@ -132,7 +134,7 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 				"partition", partition, "consumed_to", loss.ConsumedTo, "reset_to", loss.ResetTo)
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		default:
-			errs = append(errs, fmt.Errorf("poll %s[%d]: %w", topic, partition, err))
+			errs = append(errs, fmt.Errorf("poll %s[%d]: %w", topic, partition, inputError(err)))
 		}
 	})
 	return errors.Join(errs...)
@@ -145,10 +147,12 @@ func (m *member) readUnknownFences(ctx context.Context) error {
 	if len(partitions) == 0 {
 		return nil
 	}
+	crashpoint.At("fences-unread")
 	found, err := readFences(ctx, m.client, m.opts.FenceTopic, m.opts.Input, partitions)
 	if err != nil {
 		return err
 	}
+	crashpoint.At("fences-read")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range partitions {
@@ -182,11 +186,26 @@ func (m *member) reportRewinds(b *Batch, fences map[int32]Fence) {
 
 // fenceRecords are the fences to write for a batch.
 func (m *member) fenceRecords(b *Batch) []*kgo.Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	records := make([]*kgo.Record, len(b.Spans))
 	for i, s := range b.Spans {
-		records[i] = fenceRecord(m.opts.FenceTopic, m.opts.Input, s)
+		records[i] = fenceRecord(m.opts.FenceTopic, m.opts.Input, m.fences[s.Partition].Advance(s))
 	}
 	return records
+}
+
+// settle moves the fences of this session past a batch that is committed. When the input's log was
+// cut, the client goes back within the session and delivers what was handled again.
+func (m *member) settle(b *Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range b.Spans {
+		if fence, owned := m.fences[s.Partition]; owned {
+			done := fence.Advance(s)
+			m.fences[s.Partition] = Fence{TopicID: done.TopicID, Next: done.Next, LeaderEpoch: done.LeaderEpoch}
+		}
+	}
 }
 
 func (m *member) ownsLocked(partition int32) bool {

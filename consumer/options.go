@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // Options describe one member of a consumer group.
@@ -38,6 +40,7 @@ const rebalanceTimeout = 60 * time.Second
 func (o Options) client(m *member) []kgo.Opt {
 	opts := append([]kgo.Opt{}, o.Connection...)
 	opts = append(opts, o.Producer...)
+	opts = append(opts, crashpoint.Hooks()...) // none but in test builds
 	opts = append(opts,
 		kgo.ConsumerGroup(o.ConsumerGroup),
 		kgo.ConsumeTopics(o.Input),

@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // ErrAborted says that a batch was given back in good order: nothing of it is visible, the session
@@ -49,6 +51,7 @@ func (t *Transactional) Begin(ctx context.Context, b *Batch) error {
 	if err := t.session.Begin(); err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
+	crashpoint.At("transaction-begun")
 	for _, r := range t.fenceRecords(b) {
 		t.session.Produce(ctx, r, t.fences.promise)
 	}
@@ -76,12 +79,16 @@ func (t *Transactional) Commit(ctx context.Context, b *Batch) error {
 	}
 	taken := t.wasTaken()
 	committed, err := t.session.End(ctx, kgo.TryCommit)
+	crashpoint.At("transaction-ended")
 	switch {
-	case err != nil:
+	case errors.Is(err, kerr.TransactionAbortable): // also if an output topic was recreated
 		return fmt.Errorf("end transaction: %w", err)
+	case err != nil:
+		return fmt.Errorf("end transaction: %w", inputError(err))
 	case !committed:
 		return t.notCommitted(ctx, b, taken)
 	}
+	t.settle(b)
 	t.reset()
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // Producer is the session that a parcel is sent with: a *kgo.Client, or one inside a transaction.
@@ -23,7 +25,9 @@ func (p *Parcel) Send(ctx context.Context, to Producer) error {
 	var first firstFailure
 	for i := range p.records {
 		to.Produce(ctx, &p.records[i], first.promise)
+		crashpoint.At("record-produced")
 	}
+	crashpoint.At("parcel-produced")
 	if err := to.Flush(ctx); err != nil {
 		return fmt.Errorf("forward %d records: flush: %w", len(p.records), err)
 	}

@@ -27,7 +27,7 @@ func classify(err error) class {
 	switch {
 	case err == nil:
 		return proceed
-	case errors.Is(err, ErrStop), errors.Is(err, kerr.UnknownTopicID):
+	case errors.Is(err, ErrStop), errors.Is(err, consumer.ErrInputReplaced):
 		return stop
 	case errors.Is(err, consumer.ErrAborted) && errors.Is(err, consumer.ErrRevoked):
 		return proceed
@@ -39,8 +39,10 @@ func classify(err error) class {
 // hint adds the likely remedy to errors whose text does not show it.
 func hint(err error) string {
 	switch {
+	case errors.Is(err, consumer.ErrInputReplaced):
+		return "the old offsets mean nothing now: reset the consumer group or name a new one, then start again"
 	case errors.Is(err, kerr.UnknownTopicID):
-		return "the input topic was deleted or recreated; its old offsets mean nothing now: reset the consumer group or name a new one, then start again"
+		return "an output topic was recreated; the next attempt forwards to the new one"
 	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch), errors.Is(err, kerr.FencedInstanceID):
 		return "another process joined with the same instance name, or the transaction timed out; give every process its own instance"
 	case errors.Is(err, kerr.MessageTooLarge):

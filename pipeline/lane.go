@@ -8,6 +8,7 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // Session is one membership in the consumer group, with the producer that belongs to it. It is used
@@ -54,10 +55,12 @@ func (l *lane) turn(polling, work context.Context) error {
 	l.metrics.inFlight.Set(float64(len(batch.Records)))
 	defer l.metrics.inFlight.Set(0)
 
+	crashpoint.At("batch-polled")
 	judgements, err := l.claim(work, batch)
 	if err != nil {
 		return l.session.Abort(work, err)
 	}
+	crashpoint.At("batch-claimed")
 	plan, err := l.plan(batch, judgements)
 	if err != nil {
 		return l.session.Abort(work, err)
@@ -68,6 +71,7 @@ func (l *lane) turn(polling, work context.Context) error {
 	if err := l.commit(work, batch); err != nil {
 		return err
 	}
+	crashpoint.At("batch-committed")
 	l.metrics.count(plan)
 	return nil
 }
@@ -92,12 +96,15 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 // forward returns when every record of the plan is acknowledged.
 func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan) error {
 	start := time.Now()
+	crashpoint.At("batch-planned")
 	if err := l.session.Begin(work, b); err != nil {
 		return err
 	}
+	crashpoint.At("batch-begun")
 	if err := p.parcel.Send(work, l.session); err != nil {
 		return err
 	}
+	crashpoint.At("batch-forwarded")
 	l.metrics.forwardSeconds.Observe(time.Since(start).Seconds())
 	return nil
 }

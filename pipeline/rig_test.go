@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,10 +36,12 @@ const partitions = 4
 // rig is a pipeline between topics of a fake Kafka, with a store in memory.
 type rig struct {
 	t        *testing.T
-	brokers  []string
+	admin    []kgo.Opt // how the test itself connects
 	client   *kgo.Client
 	registry *prometheus.Registry
 	store    dedup.Claimer
+	logs     *logbook // of all runs
+	runs     int
 
 	transactional bool
 	lanes         int
@@ -45,6 +49,10 @@ type rig struct {
 	policy        pipeline.Policy
 	retry         dedup.Retry
 	topics        forwarder.Topics
+	ttl           time.Duration
+	connection    []kgo.Opt                               // how the pipeline connects
+	member        func(*consumer.Options)                 // changes each member's options; may be nil
+	limits        func() (map[string]int, error)          // read for each session; may be nil
 	join          func(pipeline.Session) pipeline.Session // wraps each session; may be nil
 }
 
@@ -54,9 +62,11 @@ const (
 	fence                 = group + ".fence"
 )
 
-func newRig(t *testing.T, brokers []string) *rig {
+// newRig makes the topics. The test and the pipeline may log in differently: change connection.
+func newRig(t *testing.T, brokers []string, login ...kgo.Opt) *rig {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	connection := append([]kgo.Opt{kgo.SeedBrokers(brokers...)}, login...)
+	client, err := kgo.NewClient(append(slices.Clip(connection), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +76,11 @@ func newRig(t *testing.T, brokers []string) *rig {
 		t.Fatal(err)
 	}
 	return &rig{
-		t: t, brokers: brokers, client: client, registry: prometheus.NewRegistry(),
+		t: t, admin: connection, client: client, registry: prometheus.NewRegistry(), logs: &logbook{},
 		store:         memory.New(memory.Options{Violation: t.Errorf}),
 		transactional: true, lanes: 2, batch: 100, retry: dedup.Retry{First: time.Millisecond, Max: 10 * time.Millisecond},
 		topics: forwarder.Topics{Output: output, Duplicates: duplicates, DeadLetter: deadTopic},
+		ttl:    time.Hour, connection: connection,
 	}
 }
 
@@ -93,18 +104,15 @@ func (r *rig) start(instance string) *running {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance}, r.registry)
+	r.runs++
+	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance, "run": strconv.Itoa(r.runs)}, r.registry)
 	dedups, members := dedup.NewCollectors(reg), consumer.NewCollectors(reg).For(input)
-	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
-	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: time.Hour, Buckets: 16}
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), r.logs), &slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
+	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: r.ttl, Buckets: 16}
 	p := pipeline.New(pipeline.Options{
 		Name: input, Lanes: r.lanes,
 		Join: func(_ context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
-			session, err := r.session(fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
-			if err == nil && r.join != nil {
-				session = r.join(session)
-			}
-			return session, &r.topics, err
+			return r.session(fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
 		},
 		Judge: func(lane int) pipeline.Judge {
 			return dedup.New(scope, extractor, r.store, r.retry, dedups.For(input, strconv.Itoa(lane)), log)
@@ -120,17 +128,31 @@ func (r *rig) start(instance string) *running {
 	return run
 }
 
-func (r *rig) session(member string, metrics *consumer.Metrics, log *slog.Logger) (pipeline.Session, error) {
+func (r *rig) session(member string, metrics *consumer.Metrics, log *slog.Logger) (session pipeline.Session, _ *forwarder.Topics, err error) {
+	topics := r.topics
+	if r.limits != nil {
+		if topics.MaxBytes, err = r.limits(); err != nil {
+			return nil, nil, err
+		}
+	}
 	options := consumer.Options{
-		Connection: []kgo.Opt{kgo.SeedBrokers(r.brokers...)}, Producer: r.topics.Producer(),
+		Connection: r.connection, Producer: topics.Producer(),
 		Input: input, ConsumerGroup: group, FenceTopic: fence, Member: member,
 		BatchRecords: r.batch, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
 		Metrics: metrics, Logger: log,
 	}
-	if r.transactional {
-		return consumer.JoinTransactional(options)
+	if r.member != nil {
+		r.member(&options)
 	}
-	return consumer.JoinAtLeastOnce(options)
+	if r.transactional {
+		session, err = consumer.JoinTransactional(options)
+	} else {
+		session, err = consumer.JoinAtLeastOnce(options)
+	}
+	if err == nil && r.join != nil {
+		session = r.join(session)
+	}
+	return session, &topics, err
 }
 
 // message is an input record with an ID; copies have equal text and are at other places.
@@ -170,8 +192,8 @@ func (r *rig) waitCommitted(n int64) {
 // read returns the committed records of a topic, by partition.
 func (r *rig) read(topic string) map[int32][]*kgo.Record {
 	r.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers...), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	client, err := kgo.NewClient(append(slices.Clip(r.admin), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -272,4 +294,29 @@ func same(a, b *kgo.Record) bool {
 		}
 	}
 	return a.Partition == b.Partition && a.Timestamp.Equal(b.Timestamp) && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+}
+
+// logbook keeps what the pipelines log.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// with returns the lines that hold all of the words.
+func (l *logbook) with(words ...string) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,8 +70,8 @@ func TestABatchThatIsGivenBackIsReadAgain(t *testing.T) {
 // A claim by a record of an aborted transaction would make the real one a duplicate: a loss.
 func TestAbortedInputClaimsNothing(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
-		client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers...), kgo.TransactionalID("shop"),
-			kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		client, err := kgo.NewClient(append(slices.Clip(r.admin), kgo.TransactionalID("shop"),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 		if err != nil {
 			t.Fatal(err)
 		}

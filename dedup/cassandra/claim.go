@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // Claim implements dedup.Store. The claims of each bucket are one sequence of conditional batches;
@@ -92,6 +93,7 @@ func (r *round) decide(ctx context.Context, open []int32) error {
 		if err := r.request(ctx, open, r.insert); err != nil {
 			return err
 		}
+		crashpoint.At("bucket-claimed")
 		left := r.undecided(open)
 		if len(left) == len(open) {
 			return errors.New("the store refused a batch and named no existing row")

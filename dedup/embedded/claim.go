@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // Claim implements dedup.Store. Calls about different IDs run side by side and share their syncs;
@@ -23,6 +24,7 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 		clear(answers)
 		return answers, fmt.Errorf("claim %d ids: embedded: %w", len(claims), err)
 	}
+	crashpoint.At("claims-synced")
 	return answers, nil
 }
 
@@ -44,6 +46,7 @@ func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	if err != nil {
 		return err
 	}
+	crashpoint.At("claims-written")
 	return point.wait(ctx)
 }
 

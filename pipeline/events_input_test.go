@@ -1,0 +1,267 @@
+package pipeline_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// waitPast waits for at least n committed records.
+func (r *rig) waitPast(n int64) {
+	r.t.Helper()
+	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("more than %d records committed", n), func() bool { return r.committed() >= n })
+}
+
+// The second run begins in the middle of what lies below the fence.
+func TestARewindThatIsInterruptedForwardsNothingTwice(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		const n = 2000
+		s.produce(orders(n, 60)...)
+		if err := s.startAndFinish("one", n); err != nil {
+			t.Error(err)
+		}
+		s.rewind()
+		s.batch = 10
+		run := s.start("one")
+		s.waitPast(100)
+		if err := run.stop(); err != nil {
+			t.Error(err)
+		}
+		if s.committed() >= n {
+			t.Fatal("the rewind was not interrupted")
+		}
+		s.start("one")
+		s.finish(n)
+	})
+}
+
+// When the input's log was cut, the client goes back to its start within the same session.
+func TestALogThatWasCutForwardsNothingTwice(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		const n = 1000
+		s.batch = 50
+		s.produce(orders(n, 61)...)
+		s.start("one")
+		s.waitCommitted(n)
+		s.cluster.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.Fetch}, Topic: input, Partitions: []int32{1}, Err: kerr.OffsetOutOfRange,
+		})
+		s.produce(message(1, "new", "new"))
+		s.waitCommitted(n + 1)
+		testkit.Eventually(t, 30*time.Second, "records that were read again", func() bool { return s.outcomes()["replay"] > 0 })
+		s.finish(n + 1)
+	})
+}
+
+// The offsets of a deleted topic mean nothing for its successor.
+func TestARecreatedInputStopsTheProcess(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.produce(orders(500, 62)...)
+		run := s.start("one")
+		s.waitCommitted(500)
+		s.recreate(input, partitions)
+		wantRecreated(t, run.wait())
+		s.waitLogged("lane stopped", "the input topic was deleted or recreated", "reset the consumer group")
+		before := s.texts(output)
+
+		// The remedy: start again. The broker has dropped the old offsets with the topic.
+		s.produce(message(0, "new-0", "new 0"), message(1, "id-0", "order 0"), message(2, "new-1", "new 1"))
+		s.start("one")
+		s.waitCommitted(3)
+		want := slices.Sorted(slices.Values(append(before, "0:new 0", "2:new 1")))
+		if diff := cmp.Diff(want, s.texts(output)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestADeletedInputStopsTheProcess(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.produce(orders(500, 63)...)
+		run := s.start("one")
+		s.waitCommitted(500)
+		s.delete(input)
+		wantRecreated(t, run.wait())
+		s.waitLogged("lane stopped", "the input topic was deleted or recreated", "reset the consumer group")
+	})
+}
+
+// A batch of the old topic that ends when the new one exists must not leave its offsets there: records
+// of the new topic would be skipped. Brokers that know commits by topic ID refuse it: from 4.2 on, with
+// transactions from 4.4 on. With others the next session must notice whose offsets it was given.
+func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
+	for name, broker := range map[string][]kfake.Opt{"by name": {kfake.MaxVersions(kversion.V3_8_0())}, "by topic ID": nil} {
+		t.Run(name, func(t *testing.T) {
+			event(t, 1, func(t *testing.T, s *site) {
+				store := &outage{Claimer: s.store}
+				s.store, s.lanes = store, 1
+				s.produce(orders(500, 64)...)
+				run := s.start("one")
+				s.waitCommitted(500)
+				store.down.Store(true)
+				s.produce(orders(500, 65)...)
+				testkit.Eventually(t, 30*time.Second, "a batch that waits for its claims", func() bool { return s.counter("kdedup_claims_ambiguous_total", nil) > 0 })
+				s.recreate(input, partitions)
+				s.produce(fresh(1200)...)
+				store.down.Store(false)
+				wantRecreated(t, run.wait())
+				run = s.start("one")
+				if name == "by name" {
+					wantRecreated(t, run.wait())
+					s.forgetOffsets()
+					s.start("one")
+				}
+				testkit.Eventually(t, 30*time.Second, "every record of the new topic on the clean topic", func() bool {
+					return s.countClean(":new ") == 1200
+				})
+			}, broker...)
+		})
+	}
+}
+
+// fresh makes n records that have no copies.
+func fresh(n int) (records []*kgo.Record) {
+	for i := range n {
+		records = append(records, message(i%partitions, fmt.Sprint("new-", i), fmt.Sprint("new ", i)))
+	}
+	return records
+}
+
+func wantRecreated(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || !errors.Is(err, consumer.ErrInputReplaced) {
+		t.Errorf("the process ended with %v", err)
+	}
+}
+
+// forgetOffsets resets the group, as the log asks for.
+func (s *site) forgetOffsets() {
+	s.t.Helper()
+	if _, err := kadm.NewClient(s.client).DeleteGroup(s.t.Context(), group); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// countClean counts what the clean topic holds of a kind.
+func (r *rig) countClean(kind string) (n int) {
+	for _, text := range r.texts(output) {
+		if strings.Contains(text, kind) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *site) delete(topic string) {
+	s.t.Helper()
+	if _, err := kadm.NewClient(s.client).DeleteTopic(s.t.Context(), topic); err != nil {
+		s.t.Fatal(err)
+	}
+	s.client.PurgeTopicsFromClient(topic)
+}
+
+func (s *site) recreate(topic string, partitions int32) {
+	s.t.Helper()
+	s.delete(topic)
+	if _, err := kadm.NewClient(s.client).CreateTopic(s.t.Context(), partitions, 1, nil, topic); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// What a deleted output held is gone by the user's wish; what comes after is not.
+func TestADeletedOutputHoldsUpTheLanesUntilItIsBack(t *testing.T) {
+	for _, topic := range []string{output, fence, duplicates} {
+		t.Run(topic, func(t *testing.T) {
+			event(t, 1, func(t *testing.T, s *site) {
+				s.produce(orders(500, 66)...)
+				run := s.start("one")
+				s.waitCommitted(500)
+				s.delete(topic)
+				s.produce(fresh(400)...)
+				s.produce(message(0, "new-1", "new 1")) // a copy, for the duplicates topic
+				s.waitLogged("lane failed, joining again", "UNKNOWN_TOPIC", "kdedup setup")
+				testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return run.Ready() != nil })
+				if err := s.cluster.CreateTopic(topic, partitions, nil); err != nil {
+					t.Fatal(err)
+				}
+				s.waitCommitted(901)
+				s.wantNew(400)
+				testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+			})
+		})
+	}
+}
+
+// An output that is recreated at once is another topic for the client: the lane must not stop the
+// process for it, nor count on what the old one acknowledged.
+func TestARecreatedOutputFailsTheLaneOnce(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.produce(orders(500, 67)...)
+		run := s.start("one")
+		s.waitCommitted(500)
+		s.recreate(output, partitions)
+		s.produce(fresh(400)...)
+		s.waitCommitted(900)
+		s.wantNew(400)
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+	})
+}
+
+// wantNew checks what fresh has made: each record once; with at_least_once at least.
+func (s *site) wantNew(n int) {
+	s.t.Helper()
+	texts := slices.DeleteFunc(s.texts(output), func(text string) bool { return !strings.Contains(text, ":new ") })
+	if s.transactional && len(texts) != n {
+		s.t.Errorf("%d new records on the clean topic, want %d", len(texts), n)
+	}
+	if found := len(slices.Compact(texts)); found != n {
+		s.t.Errorf("%d different new records on the clean topic, want %d", found, n)
+	}
+}
+
+// New partitions of the input need as many in the output and the fence.
+func TestNewInputPartitionsWaitForTheOthers(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.connection = append(s.connection, kgo.MetadataMaxAge(100*time.Millisecond))
+		s.produce(orders(500, 68)...)
+		run := s.start("one")
+		s.waitCommitted(500)
+		s.widen(input)
+		s.produce(message(5, "new-0", "new 0"), message(0, "new-1", "new 1"))
+		s.waitLogged("lane failed, joining again", "no partition 5 for that of orders; add it with: kdedup setup -c FILE")
+		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return run.Ready() != nil })
+		s.widen(fence)
+		s.waitLogged("lane failed, joining again", "to orders.clean[5]")
+		s.widen(output)
+		s.waitCommitted(502)
+		s.wantNew(2)
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+	})
+}
+
+// widen gives a topic two more partitions, and the test's client a fresh view of it.
+func (s *site) widen(topic string) {
+	s.t.Helper()
+	answer, err := kadm.NewClient(s.client).UpdatePartitions(s.t.Context(), partitions+2, topic)
+	if err == nil {
+		err = answer.Error()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.client.PurgeTopicsFromClient(topic)
+}

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+)
+
+// The model test runs the lanes' code (seat, lane, plan, policy, deduper, parcel, memory store) against
+// a model of Kafka: millions of steps, each chosen by a seed, with every fault that the model knows.
+//
+//	KDEDUP_MODEL_STEPS=100000000 go test ./pipeline -run TestModel$ -timeout 0    # more than by default
+//	KDEDUP_MODEL_SEED=17 go test ./pipeline -run TestModel$                       # this seed only
+const (
+	modelSteps      = 6_000_000
+	modelShortSteps = 300_000
+	stepsPerSeed    = 3000
+	modelWorkers    = 2
+)
+
+func TestModel(t *testing.T) {
+	if text := os.Getenv("KDEDUP_MODEL_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runSeed(t, seed)
+		return
+	}
+	steps := modelTotalSteps(t)
+	var seen [modelWorkers]modelSeen
+	t.Run("workers", func(t *testing.T) {
+		for worker := range modelWorkers {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				seed, done := uint64(worker+1), 0
+				for ; done < steps/modelWorkers && !t.Failed(); seed += modelWorkers {
+					w := runSeed(t, seed)
+					done += w.step
+					seen[worker].add(&w.modelSeen)
+				}
+				t.Logf("%d steps, up to seed %d", done, seed-modelWorkers)
+			})
+		}
+	})
+	for _, s := range seen[1:] {
+		seen[0].add(&s)
+	}
+	t.Logf("seen: %v", &seen[0])
+	if missing := seen[0].never(); len(missing) > 0 && !t.Failed() {
+		t.Errorf("the runs never came to: %v", missing)
+	}
+}
+
+func modelTotalSteps(t *testing.T) int {
+	if text := os.Getenv("KDEDUP_MODEL_STEPS"); text != "" {
+		steps, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return steps
+	}
+	if testing.Short() {
+		return modelShortSteps
+	}
+	return modelSteps
+}
+
+// runSeed runs a seed, and once more with a trace if it fails.
+func runSeed(t *testing.T, seed uint64) *modelWorld {
+	t.Helper()
+	w, violated := playSeed(t, seed, nil, modelOpen{}, false)
+	if violated == "" {
+		return w
+	}
+	w, again := playSeed(t, seed, nil, modelOpen{}, true)
+	if again != violated {
+		t.Errorf("seed %d cannot be replayed: first %q, then %q", seed, violated, again)
+	}
+	t.Errorf("seed %d, step %d: %s\n%+v\nthe last events:\n%s\n"+
+		"replay: KDEDUP_MODEL_SEED=%d go test ./pipeline -run 'TestModel$'", seed, w.step, violated, w.mix, w.tail(), seed)
+	return w
+}
+
+// playSeed runs a seed in a bubble with a clock of its own, and returns what it violated.
+func playSeed(t *testing.T, seed uint64, given []byte, open modelOpen, trace bool) (w *modelWorld, violated string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w = newModelWorld(seed, given, open)
+		w.on = trace
+		defer w.close()
+		defer func() {
+			if r := recover(); r != nil {
+				v, ok := r.(violation)
+				if !ok {
+					t.Errorf("seed %d, step %d: panic", seed, w.step)
+					panic(r)
+				}
+				violated = string(v)
+			}
+		}()
+		w.run(stepsPerSeed)
+	})
+	return w, violated
+}
+
+func TestModelReplaysASeedExactly(t *testing.T) {
+	for seed := range uint64(20) {
+		first, _ := playSeed(t, seed, nil, modelOpen{}, true)
+		second, _ := playSeed(t, seed, nil, modelOpen{}, true)
+		if first.hash != second.hash {
+			t.Errorf("seed %d: two runs differ", seed)
+		}
+	}
+}
+
+// FuzzModel lets the fuzzer choose what happens first; the seed chooses the rest.
+func FuzzModel(f *testing.F) {
+	f.Add(uint64(1), []byte{})
+	f.Add(uint64(2), []byte("what happens, happens"))
+	f.Fuzz(func(t *testing.T, seed uint64, given []byte) {
+		if _, violated := playSeed(t, seed, given, modelOpen{}, false); violated == "" {
+			return
+		}
+		w, violated := playSeed(t, seed, given, modelOpen{}, true)
+		t.Errorf("step %d: %s\n%+v\nthe last events:\n%s", w.step, violated, w.mix, w.tail())
+	})
+}

@@ -1,0 +1,65 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+)
+
+// modelSight is a situation that the runs must have been in: a model that never gets there proves
+// nothing about it.
+type modelSight int
+
+const (
+	sightCommitted     modelSight = iota // a batch was committed
+	sightGivenBack                       // a batch was given back
+	sightRepeated                        // at_least_once: an owner was forwarded again
+	sightReplay                          // a replay was recognised
+	sightMine                            // a record recognised a claim of an earlier batch as its own
+	sightFollower                        // a record that is not the first of its ID in its batch owns it
+	sightExpired                         // an ID was claimed after its last claim had ended
+	sightUnclaimed                       // a record passed without an answer of the store
+	sightZombieCommit                    // a member that was given up tried to commit
+	sightZombieFence                     // at_least_once: a fence by a process that lost the partition
+	sightFenced                          // a producer was fenced
+	sightCommitUnknown                   // the end of a transaction that was committed was not answered
+	sightHiddenFence                     // an open transaction hid the last fence
+	sightUnstable                        // an offset fetch had to wait for a transaction
+	sightRewind                          // a partition was set back
+	sightLateClaim                       // a late claim took effect
+	sightStopped                         // a record without an ID ended a lane
+	modelSights
+)
+
+var sightNames = [modelSights]string{
+	"committed", "given back", "repeated", "replay", "mine", "owning follower", "expired", "unclaimed", "zombie commit",
+	"zombie fence", "fenced", "commit unknown", "hidden fence", "unstable offset", "rewind", "late claim", "stopped",
+}
+
+// modelSeen counts situations.
+type modelSeen [modelSights]int
+
+func (s *modelSeen) saw(at modelSight) { s[at]++ }
+
+func (s *modelSeen) add(o *modelSeen) {
+	for i := range s {
+		s[i] += o[i]
+	}
+}
+
+func (s *modelSeen) String() string {
+	var parts []string
+	for i, n := range s {
+		parts = append(parts, fmt.Sprintf("%s %d", sightNames[i], n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// never lists what was not seen.
+func (s *modelSeen) never() (missing []string) {
+	for i, n := range s {
+		if n == 0 {
+			missing = append(missing, sightNames[i])
+		}
+	}
+	return missing
+}
