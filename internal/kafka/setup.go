@@ -2,8 +2,10 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -90,8 +92,38 @@ func (s setup) create(ctx context.Context, topic string, values map[string]strin
 	if _, err := s.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic); err != nil {
 		return fmt.Errorf("create topic %s: %w", topic, err)
 	}
+	if err := s.waitVisible(ctx, topic, partitions); err != nil {
+		return err
+	}
 	s.say("created " + what)
 	return nil
+}
+
+// waitVisible returns when the brokers tell of the topic and its leaders: they learn of it a little
+// later than the controller that made it, and a start right after the setup would miss it.
+func (s setup) waitVisible(ctx context.Context, topic string, partitions int) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		details, err := s.admin.ListTopics(ctx, topic)
+		if err == nil && hasLeaders(details[topic], partitions) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for topic %s: %w", topic, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+func hasLeaders(d kadm.TopicDetail, partitions int) bool {
+	for _, p := range d.Partitions {
+		if p.Err != nil || p.Leader < 0 {
+			return false
+		}
+	}
+	return d.Err == nil && len(d.Partitions) == partitions
 }
 
 func (s setup) widenFence(ctx context.Context) error {
