@@ -12,6 +12,9 @@ PKG         ?= ./...
 TESTFLAGS   ?=
 COVERAGE    := bin/coverage.out
 FUZZTIME    ?= 20s
+MINUTES     ?= 5
+SEED        ?= 1
+DELIVERY    ?= exactly_once,at_least_once
 BENCH       ?= .
 BENCHFLAGS  ?= -benchmem
 
@@ -43,6 +46,11 @@ lint: ## Check the format, vet, run staticcheck (PKG=./…)
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet $(PKG)
 	$(TOOL) staticcheck $(PKG)
+
+.PHONY: chaos
+chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once
+	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(SEED) CHAOS_DELIVERY=$(DELIVERY) \
+		$(GO) test -race -count=1 -timeout $$(( $(MINUTES) + 40 ))m -v -run TestChaos ./e2e/chaos
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // seen is what the check keeps of a record.
@@ -24,6 +27,7 @@ type verdict struct {
 // byte for byte one of the input's in the same partition, in the same order; repeats are counted.
 func (d *deployment) check() verdict {
 	d.t.Helper()
+	d.waitStable(d.output())
 	in, clean := d.read(d.input), d.read(d.output())
 	found := make(map[string]int)
 	for p, records := range clean {
@@ -97,6 +101,28 @@ func (d *deployment) read(topic string) map[int32][]seen {
 		})
 	}
 	return found
+}
+
+// waitStable returns when no transaction is open on the topic: the offsets of the last one are
+// committed a little earlier than its records, and one that nobody ends must not stay.
+func (d *deployment) waitStable(topic string) {
+	d.t.Helper()
+	testkit.Eventually(d.t, time.Minute, "the end of all transactions on "+topic, func() bool {
+		stable, err := d.admin.ListCommittedOffsets(d.t.Context(), topic)
+		if err != nil || stable.Error() != nil {
+			return false
+		}
+		ends, err := d.admin.ListEndOffsets(d.t.Context(), topic)
+		if err != nil || ends.Error() != nil {
+			return false
+		}
+		open := false
+		ends.Each(func(end kadm.ListedOffset) {
+			at, ok := stable.Lookup(topic, end.Partition)
+			open = open || !ok || at.Offset != end.Offset
+		})
+		return !open
+	})
 }
 
 // ends returns the end of what is committed in each partition that is not empty.

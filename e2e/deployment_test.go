@@ -18,7 +18,7 @@ import (
 
 const partitions = 8
 
-// deployment is one pipeline on topics and a keyspace of its own, and the processes that run it.
+// deployment is one pipeline on topics and a store of its own, and the processes that run it.
 type deployment struct {
 	t        *testing.T
 	brokers  []string
@@ -28,27 +28,52 @@ type deployment struct {
 	group    string
 	config   string // the file
 	delivery string
+	largest  int // bytes of a record's value
 }
 
-// deploy writes the configuration and has the binary create what it needs.
-func deploy(t *testing.T, delivery string, settings ...string) *deployment {
+// place is where a deployment's topics and claims are.
+type place struct {
+	brokers []string
+	store   string // the configuration under store:, in braces
+}
+
+// realServers are those that all tests share; the keyspace is this test's.
+func realServers(t *testing.T) place {
 	t.Helper()
 	brokers, node := testkit.Kafka(t), testkit.Cassandra(t)
+	return place{brokers, fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s}}", node, testkit.Keyspace(t))}
+}
+
+// inProcess is a Kafka in the test's process, and a store in a directory.
+func inProcess(t *testing.T) place {
+	t.Helper()
+	_, brokers := testkit.FakeKafka(t)
+	return place{brokers, fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())}
+}
+
+// deploy is a deployment on the real servers.
+func deploy(t *testing.T, delivery string, settings ...string) *deployment {
+	t.Helper()
+	return deployAt(t, realServers(t), delivery, settings...)
+}
+
+// deployAt writes the configuration and has the binary create what it needs.
+func deployAt(t *testing.T, at place, delivery string, settings ...string) *deployment {
+	t.Helper()
+	brokers := at.brokers
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(50_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	d := &deployment{t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: delivery}
+	d := &deployment{t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: delivery, largest: 2000}
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
 	d.config = filepath.Join(t.TempDir(), "kdedup.yaml")
 	text := fmt.Sprintf(`
 kafka: {brokers: [%q]}
-store:
-  type: cassandra
-  cassandra: {hosts: [%q], keyspace: %s}
+store: %s
 server: {listen: "127.0.0.1:0"}
 topics:
   - input: %s
@@ -59,7 +84,7 @@ topics:
     dead_letter_topic: %s
     buckets: 64
     %s
-`, strings.Join(brokers, `","`), node, testkit.Keyspace(t), d.input, d.output(), d.group, delivery, d.input+".dlq", strings.Join(settings, "\n    "))
+`, strings.Join(brokers, `","`), at.store, d.input, d.output(), d.group, delivery, d.input+".dlq", strings.Join(settings, "\n    "))
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +126,16 @@ func (d *deployment) progress() (committed, end int64) {
 	return committed, end
 }
 
+// askEvery is the pause between two questions about progress. Many deployments wait side by side.
+const askEvery = 100 * time.Millisecond
+
 // waitFor returns when at least the share of the input is committed.
 func (d *deployment) waitFor(share float64) {
 	d.t.Helper()
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
 	testkit.Eventually(d.t, 5*time.Minute, fmt.Sprintf("%.0f %% of the input committed", 100*share), func() bool {
+		<-tick.C
 		committed, end := d.progress()
 		return float64(committed) >= share*float64(end)
 	})

@@ -30,14 +30,21 @@ type instance struct {
 
 	mu   sync.Mutex
 	addr string // of the HTTP server
+	last string // line of the log
 }
 
 // start runs a process; the test ends it at the latest.
 func (d *deployment) start(name string) *instance {
 	d.t.Helper()
+	return d.launch(kdedup, name)
+}
+
+// launch is start with another binary and more variables in its environment.
+func (d *deployment) launch(binary, name string, variables ...string) *instance {
+	d.t.Helper()
 	i := &instance{t: d.t, name: name, exited: make(chan struct{})}
-	i.cmd = exec.Command(kdedup, "run", "-c", d.config, "--instance", name)
-	i.cmd.Env = environment()
+	i.cmd = exec.Command(binary, "run", "-c", d.config, "--instance", name)
+	i.cmd.Env = append(environment(), variables...)
 	logs, err := i.cmd.StderrPipe()
 	if err != nil {
 		d.t.Fatal(err)
@@ -66,11 +73,12 @@ func (i *instance) follow(logs io.Reader) {
 	lines := bufio.NewScanner(logs)
 	for lines.Scan() {
 		line := lines.Text()
+		i.mu.Lock()
+		i.last = line
 		if _, addr, ok := strings.Cut(line, `msg="serving metrics" address=`); ok {
-			i.mu.Lock()
 			i.addr = addr
-			i.mu.Unlock()
 		}
+		i.mu.Unlock()
 		_, _ = io.WriteString(i.t.Output(), i.name+": "+line+"\n")
 	}
 }
@@ -139,12 +147,18 @@ func (i *instance) scrape() map[string]*dto.MetricFamily {
 // stop asks the process to end and expects exit code 0.
 func (i *instance) stop() {
 	i.t.Helper()
-	if err := i.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		i.t.Fatal(err)
-	}
+	i.terminate()
 	<-i.exited
 	if i.err != nil {
 		i.t.Errorf("%s: stopped with %v", i.name, i.err)
+	}
+}
+
+// terminate asks the process to end.
+func (i *instance) terminate() {
+	i.t.Helper()
+	if err := i.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		i.t.Fatal(err)
 	}
 }
 

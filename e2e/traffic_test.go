@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// produce writes n records of 200 to 2,000 bytes, of which one in ten is a copy of an earlier one on
+// produce writes n records, the largest ten times as large as the smallest, of which one in ten is a copy of an earlier one on
 // another partition. A copy differs in a header, so that the check can tell which one was forwarded.
 // Copies follow soon, so that both orders of equal IDs occur between partitions that are read at
 // different speeds.
@@ -44,7 +44,7 @@ func (d *deployment) produce(n int, seed uint64) {
 // record is copy number copied of a message; all copies have the same key and value.
 func (d *deployment) record(id, copied, serial int) *kgo.Record {
 	random := rand.New(rand.NewPCG(uint64(id), 2))
-	value := make([]byte, 200+random.IntN(1801))
+	value := make([]byte, d.largest/10+random.IntN(d.largest*9/10+1))
 	for i := range value {
 		value[i] = 'a' + byte(random.UintN(26))
 	}

@@ -168,7 +168,9 @@ func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 // The same answers that a broker gives to a producer that another one replaced, or whose
 // transaction timed out.
 func TestAFencedProducerJoinsAgain(t *testing.T) {
-	for _, answer := range []*kerr.Error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState, kerr.InvalidProducerIDMapping} {
+	for _, answer := range []*kerr.Error{
+		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState, kerr.InvalidProducerIDMapping,
+	} {
 		t.Run(answer.Message, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
 				if !s.transactional {
@@ -197,7 +199,9 @@ func TestATransactionThatTimesOutIsRepeated(t *testing.T) {
 		}
 		run := s.start("one")
 		s.waitBalanced(2)
-		outage := s.cluster.Fault(kfake.Fault{Keys: produceKey, Topic: output, Partitions: []int32{2}, Err: kerr.NotEnoughReplicas, Count: -1})
+		outage := s.cluster.Fault(kfake.Fault{
+			Keys: produceKey, Topic: output, Partitions: []int32{2}, Err: kerr.NotEnoughReplicas, Count: -1,
+		})
 		s.produce(orders(1000, 55)...)
 		s.waitHits(outage, 3)
 		s.waitTransactions(true)

@@ -23,7 +23,8 @@ import (
 // waitPast waits for at least n committed records.
 func (r *rig) waitPast(n int64) {
 	r.t.Helper()
-	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("more than %d records committed", n), func() bool { return r.committed() >= n })
+	what := fmt.Sprintf("at least %d records committed", n)
+	testkit.Eventually(r.t, 30*time.Second, what, func() bool { return r.committed() >= n })
 }
 
 // The second run begins in the middle of what lies below the fence.
@@ -114,7 +115,9 @@ func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 				s.waitCommitted(500)
 				store.down.Store(true)
 				s.produce(orders(500, 65)...)
-				testkit.Eventually(t, 30*time.Second, "a batch that waits for its claims", func() bool { return s.counter("kdedup_claims_ambiguous_total", nil) > 0 })
+				testkit.Eventually(t, 30*time.Second, "a batch that waits for its claims", func() bool {
+					return s.counter("kdedup_claims_ambiguous_total", nil) > 0
+				})
 				s.recreate(input, partitions)
 				s.produce(fresh(1200)...)
 				store.down.Store(false)

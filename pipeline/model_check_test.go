@@ -113,7 +113,8 @@ func (w *modelWorld) allowed(a *modelAttempt, s *modelSource) []Outcome {
 	policy, e := w.mix.policy, a.answers[s.id]
 	switch {
 	case s.id == "" && policy.Mode == Enforce:
-		return []Outcome{map[Choice]Outcome{Drop: Dropped, Forward: PassedThrough, DeadLetter: DeadLettered}[policy.OnMissingID]}
+		byPolicy := map[Choice]Outcome{Drop: Dropped, Forward: PassedThrough, DeadLetter: DeadLettered}
+		return []Outcome{byPolicy[policy.OnMissingID]}
 	case s.id == "", e == nil:
 		return []Outcome{PassedThrough}
 	case e.owner == s:
@@ -123,7 +124,8 @@ func (w *modelWorld) allowed(a *modelAttempt, s *modelSource) []Outcome {
 	case e.owner.sameContent(s):
 		return []Outcome{Duplicate}
 	}
-	return []Outcome{map[Choice]Outcome{Drop: Conflict, Forward: Forwarded, DeadLetter: DeadLettered}[policy.OnConflict]}
+	byPolicy := map[Choice]Outcome{Drop: Conflict, Forward: Forwarded, DeadLetter: DeadLettered}
+	return []Outcome{byPolicy[policy.OnConflict]}
 }
 
 // allowedForOwner: the owner of an ID is forwarded, unless it was. With at_least_once a forward that

@@ -3,62 +3,58 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"iter"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
 )
 
-// modelLane is a process with one lane. The product's code runs on a coroutine: it gives way at every
-// call of the session and of the store, and only the scheduler lets it go on. So there is one order of
-// all steps, and it follows from the seed.
+// modelLane is a process with one lane. The product's code runs on a goroutine that gives way at every
+// call of the session and of the store, and only the scheduler lets it go on: one goroutine runs at a
+// time, and the order of all steps follows from the seed. (Coroutines of package iter would do, but the
+// race detector never forgets one.)
 type modelLane struct {
-	w       *modelWorld
-	slot    int
-	next    func() (struct{}, bool)
-	stop    func()
-	yield   func(struct{}) bool
+	w        *modelWorld
+	slot     int
+	resume   chan struct{} // the scheduler lets the lane go on
+	gaveWay  chan struct{} // the lane waits, or has ended
+	panicked any           // what ended it
+
 	ready   func() bool // what the lane waits for; nil if it can go on
 	paused  int         // until this step
 	dying   bool
-	retire  context.CancelFunc // polling ends
 	ended   bool
+	retire  context.CancelFunc // polling ends
 	session *modelSession
 	seat    *seat
 }
 
-// killed ends the coroutine of a process that dies.
+// killed ends the goroutine of a process that dies.
 type killed struct{}
 
 // start begins a process in a slot whose last one ended. Metrics go on, as those of a lane that is
 // scraped under the same name.
 func (w *modelWorld) start(slot int) {
 	polling, retire := context.WithCancel(context.Background())
-	l := &modelLane{w: w, slot: slot, retire: retire}
+	l := &modelLane{w: w, slot: slot, retire: retire, resume: make(chan struct{}), gaveWay: make(chan struct{})}
 	log := slog.New(slog.DiscardHandler)
 	retry := dedup.Retry{GiveUpAfter: w.mix.giveUp} // no pauses: the scheduler says who goes on
 	l.seat = &seat{
 		number: slot, options: &Options{Join: l.join, Policy: w.mix.policy}, metrics: w.metrics[slot], log: log,
 		judge: dedup.New(modelScope, w.extractor, modelStore{l}, retry, w.dedups, log),
 	}
-	l.next, l.stop = iter.Pull(func(yield func(struct{}) bool) {
-		l.yield = yield
-		l.live(polling)
-	})
+	go l.live(polling)
 	w.slots[slot] = l
 	w.trace(slot, "process starts")
 }
 
-// live is seat.run without its pauses.
+// live is seat.run without its pauses. It ends when polling ends, or when the process is killed.
 func (l *modelLane) live(polling context.Context) {
-	defer func() {
-		l.ended = true
-		if r := recover(); r != nil && r != any(killed{}) {
-			panic(r)
-		}
-	}()
-	for polling.Err() == nil {
+	defer l.end()
+	<-l.resume
+	for polling.Err() == nil && !l.dying {
 		_, err := l.seat.sit(polling, context.Background())
 		switch {
 		case err == nil:
@@ -72,13 +68,37 @@ func (l *modelLane) live(polling context.Context) {
 	}
 }
 
+// end hands a panic on to the scheduler.
+func (l *modelLane) end() {
+	switch r := recover().(type) {
+	case nil, killed:
+	case violation:
+		l.panicked = r
+	default:
+		l.panicked = fmt.Sprintf("%v\n%s", r, debug.Stack())
+	}
+	l.ended = true
+	l.gaveWay <- struct{}{}
+}
+
+// next lets the lane go on to its next call.
+func (l *modelLane) next() {
+	l.resume <- struct{}{}
+	<-l.gaveWay
+	if l.panicked != nil {
+		panic(l.panicked)
+	}
+}
+
 // pause lets everybody else act.
 func (l *modelLane) pause() { l.wait(nil) }
 
 // wait lets everybody else act, until ready. A process that is killed does not come back from it.
 func (l *modelLane) wait(ready func() bool) {
 	l.ready = ready
-	if l.dying || !l.yield(struct{}{}) {
+	l.gaveWay <- struct{}{}
+	<-l.resume
+	if l.dying {
 		panic(killed{})
 	}
 	l.ready = nil
@@ -91,9 +111,8 @@ func (l *modelLane) canGoOn() bool {
 // kill ends the process where it stands.
 func (l *modelLane) kill() {
 	l.dying = true
-	l.stop()
+	l.next()
 	l.retire()
-	l.ended = true
 	if s := l.session; s != nil && !s.dead {
 		s.die()
 	}

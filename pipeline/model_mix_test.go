@@ -142,13 +142,14 @@ func (o modelOpen) steer(m *modelMix) {
 	if o == (modelOpen{}) {
 		return
 	}
-	m.transactional = !o.rewindOverOldFence
-	m.weights[eventRewind] = 3 * eventWeights[eventRewind]
-	if o.rewindOverOpenTransactions {
-		m.weights[eventClock], m.faults[faultEnd] = 0, 5
+	m.transactional, m.policy.Mode, m.policy.OnReplay = !o.rewindOverOldFence, Enforce, Drop
+	m.weights[eventRewind] = 5 * eventWeights[eventRewind]
+	if !o.expiryBelowFence {
+		m.partitions, m.weights[eventClock] = 1, 0
+		m.weights[eventPause], m.weights[eventKick] = 4*eventWeights[eventPause], 4*eventWeights[eventKick]
 	}
-	if o.rewindOverOldFence {
-		m.weights[eventClock], m.weights[eventPause] = 0, 4*eventWeights[eventPause]
+	if o.rewindOverOpenTransactions {
+		m.weights[eventTimeout], m.weights[eventMarker], m.faults[faultEnd] = 0, 2, 0
 	}
 }
 

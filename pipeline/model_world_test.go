@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -54,8 +53,10 @@ func newModelWorld(seed uint64, given []byte, open modelOpen) *modelWorld {
 	w := &modelWorld{
 		mix: drawMix(dice, open), open: open, dice: dice,
 		bySource: make(map[int64]*modelSource), topics: make(map[string]modelTopic),
-		claims:   make(map[dedup.ID]*modelClaims),
-		forwards: &forwarder.Topics{Output: topicClean, DeadLetter: topicDead, MaxBytes: map[string]int{topicClean: modelCleanMax}},
+		claims: make(map[dedup.ID]*modelClaims),
+		forwards: &forwarder.Topics{
+			Output: topicClean, DeadLetter: topicDead, MaxBytes: map[string]int{topicClean: modelCleanMax},
+		},
 	}
 	if w.mix.duplicatesTopic {
 		w.forwards.Duplicates = topicDuplicates
@@ -253,12 +254,13 @@ func (w *modelWorld) retireAll() (alive bool) {
 	return alive
 }
 
-// close ends all coroutines.
+// close ends all goroutines.
 func (w *modelWorld) close() {
 	w.failed = true // nothing is checked any more
-	for _, l := range slices.Backward(w.slots) {
-		l.dying = true
-		l.stop()
+	for _, l := range w.slots {
 		l.retire()
+		if l.dying = true; !l.ended {
+			l.next()
+		}
 	}
 }

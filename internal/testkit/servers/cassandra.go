@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,10 @@ type CassandraOptions struct {
 	Seed         string // another node as host:storage port; empty starts a cluster of its own
 	Heap         string // as for -Xmx; 1g by default
 	PaxosVariant string // PaxosV1 or PaxosV2, the default
+	// Proxied nodes stand behind a proxy, see Server.Routes: clients are told an address that ends
+	// in a number higher by 100, with the same port, as drivers expect of a cluster. The node's own
+	// address answers too.
+	Proxied bool
 	// Config is cassandra.yaml, above what is set here; nil removes a setting. A killed node
 	// forgets the writes since the last mark in its commit log, unless commitlog_sync is batch (and
 	// commitlog_sync_period is removed).
@@ -66,6 +71,10 @@ func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
 	}
 	addr := address(opts.Host, opts.Port)
 	flags := cassandraFlags(home.dir, opts.replicas)
+	var routes []Route
+	if opts.Proxied {
+		routes = []Route{{Listen: address(proxyHost(opts.Host), opts.Port), Upstream: addr}}
+	}
 	return &Server{
 		name: "cassandra on " + addr,
 		addr: addr,
@@ -73,7 +82,8 @@ func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
 		command: func() *exec.Cmd {
 			return home.command(opts.Heap, flags, "org.apache.cassandra.service.CassandraDaemon")
 		},
-		probe: func(ctx context.Context) error { return probeCassandra(ctx, addr) },
+		probe:  func(ctx context.Context) error { return probeCassandra(ctx, addr) },
+		routes: routes,
 	}, nil
 }
 
@@ -92,6 +102,10 @@ func (o CassandraOptions) withDefaults() (CassandraOptions, error) {
 }
 
 func cassandraConfig(data string, o CassandraOptions) map[string]any {
+	known := o.Host
+	if o.Proxied {
+		known = proxyHost(o.Host)
+	}
 	return map[string]any{
 		"cluster_name": "kdedup-test",
 		"num_tokens":   4,
@@ -107,6 +121,7 @@ func cassandraConfig(data string, o CassandraOptions) map[string]any {
 		"paxos_variant":            o.PaxosVariant,
 		"listen_address":           o.Host,
 		"rpc_address":              o.Host,
+		"broadcast_rpc_address":    known, // what drivers learn about a node
 		"native_transport_port":    o.Port,
 		"storage_port":             o.StoragePort,
 		"data_file_directories":    []string{filepath.Join(data, "data")},
@@ -119,6 +134,13 @@ func cassandraConfig(data string, o CassandraOptions) map[string]any {
 			"parameters": []any{map[string]string{"seeds": o.Seed}},
 		}},
 	}
+}
+
+// proxyHost is the address of the proxy in front of a node.
+func proxyHost(node string) string {
+	ip := netip.MustParseAddr(node).As4()
+	ip[3] += 100
+	return netip.AddrFrom4(ip).String()
 }
 
 // writeCassandraConfig writes JSON, which is YAML too.

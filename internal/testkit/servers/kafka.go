@@ -29,6 +29,9 @@ type KafkaOptions struct {
 	Port   int               // on 127.0.0.1; 0 takes a free one
 	Heap   string            // as for -Xmx; 768m by default
 	Config map[string]string // broker properties, above those set here
+	// Proxies is in front of how many proxies the broker stands, see Server.Routes. Each has a
+	// listener of its own, because a broker tells its clients an address per listener.
+	Proxies int
 }
 
 // StartKafka starts one broker that is its own controller and returns when it answers. ctx bounds
@@ -53,12 +56,14 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(loopback, 2)
+	ports, err := freePorts(loopback, 2+2*opts.Proxies)
 	if err != nil {
 		return nil, err
 	}
 	addr := address(loopback, cmp.Or(opts.Port, ports[0]))
 	config := kafkaProperties(addr, address(loopback, ports[1]))
+	routes := kafkaRoutes(ports[2:])
+	addListeners(config, routes)
 	config["log.dirs"] = filepath.Join(home.dir, "data")
 	maps.Copy(config, opts.Config)
 	file := filepath.Join(home.dir, "server.properties")
@@ -74,7 +79,26 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 		log:     filepath.Join(home.dir, "log"),
 		command: func() *exec.Cmd { return home.command(cmp.Or(opts.Heap, defaultKafkaHeap), nil, "kafka.Kafka", file) },
 		probe:   func(ctx context.Context) error { return probeKafka(ctx, addr) },
+		routes:  routes,
 	}, nil
+}
+
+// kafkaRoutes takes two ports for each route.
+func kafkaRoutes(ports []int) []Route {
+	routes := make([]Route, len(ports)/2)
+	for i := range routes {
+		routes[i] = Route{Listen: address(loopback, ports[2*i]), Upstream: address(loopback, ports[2*i+1])}
+	}
+	return routes
+}
+
+// addListeners gives each route a listener that advertises the address of the proxy.
+func addListeners(config map[string]string, routes []Route) {
+	for i, route := range routes {
+		config["listeners"] += fmt.Sprintf(",PROXY%d://%s", i, route.Upstream)
+		config["advertised.listeners"] += fmt.Sprintf(",PROXY%d://%s", i, route.Listen)
+		config["listener.security.protocol.map"] += fmt.Sprintf(",PROXY%d:PLAINTEXT", i)
+	}
 }
 
 // kafkaProperties are those of a broker on one machine, for the addresses of its two listeners.

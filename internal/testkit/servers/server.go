@@ -26,6 +26,7 @@ type Server struct {
 	log     string // file
 	command func() *exec.Cmd
 	probe   func(ctx context.Context) error // nil when the server answers its protocol
+	routes  []Route
 
 	mu   sync.Mutex
 	proc *process
@@ -33,6 +34,23 @@ type Server struct {
 
 // Addr is where clients connect, "host:port". It stays the same over restarts.
 func (s *Server) Addr() string { return s.addr }
+
+// Route is what one proxy in front of a server needs to know.
+type Route struct {
+	Listen   string // where clients are told to connect: the proxy listens there
+	Upstream string // where the server waits for what the proxy passes on
+}
+
+// Routes returns one route for each proxy that the options asked for. The starter runs the proxies.
+func (s *Server) Routes() []Route { return s.routes }
+
+// Ended returns a channel that is closed when the process that runs now has ended, however it ends.
+// The next Restart makes another one.
+func (s *Server) Ended() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.done
+}
 
 // Stop ends the server gracefully and returns when it is gone. Stopping a stopped server does
 // nothing. An error means that the server did not end by itself and was killed.

@@ -1,0 +1,109 @@
+package chaos_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	exactlyOnce = "exactly_once"
+	atLeastOnce = "at_least_once"
+	periodic    = "periodic"
+)
+
+// options are the environment's, see the package comment.
+type options struct {
+	length     time.Duration // of each storm
+	seed       uint64
+	deliveries []string
+	rate       int
+	commitLog  string
+	settings   string
+	dir        string
+}
+
+func readOptions(t *testing.T) options {
+	t.Helper()
+	o := options{
+		seed:       uint64(numberOf(t, "CHAOS_SEED", 1)),
+		deliveries: strings.Split(cmp.Or(os.Getenv("CHAOS_DELIVERY"), exactlyOnce), ","),
+		rate:       numberOf(t, "CHAOS_RATE", 2000),
+		commitLog:  cmp.Or(os.Getenv("CHAOS_COMMITLOG"), "batch"),
+		settings:   os.Getenv("CHAOS_SETTINGS"),
+		dir:        os.Getenv("CHAOS_DIR"),
+	}
+	for _, delivery := range o.deliveries {
+		if !slices.Contains([]string{exactlyOnce, atLeastOnce}, delivery) {
+			t.Fatalf("CHAOS_DELIVERY: unknown %q", delivery)
+		}
+	}
+	seconds := numberOf(t, "CHAOS_SECONDS", 60)
+	o.length = time.Duration(seconds) * time.Second / time.Duration(len(o.deliveries))
+	if o.dir == "" {
+		o.dir = t.TempDir()
+	}
+	return o
+}
+
+func numberOf(t *testing.T, variable string, usual int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s: %q is not a number above 0", variable, text)
+	}
+	return n
+}
+
+// calmRecords are produced after the faults, when every one of them must be counted.
+const calmRecords = 4000
+
+func TestChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real servers are not for -short")
+	}
+	if os.Getenv("CHAOS_SECONDS") == "" {
+		t.Skip("it takes a broker, a cluster of three nodes and minutes of its own: make chaos")
+	}
+	o := readOptions(t)
+	world := startWorld(t, o)
+	build(t)
+	for _, delivery := range o.deliveries {
+		t.Run(delivery, func(t *testing.T) {
+			s := newStorm(t, world, o, delivery)
+			s.rage(o.length, o.rate)
+			s.traffic.flush(t)
+			s.waitDone()
+			s.logf("everything is committed")
+			s.waitReady()
+			s.checkCalm(calmRecords)
+			s.finish(o)
+		})
+	}
+}
+
+// finish stops the processes and passes judgement.
+func (s *storm) finish(o options) {
+	s.t.Helper()
+	s.checkCounters(s.traffic.serial)
+	for _, w := range s.workers[:usualProcesses] {
+		w.stop()
+	}
+	v := s.check()
+	summary := fmt.Sprintf("%s, seed %d, %v of faults, commitlog_sync %s, %d CPUs\n%v\n%s",
+		s.delivery, s.seed, o.length, o.commitLog, runtime.NumCPU(), v, s.report())
+	s.t.Log(summary)
+	if v.broken(s.delivery) {
+		s.t.Errorf("the promise is broken:\n%s\n%s", summary, s.logs())
+	}
+}

@@ -1,0 +1,231 @@
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+const (
+	sessionTimeout = 6 * time.Second
+	buckets        = 16
+	// recoveryLimit is how long a healed deployment may do nothing: then it hangs.
+	recoveryLimit = 5 * time.Minute
+	askEvery      = 250 * time.Millisecond // each question costs the servers something
+)
+
+// storm is one deployment and what happens to it.
+type storm struct {
+	t        *testing.T
+	world    *world
+	seed     uint64
+	delivery string
+	parts    []part
+	dir      string
+
+	input, keyspace string
+	workers         []*worker
+	killed          [processes]atomic.Bool // in this storm, so that the metrics do not tell all
+	traffic         *traffic
+	admin           *kadm.Client
+	start           time.Time
+
+	mu   sync.Mutex
+	done map[kind]int
+}
+
+// newStorm makes the topics and tables and starts the usual processes.
+func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
+	t.Helper()
+	s := &storm{
+		t: t, world: w, seed: o.seed, delivery: delivery, parts: partsFor(o.commitLog),
+		dir: filepath.Join(w.dir, delivery), done: make(map[kind]int), start: time.Now(),
+	}
+	brokers := []string{w.kafka.Addr()}
+	s.input = testkit.Topic(t, brokers, "chaos.orders", partitions, nil)
+	s.keyspace = testkit.Keyspace(t)
+	s.traffic = newTraffic(t, brokers, s.input, o.seed)
+	s.admin = kadm.NewClient(s.traffic.client)
+	for i := range processes {
+		s.workers = append(s.workers, newWorker(t, s.dir, s.writeConfig(i, o.settings), fmt.Sprintf("process-%d", i)))
+	}
+	s.setup()
+	for _, w := range s.workers[:usualProcesses] {
+		w.up()
+	}
+	s.waitReady()
+	return s
+}
+
+func (s *storm) output() string     { return s.input + ".clean" }
+func (s *storm) duplicates() string { return s.input + ".duplicates" }
+func (s *storm) group() string      { return s.input + "-dedup" }
+
+// writeConfig returns the file of one process: each reaches the broker through a proxy of its own.
+func (s *storm) writeConfig(process int, settings string) string {
+	s.t.Helper()
+	var hosts []string
+	for _, line := range s.world.network.cassandra {
+		hosts = append(hosts, fmt.Sprintf("%q", line.route.Listen))
+	}
+	text := fmt.Sprintf(`
+shutdown_timeout: 10s
+kafka: {brokers: [%q]}
+store:
+  type: cassandra
+  cassandra:
+    hosts: [%s]
+    keyspace: %s
+    timeout: 3s
+    replication: "{'class': 'SimpleStrategy', 'replication_factor': %d}"
+topics:
+  - input: %s
+    output: %s
+    duplicates_topic: %s
+    dead_letter_topic: %s
+    consumer_group: %s
+    delivery: %s
+    message_id: {from: header, name: %s}
+    buckets: %d
+    batch_records: 1000
+    session_timeout: %v
+    %s
+`, s.world.network.kafka[process].route.Listen, strings.Join(hosts, ", "), s.keyspace, nodes, s.input, s.output(),
+		s.duplicates(), s.input+".dlq", s.group(), s.delivery, idHeader, buckets, sessionTimeout, settings)
+	file := filepath.Join(s.dir, fmt.Sprintf("kdedup-%d.yaml", process))
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
+}
+
+func (s *storm) setup() {
+	s.t.Helper()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(s.t.Context(), kdedup, "setup", "-c", filepath.Join(s.dir, "kdedup-0.yaml"))
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &out, &out
+	if err := cmd.Run(); err != nil {
+		s.t.Fatalf("kdedup setup: %v\n%s", err, out.String())
+	}
+}
+
+// rage lets traffic and faults run for the given time, and returns when everything is healed.
+func (s *storm) rage(length time.Duration, rate int) {
+	s.start = time.Now()
+	s.logf("%s, seed %d", s.delivery, s.seed)
+	ctx, cancel := context.WithTimeout(s.t.Context(), length)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.traffic.run(ctx, rate) })
+	for _, p := range s.parts {
+		wg.Go(func() { s.disturb(ctx, p) })
+	}
+	wg.Wait()
+	s.logf("the faults are over")
+}
+
+func (s *storm) count(k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[k]++
+}
+
+// report lists the faults that were done.
+func (s *storm) report() string {
+	total, kinds := 0, make([]string, 0, len(s.done))
+	for _, k := range slices.Sorted(maps.Keys(s.done)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", s.done[k], k))
+		total += s.done[k]
+	}
+	return fmt.Sprintf("%d faults: %s", total, strings.Join(kinds, ", "))
+}
+
+func (s *storm) logf(format string, args ...any) {
+	s.t.Helper()
+	s.t.Logf("%6.1fs  "+format, append([]any{time.Since(s.start).Seconds()}, args...)...)
+}
+
+func (s *storm) waitReady() {
+	s.t.Helper()
+	s.eventually("ready processes", func() error {
+		return each(s.workers[:usualProcesses], (*worker).ready)
+	})
+}
+
+// waitDone returns when everything that was produced is committed. However slow the machine is, the
+// records that are left must become fewer.
+func (s *storm) waitDone() {
+	s.t.Helper()
+	for left := int64(math.MaxInt64); left > 0; {
+		before := left
+		s.eventually("progress with the input", func() (err error) {
+			if left, err = s.left(); err == nil && left >= before {
+				err = fmt.Errorf("%d records are left, as before", left)
+			}
+			return err
+		})
+	}
+}
+
+// left is how many records of the input are not committed.
+func (s *storm) left() (left int64, err error) {
+	offsets, err := s.admin.FetchOffsets(s.t.Context(), s.group())
+	if err != nil {
+		return 0, err
+	}
+	ends, err := s.admin.ListEndOffsets(s.t.Context(), s.input)
+	if err != nil {
+		return 0, err
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		at, _ := offsets.Lookup(s.input, end.Partition)
+		left += end.Offset - max(0, at.At)
+	})
+	return left, errors.Join(offsets.Error(), ends.Error())
+}
+
+// eventually waits for a condition, and shows what the processes say when it does not come.
+func (s *storm) eventually(what string, condition func() error) {
+	s.t.Helper()
+	var last error
+	s.t.Cleanup(func() {
+		if last != nil {
+			s.t.Logf("no %s: %v\n%s", what, last, s.logs())
+		}
+	})
+	testkit.Eventually(s.t, recoveryLimit, what, func() bool {
+		if last = condition(); last != nil {
+			pause(s.t.Context(), askEvery)
+		}
+		return last == nil
+	})
+}
+
+func (s *storm) logs() string {
+	var b strings.Builder
+	for _, w := range s.workers {
+		if server := w.current(); server != nil {
+			fmt.Fprintf(&b, "%s: %s\n", w.name, server.Log())
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,101 @@
+package chaos_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kdedup/kdedup/internal/testkit/servers"
+)
+
+const (
+	nodes          = 3
+	processes      = 4 // at most
+	usualProcesses = 3
+)
+
+// world is the servers and the network between them and the processes. Producer and check go past
+// the network.
+type world struct {
+	dir       string
+	kafka     *servers.Server
+	cassandra *servers.Cluster
+	network   *network
+}
+
+// startWorld skips the test where such servers cannot run; continuous integration must run it.
+func startWorld(t *testing.T, o options) *world {
+	t.Helper()
+	needJava(t)
+	w := &world{dir: o.dir}
+	start := time.Now()
+	var (
+		wg   sync.WaitGroup
+		errs [2]error
+	)
+	wg.Go(func() { w.kafka, errs[0] = startKafka(t.Context(), w.dir) })
+	wg.Go(func() { w.cassandra, errs[1] = startCassandra(t.Context(), w.dir, o.commitLog) })
+	wg.Wait()
+	t.Cleanup(func() { w.stop(t) })
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.network = startNetwork(t, w.kafka, w.cassandra)
+	t.Logf("broker and %d nodes started in %v", nodes, time.Since(start).Round(time.Second))
+	return w
+}
+
+func needJava(t *testing.T) {
+	t.Helper()
+	_, err := servers.FindJava(t.Context())
+	if err == nil {
+		_, err = servers.FindMaven()
+	}
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("chaos needs servers that it can kill and pause, which a container engine does not give: %v", err)
+	}
+	if err != nil {
+		t.Skipf("SKIPPED, not tested: chaos needs servers that it can kill and pause, which a container engine does not give: %v", err)
+	}
+}
+
+func startKafka(ctx context.Context, dir string) (*servers.Server, error) {
+	return servers.StartKafka(ctx, servers.KafkaOptions{
+		Dir: filepath.Join(dir, "kafka"), Heap: "512m", Proxies: processes,
+	})
+}
+
+// startCassandra makes the nodes' answers outlive kill -9 on two nodes, unless told otherwise: a node
+// that writes its commit log now and then forgets what it acknowledged last.
+func startCassandra(ctx context.Context, dir, commitLog string) (*servers.Cluster, error) {
+	config := map[string]any{"commitlog_sync": commitLog, "commitlog_sync_period": nil}
+	if commitLog == periodic {
+		config["commitlog_sync_period"] = "10000ms"
+	}
+	return servers.StartCassandraCluster(ctx, nodes, servers.CassandraOptions{
+		Dir: filepath.Join(dir, "cassandra"), Heap: "512m", Proxied: true, Config: config,
+	})
+}
+
+func (w *world) stop(t *testing.T) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if w.kafka != nil {
+			w.kafka.Kill()
+		}
+	})
+	if w.cassandra != nil {
+		for _, node := range w.cassandra.Nodes {
+			wg.Go(node.Kill)
+		}
+	}
+	wg.Wait()
+	if w.network != nil {
+		w.network.stop()
+	}
+}

@@ -1,0 +1,286 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
+)
+
+// needJava skips where no server can be started that a test may stop.
+func needJava(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("real servers are not for -short")
+	}
+	_, err := servers.FindJava(t.Context())
+	if err == nil {
+		_, err = servers.FindMaven()
+	}
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skipf("SKIPPED, not tested: %v", err)
+	}
+}
+
+func stopAtEnd(t *testing.T, server *servers.Server) {
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The only broker goes, gracefully and as in a crash, and comes back. The processes need no help.
+func TestABrokerRestartOnlyDelays(t *testing.T) {
+	needJava(t)
+	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, kafka)
+	deliveries(t, func(t *testing.T, delivery string) {
+		store := fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
+		d := deployAt(t, place{[]string{kafka.Addr()}, store}, delivery, "batch_records: 500")
+		d.produce(60_000, 11)
+		one := d.start("one")
+		d.waitFor(0.1)
+		if err := kafka.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.waitFor(0.4)
+		kafka.Kill()
+		if err := kafka.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.waitFor(1)
+		one.waitReady()
+		v := d.check()
+		if v.lost > 0 || delivery == "exactly_once" && v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+		one.stop()
+	})
+}
+
+// A static member that comes back within the session timeout moves no partition of the others.
+func TestARestartOfAStaticMemberMovesNothing(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		d := deploy(t, delivery, "static_membership: true", "lanes: 1", "session_timeout: 30s")
+		one, two := d.start("one"), d.start("two")
+		one.waitReady()
+		two.waitReady()
+		d.produce(5000, 12)
+		d.waitFor(1)
+		before := one.counter("kdedup_rebalances_total")
+		two.stop()
+		two = d.start("two")
+		two.waitReady()
+		d.produce(5000, 13)
+		d.waitFor(1)
+		if after := one.counter("kdedup_rebalances_total"); after != before {
+			t.Errorf("the other member got %v assignments", after-before)
+		}
+		if v := d.check(); v.lost > 0 || v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+	})
+}
+
+// counter sums a counter's series.
+func (i *instance) counter(name string) (sum float64) {
+	i.t.Helper()
+	for _, metric := range i.scrape()[name].GetMetric() {
+		sum += metric.GetCounter().GetValue()
+	}
+	return sum
+}
+
+// Whether a process notices that the input is gone or that it is another one, depends on the moment. In
+// the first case it goes on with the new topic by itself, in the second it ends and asks for a reset.
+func TestNothingOfARecreatedInputIsSkipped(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		d := deploy(t, delivery, "batch_records: 500")
+		d.produce(40_000, 14)
+		one, starts := d.start("one"), 1
+		d.waitFor(0.1)
+		d.recreateInput()
+		const n = 20_000
+		d.produceNew(n)
+		testkit.Eventually(t, 3*time.Minute, "the new topic done", func() bool {
+			if one.over() && starts < 4 {
+				if code := one.cmd.ProcessState.ExitCode(); code != 1 {
+					t.Fatalf("exit code %d", code)
+				}
+				if err := d.forgetGroup(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				one = d.start("one")
+				starts++
+			}
+			return d.done()
+		})
+		t.Logf("%d starts", starts)
+		d.checkNew(n)
+	})
+}
+
+// done reports whether the group's offsets are at the end of each partition.
+func (d *deployment) done() bool {
+	offsets, err := d.admin.FetchOffsets(d.t.Context(), d.group)
+	if err != nil {
+		return false
+	}
+	ends, err := d.admin.ListEndOffsets(d.t.Context(), d.input)
+	if err != nil || ends.Error() != nil {
+		return false
+	}
+	all := true
+	ends.Each(func(o kadm.ListedOffset) {
+		at, ok := offsets.Lookup(d.input, o.Partition)
+		all = all && ok && at.At == o.Offset
+	})
+	return all
+}
+
+// newID is above every ID that produce makes.
+const newID = 1_000_000
+
+func (d *deployment) produceNew(n int) {
+	d.t.Helper()
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		records[i] = d.record(newID+i, 0, i)
+	}
+	if err := d.client.ProduceSync(d.t.Context(), records...).FirstErr(); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// checkNew: each new ID is on the clean topic; once with exactly_once.
+func (d *deployment) checkNew(n int) {
+	d.t.Helper()
+	first := fmt.Sprintf("%s/%08d", d.input, newID)
+	found := make(map[string]int)
+	for _, records := range d.read(d.output()) {
+		for _, r := range records {
+			if r.id >= first {
+				found[r.id]++
+			}
+		}
+	}
+	if len(found) != n {
+		d.t.Errorf("%d of %d new IDs are on the clean topic", len(found), n)
+	}
+	for id, times := range found {
+		if times > 1 && d.delivery == "exactly_once" {
+			d.t.Errorf("%s is %d times on the clean topic", id, times)
+		}
+	}
+}
+
+func (d *deployment) recreateInput() {
+	d.t.Helper()
+	if _, err := d.admin.DeleteTopic(d.t.Context(), d.input); err != nil {
+		d.t.Fatal(err)
+	}
+	d.client.PurgeTopicsFromClient(d.input)
+	testkit.Eventually(d.t, time.Minute, "the input again", func() bool {
+		_, err := d.admin.CreateTopic(d.t.Context(), partitions, 1, nil, d.input)
+		return err == nil
+	})
+}
+
+// forgetGroup resets the group, as the log asks for.
+func (d *deployment) forgetGroup(ctx context.Context) error {
+	_, err := d.admin.DeleteGroup(ctx, d.group)
+	return err
+}
+
+// SIGTERM while the store is silent: the batch in hand cannot be finished. It is given up after
+// shutdown_timeout, and delivered again. A second signal does not wait for that.
+func TestSIGTERMWithTheStoreDown(t *testing.T) {
+	needJava(t)
+	node, err := servers.StartCassandra(t.Context(), servers.CassandraOptions{Dir: t.TempDir(), Host: "127.0.0.77", Heap: "512m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, node)
+	for name, signals := range map[string]int{"once": 1, "twice": 2} {
+		t.Run(name, func(t *testing.T) {
+			deliveries(t, func(t *testing.T, delivery string) {
+				store := fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s}}", node.Addr(), testkit.Keyspace(t))
+				d := deployAt(t, place{testkit.Kafka(t), store}, delivery, "batch_records: 500")
+				timeout := "3s"
+				if signals == 2 {
+					timeout = "1h"
+				}
+				d.waitTopics()
+				one := d.launch(kdedup, "one", "KDEDUP_SHUTDOWN_TIMEOUT="+timeout)
+				one.waitReady()
+				if err := node.Pause(); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = node.Resume() }) // unless the test came that far itself
+				d.produce(20_000, 16)
+				testkit.Eventually(t, time.Minute, "claims that wait", func() bool {
+					return one.counter("kdedup_claims_ambiguous_total") > 0
+				})
+				one.signalUntilOver(signals)
+				d.checkExit(one, signals)
+				if err := node.Resume(); err != nil {
+					t.Fatal(err)
+				}
+				d.start("one")
+				d.waitFor(1)
+				v := d.check()
+				if v.lost > 0 || delivery == "exactly_once" && v.doubled > 0 {
+					t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+				}
+			})
+		})
+	}
+}
+
+// waitTopics waits until the broker shows what setup has made; a busy one takes a while.
+func (d *deployment) waitTopics() {
+	d.t.Helper()
+	topics := []string{d.output(), d.group + ".fence", d.input + ".dlq"}
+	testkit.Eventually(d.t, time.Minute, "the topics of the deployment", func() bool {
+		details, err := d.admin.ListTopics(d.t.Context(), topics...)
+		return err == nil && details.Error() == nil
+	})
+}
+
+// signalUntilOver sends one SIGTERM, or repeats it until the process has ended.
+func (i *instance) signalUntilOver(signals int) {
+	i.t.Helper()
+	_ = i.cmd.Process.Signal(syscall.SIGTERM)
+	testkit.Eventually(i.t, time.Minute, "the end of "+i.name, func() bool {
+		if signals > 1 {
+			_ = i.cmd.Process.Signal(syscall.SIGTERM) // it may be over
+		}
+		return i.over()
+	})
+}
+
+func (d *deployment) checkExit(i *instance, signals int) {
+	d.t.Helper()
+	status := i.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case signals == 1 && status.ExitStatus() != 1:
+		d.t.Errorf("exit code %d", status.ExitStatus())
+	case signals == 2 && (!status.Signaled() || status.Signal() != syscall.SIGTERM):
+		d.t.Errorf("not ended by the signal: %v", i.cmd.ProcessState)
+	}
+}
