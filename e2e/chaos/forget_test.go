@@ -22,8 +22,8 @@ import (
 // them, one is killed. If that one forgets what it had acknowledged, the claims are left on one node,
 // and the other two are a quorum that knows nothing of them.
 //
-// With commitlog_sync batch no claim may be given twice. With periodic the test counts and reports
-// them; it is run by CHAOS_COMMITLOG=periodic only.
+// With commitlog_sync batch no claim may be given twice. With periodic (CHAOS_COMMITLOG) the test only
+// counts and reports them.
 func TestAKilledNodeAndALateOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real servers are not for -short")
