@@ -57,7 +57,7 @@ func (d *deployment) launch(binary, name string, variables ...string) *instance 
 		i.follow(logs)
 		i.err = i.cmd.Wait()
 	}()
-	d.t.Cleanup(i.kill)
+	d.t.Cleanup(i.clear)
 	testkit.Eventually(d.t, time.Minute, "the address of "+name, func() bool { return i.address() != "" || i.over() })
 	return i
 }
@@ -160,6 +160,16 @@ func (i *instance) terminate() {
 	if err := i.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		i.t.Fatal(err)
 	}
+}
+
+// clear ends the process with its test. After a failure the log shows what each goroutine waited for.
+func (i *instance) clear() {
+	if i.t.Failed() {
+		_ = i.cmd.Process.Signal(syscall.SIGQUIT) // it may be over already
+		<-i.exited
+		return
+	}
+	i.kill()
 }
 
 // kill ends the process as kill -9 does.
