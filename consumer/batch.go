@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,8 +30,9 @@ func inputError(err error) error {
 // Record is a polled record with what the fetch knows about it.
 type Record struct {
 	*kgo.Record
-	TopicID [16]byte // zero on brokers without topic IDs (before 2.8)
-	Settled bool     // below the fence: done and committed once before
+	TopicID [16]byte  // zero on brokers without topic IDs (before 2.8)
+	Settled time.Time // a claim by this record that was made up to then was forwarded and committed
+	span    int32     // index of its span
 }
 
 // Span is the part of one input partition that a batch covers.
@@ -40,7 +42,13 @@ type Span struct {
 	First       int64 // offset of its first record
 	Next        int64 // offset to commit: one past its last record
 	LeaderEpoch int32 // of its last record
+	Again       bool  // begins below the fence: it was handled before
+	before      Fence
+	claimed     time.Time // of the youngest claim that one of its records owns
 }
+
+// Fence is the one to write when the span is done.
+func (s Span) Fence() Fence { return s.before.advance(s) }
 
 // Batch is what one poll returned, in the order of partition and offset.
 type Batch struct {
@@ -58,6 +66,12 @@ func (b *Batch) Context(parent context.Context) (context.Context, context.Cancel
 		stop()
 		cancel(nil)
 	}
+}
+
+// Own notes that a record of the batch owns its ID through a claim made at a time.
+func (b *Batch) Own(record int, claimed time.Time) {
+	span := &b.Spans[b.Records[record].span]
+	span.claimed = latest(span.claimed, claimed)
 }
 
 // NewBatch flattens what one poll fetched. Sessions make their batches with it, and so do tests that
@@ -87,11 +101,13 @@ func NewBatch(fetches kgo.Fetches, fences map[int32]Fence, revoked context.Conte
 
 func (b *Batch) add(topicID [16]byte, records []*kgo.Record, fence Fence) {
 	first, last := records[0], records[len(records)-1]
+	span := int32(len(b.Spans))
 	for _, r := range records {
-		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: fence.covers(topicID, r)})
+		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: fence.settled(topicID, r), span: span})
 	}
 	b.Spans = append(b.Spans, Span{
 		Partition: first.Partition, TopicID: topicID,
 		First: first.Offset, Next: last.Offset + 1, LeaderEpoch: last.LeaderEpoch,
+		Again: fence.covers(topicID, first), before: fence,
 	})
 }

@@ -1,9 +1,11 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -15,13 +17,18 @@ import (
 // last fence is: behind it stand transaction markers, and fences of aborted transactions. So it
 // reads a short window before the end, and longer ones only where that held no committed fence.
 // Each step is one fetch per broker, whatever the number of partitions.
+//
+// The end is the high watermark, not the last stable offset. Where a transaction is open, the reader
+// waits for it: its offsets may be committed while its marker is still missing here, and offsets that
+// an operator sets back meanwhile would lie above the fence that can be seen.
 type fenceReader struct {
-	client *kgo.Client
-	topic  string
-	input  string
-	id     kadm.TopicID
-	from   kadm.TopicID // of the input as it is now; zero if unknown
-	found  map[int32]Fence
+	client   *kgo.Client
+	topic    string
+	input    string
+	patience time.Duration // with transactions that do not end
+	id       kadm.TopicID
+	from     kadm.TopicID // of the input as it is now; zero if unknown
+	found    map[int32]Fence
 }
 
 // tail is the part of one fence partition that is still to be read.
@@ -37,17 +44,19 @@ type tail struct {
 const (
 	firstWindow  = 8 // records and markers: usually one fence and its marker are enough
 	growWindow   = 16
-	fenceMaxWait = 500 // milliseconds that a broker may wait; there is always data below the end
+	fenceMaxWait = 500 // milliseconds that a broker waits where a transaction is open
 	fenceBytes   = 256 << 10
+
+	// The coordinator ends a dead member's transaction after its timeout, and looks every ten seconds.
+	fencePatience = 4 * transactionTimeout
 )
+
+var errHanging = errors.New("a transaction on it does not end; look for it with kafka-transactions.sh find-hanging, and abort it")
 
 // readFences returns the fences of the partitions that have one.
 func readFences(ctx context.Context, client *kgo.Client, topic, input string, partitions []int32) (map[int32]Fence, error) {
-	r := &fenceReader{client: client, topic: topic, input: input, found: make(map[int32]Fence, len(partitions))}
-	open, err := r.tails(ctx, partitions)
-	for err == nil && len(open) > 0 {
-		open, err = r.step(ctx, open)
-	}
+	r := &fenceReader{client: client, topic: topic, input: input, patience: fencePatience}
+	err := r.read(ctx, partitions)
 	if err == nil {
 		err = r.checkOffsets()
 	}
@@ -55,6 +64,21 @@ func readFences(ctx context.Context, client *kgo.Client, topic, input string, pa
 		return nil, fmt.Errorf("read fences of %s: %w", topic, err)
 	}
 	return r.found, nil
+}
+
+func (r *fenceReader) read(ctx context.Context, partitions []int32) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.patience, errHanging)
+	defer cancel()
+	r.found = make(map[int32]Fence, len(partitions))
+	open, err := r.tails(ctx, partitions)
+	for err == nil && len(open) > 0 {
+		var left []*tail
+		if left, err = r.step(ctx, open); err != nil && context.Cause(ctx) == errHanging {
+			return fmt.Errorf("partition %d: %w", open[0].partition, errHanging)
+		}
+		open = left
+	}
+	return err
 }
 
 // checkOffsets refuses offsets that belong to a deleted topic of the same name. They are there if a
@@ -65,15 +89,14 @@ func (r *fenceReader) checkOffsets() error {
 	none := kadm.TopicID{}
 	for p, fence := range r.found {
 		foreign := r.from != none && fence.TopicID != none && fence.TopicID != r.from
-		if at, ok := committed[p]; foreign && ok && at.Offset == fence.Next {
+		if at, ok := committed[p]; foreign && ok && at.Offset == fence.Next() {
 			return fmt.Errorf("the committed offset %d of %s[%d] is not of this topic: %w", at.Offset, r.input, p, ErrInputReplaced)
 		}
 	}
 	return nil
 }
 
-// tails looks up where each partition's log stands. Its end is the last stable offset: a
-// transaction that is still open there is a zombie's, whose offsets were not committed either.
+// tails looks up where each partition's log stands.
 func (r *fenceReader) tails(ctx context.Context, partitions []int32) ([]*tail, error) {
 	admin := kadm.NewClient(r.client)
 	meta, err := admin.Metadata(ctx, r.topic, r.input)
@@ -89,7 +112,7 @@ func (r *fenceReader) tails(ctx context.Context, partitions []int32) ([]*tail, e
 	if err != nil {
 		return nil, err
 	}
-	ends, err := admin.ListCommittedOffsets(ctx, r.topic)
+	ends, err := admin.ListEndOffsets(ctx, r.topic)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +124,7 @@ func (r *fenceReader) tails(ctx context.Context, partitions []int32) ([]*tail, e
 		}
 		start, _ := starts.Lookup(r.topic, p)
 		end, _ := ends.Lookup(r.topic, p)
-		if err := firstError(place.Err, start.Err, end.Err); err != nil {
+		if err := cmp.Or(place.Err, start.Err, end.Err); err != nil {
 			return nil, fmt.Errorf("partition %d: %w", p, err)
 		}
 		t := &tail{partition: p, leader: place.Leader, start: start.Offset, window: firstWindow}
@@ -131,14 +154,12 @@ func (r *fenceReader) step(ctx context.Context, open []*tail) ([]*tail, error) {
 		byLeader[t.leader] = append(byLeader[t.leader], t)
 	}
 	var left []*tail
-	stuck := true
 	for leader, tails := range byLeader {
 		response, err := r.fetch(ctx, leader, tails)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range tails {
-			before := *t
 			more, err := r.take(t, response[t.partition])
 			if err != nil {
 				return nil, fmt.Errorf("partition %d: %w", t.partition, err)
@@ -146,11 +167,7 @@ func (r *fenceReader) step(ctx context.Context, open []*tail) ([]*tail, error) {
 			if more {
 				left = append(left, t)
 			}
-			stuck = stuck && more && *t == before
 		}
-	}
-	if stuck {
-		return nil, errors.New("the brokers returned nothing below the last stable offset")
 	}
 	return left, ctx.Err()
 }
@@ -189,7 +206,7 @@ func (r *fenceReader) fetch(ctx context.Context, leader int32, tails []*tail) (m
 // rest of the window, or for an earlier window when this one held no committed fence.
 func (r *fenceReader) take(t *tail, p *kmsg.FetchResponseTopicPartition) (more bool, err error) {
 	if p == nil || len(p.RecordBatches) == 0 && p.ErrorCode == 0 {
-		return true, nil // the answer was full before it came to this partition
+		return true, nil // a transaction is open, or the answer was full before it came to this partition
 	}
 	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
 		Offset: t.from, IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: t.partition,
@@ -201,9 +218,12 @@ func (r *fenceReader) take(t *tail, p *kmsg.FetchResponseTopicPartition) (more b
 		if string(record.Key) != r.input || record.Value == nil {
 			continue
 		}
-		if r.found[t.partition], err = parseFence(record); err != nil {
+		fence, err := parseFence(record)
+		if err != nil {
 			return false, err
 		}
+		// Without transactions, a member that lost the partition may have written after its next owner.
+		r.found[t.partition] = r.found[t.partition].Merge(fence)
 	}
 	t.from = max(t.from, next)
 	if t.from < t.until {
@@ -213,13 +233,4 @@ func (r *fenceReader) take(t *tail, p *kmsg.FetchResponseTopicPartition) (more b
 		return false, nil
 	}
 	return t.back(t.low), nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

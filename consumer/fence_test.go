@@ -2,13 +2,26 @@ package consumer
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+var (
+	orders, other = [16]byte{0: 0xab, 15: 1}, [16]byte{2}
+	morning       = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	noon          = morning.Add(3 * time.Hour)
+	evening       = noon.Add(6 * time.Hour)
+)
+
+// fenceOf has a step every two arguments.
+func fenceOf(topicID [16]byte, epoch int32, steps ...step) Fence {
+	return Fence{TopicID: topicID, LeaderEpoch: epoch, steps: steps}
+}
+
 func TestFenceCoversOnlyRecordsThatWereHandled(t *testing.T) {
-	topic, other := [16]byte{1}, [16]byte{2}
-	fence := Fence{TopicID: topic, Next: 100, LeaderEpoch: 5}
+	fence := fenceOf(orders, 5, step{100, noon})
 	cases := []struct {
 		name    string
 		fence   Fence
@@ -17,32 +30,101 @@ func TestFenceCoversOnlyRecordsThatWereHandled(t *testing.T) {
 		epoch   int32
 		want    bool
 	}{
-		{"below, same epoch", fence, topic, 99, 5, true},
-		{"below, earlier epoch", fence, topic, 0, 0, true},
-		{"at the fence", fence, topic, 100, 5, false},
-		{"an offset that was used again after an unclean election", fence, topic, 99, 6, false},
+		{"below, same epoch", fence, orders, 99, 5, true},
+		{"below, earlier epoch", fence, orders, 0, 0, true},
+		{"at the fence", fence, orders, 100, 5, false},
+		{"an offset that was used again after an unclean election", fence, orders, 99, 6, false},
 		{"a recreated topic", fence, other, 99, 5, false},
-		{"a record without an epoch", fence, topic, 99, -1, false},
+		{"a record without an epoch", fence, orders, 99, -1, false},
 		{"no fence", Fence{}, [16]byte{}, 0, 0, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.fence.covers(c.topicID, &kgo.Record{Offset: c.offset, LeaderEpoch: c.epoch}); got != c.want {
+			r := &kgo.Record{Offset: c.offset, LeaderEpoch: c.epoch}
+			if got := c.fence.covers(c.topicID, r); got != c.want {
 				t.Errorf("got %v", got)
+			}
+			want := time.Time{}
+			if c.want {
+				want = noon
+			}
+			if got := c.fence.settled(c.topicID, r); !got.Equal(want) {
+				t.Errorf("settles claims up to %v", got)
 			}
 		})
 	}
 }
 
+func TestFencesAdvance(t *testing.T) {
+	at := fenceOf(orders, 5, step{100, noon})
+	cases := []struct {
+		name   string
+		before Fence
+		span   Span
+		want   Fence
+	}{
+		{"the first", Fence{}, Span{TopicID: orders, Next: 10, LeaderEpoch: 5, claimed: noon},
+			fenceOf(orders, 5, step{10, noon})},
+		{"the first, on brokers without topic IDs and epochs", Fence{}, Span{Next: 10, LeaderEpoch: -1, claimed: noon},
+			fenceOf([16]byte{}, -1, step{10, noon})},
+		{"forward", at, Span{TopicID: orders, Next: 150, LeaderEpoch: 6, claimed: evening},
+			fenceOf(orders, 6, step{150, evening})},
+		{"forward over copies only", at, Span{TopicID: orders, Next: 150, LeaderEpoch: 5},
+			fenceOf(orders, 5, step{150, noon})},
+		{"forward with older claims", at, Span{TopicID: orders, Next: 150, LeaderEpoch: 5, claimed: morning},
+			fenceOf(orders, 5, step{150, noon})},
+		{"not back, while what was set back is replayed", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5, claimed: morning}, at},
+		{"not back, over copies only", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5}, at},
+		{"a step, while what was set back claims anew", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5, claimed: evening},
+			fenceOf(orders, 5, step{50, evening}, step{100, noon})},
+		{"the step moves on", fenceOf(orders, 5, step{50, evening}, step{100, noon}),
+			Span{TopicID: orders, Next: 70, LeaderEpoch: 5, claimed: evening.Add(1)},
+			fenceOf(orders, 5, step{70, evening.Add(1)}, step{100, noon})},
+		{"the step is left behind", fenceOf(orders, 5, step{50, evening}, step{100, noon}),
+			Span{TopicID: orders, Next: 120, LeaderEpoch: 5, claimed: morning},
+			fenceOf(orders, 5, step{120, evening})},
+		{"set back once more", fenceOf(orders, 5, step{50, noon}, step{100, morning}),
+			Span{TopicID: orders, Next: 20, LeaderEpoch: 5, claimed: evening},
+			fenceOf(orders, 5, step{20, evening}, step{50, noon}, step{100, morning})},
+		{"an unclean election cut the log", at, Span{TopicID: orders, Next: 90, LeaderEpoch: 6, claimed: morning},
+			fenceOf(orders, 6, step{90, morning})},
+		{"a recreated topic", at, Span{TopicID: other, Next: 90, LeaderEpoch: 0, claimed: morning},
+			fenceOf(other, 0, step{90, morning})},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.before.advance(c.span), cmp.AllowUnexported(Fence{}, step{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A batch that was given back is cut differently the next time. Records behind what is committed own
+// claims that are as young as those below.
+func TestOnlyWhatWasHandledAgainIsSettledAgain(t *testing.T) {
+	fence := fenceOf(orders, 5, step{50, evening}, step{100, noon})
+	for offset, want := range map[int64]time.Time{0: evening, 49: evening, 50: noon, 99: noon, 100: {}} {
+		if got := fence.settled(orders, &kgo.Record{Offset: offset, LeaderEpoch: 5}); !got.Equal(want) {
+			t.Errorf("offset %d: settles claims up to %v, want %v", offset, got, want)
+		}
+	}
+}
+
 func TestFenceRecordsRoundTrip(t *testing.T) {
-	span := Span{Partition: 3, TopicID: [16]byte{0: 0xab, 15: 1}, First: 10, Next: 1 << 60, LeaderEpoch: 7}
-	r := fenceRecord("fences", "orders", span)
+	fence := fenceOf(orders, 7, step{5, noon.Add(time.Millisecond)}, step{1 << 60, noon})
+	r := fenceRecord("fences", "orders", 3, fence)
 	if r.Topic != "fences" || r.Partition != 3 || string(r.Key) != "orders" {
 		t.Errorf("got %+v", r)
 	}
+	const want = `{"topic_id":"ab000000000000000000000000000001","next_offset":1152921504606846976,"leader_epoch":7,` +
+		`"claimed_until":"2026-11-21T12:00:00Z","again":[{"next_offset":5,"claimed_until":"2026-11-21T12:00:00.001Z"}]}`
+	if string(r.Value) != want {
+		t.Errorf("got %s", r.Value)
+	}
 	got, err := parseFence(r)
-	if want := (Fence{TopicID: span.TopicID, Next: span.Next, LeaderEpoch: 7}); err != nil || got != want {
-		t.Errorf("got %+v, %v", got, err)
+	if diff := cmp.Diff(fence, got, cmp.AllowUnexported(Fence{}, step{})); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }
 
@@ -61,15 +143,15 @@ func TestBrokenFencesNameTheirPlace(t *testing.T) {
 }
 
 func FuzzParseFence(f *testing.F) {
-	f.Add(fenceRecord("f", "t", Span{Next: 5}).Value)
+	f.Add(fenceRecord("f", "t", 0, fenceOf(orders, 1, step{1, evening}, step{2, noon}, step{3, time.Time{}})).Value)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		fence, err := parseFence(&kgo.Record{Value: value})
 		if err != nil {
 			return
 		}
-		again, err := parseFence(fenceRecord("f", "t", Span{TopicID: fence.TopicID, Next: fence.Next, LeaderEpoch: fence.LeaderEpoch}))
-		if err != nil || again != fence {
-			t.Errorf("%+v became %+v, %v", fence, again, err)
+		again, err := parseFence(fenceRecord("f", "t", 0, fence))
+		if diff := cmp.Diff(fence, again, cmp.AllowUnexported(Fence{}, step{})); err != nil || diff != "" {
+			t.Errorf("%v\n%s", err, diff)
 		}
 	})
 }

@@ -115,10 +115,9 @@ func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.F
 		return nil, err
 	}
 	m.mu.Lock()
-	fences := maps.Clone(m.fences)
-	batch := NewBatch(fetches, fences, m.revoked)
+	batch := NewBatch(fetches, m.fences, m.revoked)
 	m.mu.Unlock()
-	m.reportRewinds(batch, fences)
+	m.reportRewinds(batch)
 	return batch, nil
 }
 
@@ -166,31 +165,24 @@ func (m *member) readUnknownFences(ctx context.Context) error {
 }
 
 // reportRewinds says once per assignment that a partition begins below its fence.
-func (m *member) reportRewinds(b *Batch, fences map[int32]Fence) {
-	settled := make(map[int32]bool)
-	for i := range b.Records {
-		if b.Records[i].Settled {
-			settled[b.Records[i].Partition] = true
-		}
-	}
+func (m *member) reportRewinds(b *Batch) {
 	for _, s := range b.Spans {
-		if !settled[s.Partition] || m.warned[s.Partition] {
+		if !s.Again || m.warned[s.Partition] {
 			continue
 		}
 		m.warned[s.Partition] = true
 		m.opts.Metrics.rewinds.Inc()
 		m.opts.Logger.Warn("offsets were set back: records below the fence were handled before",
-			"partition", s.Partition, "from", s.First, "fence", fences[s.Partition].Next)
+			"partition", s.Partition, "from", s.First, "fence", s.before.Next())
 	}
 }
 
-// fenceRecords are the fences to write for a batch.
+// fenceRecords are the fences to write for a batch. They build on those that the batch was polled
+// with: a partition may have been lost since.
 func (m *member) fenceRecords(b *Batch) []*kgo.Record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	records := make([]*kgo.Record, len(b.Spans))
 	for i, s := range b.Spans {
-		records[i] = fenceRecord(m.opts.FenceTopic, m.opts.Input, m.fences[s.Partition].Advance(s))
+		records[i] = fenceRecord(m.opts.FenceTopic, m.opts.Input, s.Partition, s.Fence())
 	}
 	return records
 }
@@ -201,9 +193,8 @@ func (m *member) settle(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range b.Spans {
-		if fence, owned := m.fences[s.Partition]; owned {
-			done := fence.Advance(s)
-			m.fences[s.Partition] = Fence{TopicID: done.TopicID, Next: done.Next, LeaderEpoch: done.LeaderEpoch}
+		if _, owned := m.fences[s.Partition]; owned {
+			m.fences[s.Partition] = s.Fence()
 		}
 	}
 }

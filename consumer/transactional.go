@@ -25,8 +25,9 @@ type Transactional struct {
 }
 
 // JoinTransactional makes a client that joins the group in the background. The transactional ID is
-// the stable member name: a restart fences what its predecessor left open.
-func JoinTransactional(opts Options) (*Transactional, error) {
+// the stable member name: what its predecessor left open is aborted now. Otherwise its offsets would
+// hold up their partitions until the transaction timeout.
+func JoinTransactional(ctx context.Context, opts Options) (*Transactional, error) {
 	m := newMember(opts)
 	session, err := kgo.NewGroupTransactSession(append(opts.client(m),
 		kgo.TransactionalID(opts.Member),
@@ -35,6 +36,10 @@ func JoinTransactional(opts Options) (*Transactional, error) {
 		return nil, fmt.Errorf("join %s: %w", opts.ConsumerGroup, err)
 	}
 	m.client = session.Client()
+	if _, _, err := m.client.ProducerID(ctx); err != nil {
+		session.CloseAllowingRebalance()
+		return nil, fmt.Errorf("join %s: take over transactional ID %s: %w", opts.ConsumerGroup, opts.Member, err)
+	}
 	m.lag = watchLag(m)
 	return &Transactional{member: m, session: session}, nil
 }

@@ -12,7 +12,7 @@ import (
 type Message struct {
 	Record  *kgo.Record
 	Owner   Coordinates
-	Settled bool // below the fence: a committed attempt already decided this record
+	Settled time.Time // an own claim that was made up to then was forwarded, and that was committed
 }
 
 // Claimer is the part of a Store that judging needs; Store.Claim has the contract.

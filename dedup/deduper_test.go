@@ -75,6 +75,7 @@ func verdicts(judgements []Judgement) (list []Verdict) {
 func TestVerdicts(t *testing.T) {
 	me, other := Coordinates{Offset: 1}, Coordinates{Offset: 2}
 	mine, foreign := Fingerprint{1}, Fingerprint{2}
+	until := time.UnixMilli(1_700_000_000_000)
 	cases := []struct {
 		name    string
 		settled bool
@@ -84,7 +85,8 @@ func TestVerdicts(t *testing.T) {
 		{"applied", false, Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
 		{"applied although below the fence: the earlier claim has ended", true, Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
 		{"owned by itself", false, Answer{Outcome: Exists, Owner: me, Fingerprint: mine}, VerdictMine},
-		{"owned by itself, below the fence", true, Answer{Outcome: Exists, Owner: me, Fingerprint: mine}, VerdictReplay},
+		{"owned by itself, below the fence", true, Answer{Outcome: Exists, Owner: me, Fingerprint: mine, ClaimedAt: until}, VerdictReplay},
+		{"owned by itself since it was below the fence", true, Answer{Outcome: Exists, Owner: me, Fingerprint: mine, ClaimedAt: until.Add(time.Millisecond)}, VerdictMine},
 		{"owned by another", false, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
 		{"owned by another, below the fence", true, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
 		{"owned by another with other content", false, Answer{Outcome: Exists, Owner: other, Fingerprint: foreign}, VerdictConflict},
@@ -93,7 +95,14 @@ func TestVerdicts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := judge(Message{Owner: me, Settled: c.settled}, mine, c.answer); got.Verdict != c.want {
+			m := Message{Owner: me}
+			if c.settled {
+				m.Settled = until
+			}
+			if c.answer.ClaimedAt.IsZero() {
+				c.answer.ClaimedAt = until
+			}
+			if got := judge(m, mine, c.answer); got.Verdict != c.want {
 				t.Errorf("got %v, want %v", got.Verdict, c.want)
 			}
 		})

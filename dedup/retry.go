@@ -35,7 +35,7 @@ func (r Retry) pause(n int) time.Duration {
 // requests per claim stay bounded however large the batch is that a failing node spoils.
 func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) {
 	if len(claims) == 0 {
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx) // nil while ctx lives
 	}
 	answers, err := d.store.Claim(ctx, d.scope, claims)
 	open := undecided(answers, nil)

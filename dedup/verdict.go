@@ -44,6 +44,11 @@ type Judgement struct {
 	ClaimedAt time.Time
 }
 
+// Own reports whether the record owns its ID.
+func (j *Judgement) Own() bool {
+	return j.Verdict == VerdictFirst || j.Verdict == VerdictMine || j.Verdict == VerdictReplay
+}
+
 // judge compares the owner of an ID with the record that asks. Every record compares for itself,
 // also when it shared the claim of an equal ID in its batch: after an abort the batch is cut
 // differently, another copy may lead, and the true owner must still recognise itself.
@@ -54,7 +59,7 @@ func judge(m Message, fingerprint Fingerprint, a Answer) Judgement {
 		return Judgement{Verdict: VerdictUnclaimed}
 	case a.Owner == m.Owner && a.Outcome == Applied:
 		j.Verdict = VerdictFirst
-	case a.Owner == m.Owner && m.Settled:
+	case a.Owner == m.Owner && !m.Settled.IsZero() && !a.ClaimedAt.After(m.Settled):
 		j.Verdict = VerdictReplay
 	case a.Owner == m.Owner:
 		j.Verdict = VerdictMine

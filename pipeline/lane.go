@@ -90,7 +90,13 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 			Settled: r.Settled,
 		}
 	}
-	return l.judge.Judge(ctx, messages)
+	judgements, err := l.judge.Judge(ctx, messages)
+	for i := range judgements {
+		if j := &judgements[i]; j.Own() {
+			b.Own(i, j.ClaimedAt)
+		}
+	}
+	return judgements, err
 }
 
 // forward returns when every record of the plan is acknowledged.

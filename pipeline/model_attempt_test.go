@@ -129,7 +129,6 @@ func (w *modelWorld) fenceWritten(a *modelAttempt, partition int32) {
 	}
 	if w.group.owner[partition] != a.session {
 		w.saw(sightZombieFence)
-		w.input[partition].stale = true
 		w.trace(a.session.lane.slot, "writes a fence for partition %d, which it does not own any more", partition)
 		return
 	}

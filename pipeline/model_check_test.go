@@ -138,9 +138,8 @@ func (w *modelWorld) allowedForOwner(a *modelAttempt, e *modelEpisode) []Outcome
 	case w.mix.policy.OnReplay == Forward:
 		again = Forwarded
 	}
-	stale := w.input[e.owner.record.Partition].stale && e.final != nil && !e.final.settled
 	switch {
-	case e.final != nil && e.final != a && !stale:
+	case e.final != nil && e.final != a:
 		return []Outcome{again}
 	case e.owner.passed, !w.mix.transactional && e.sent != nil && e.sent != a:
 		return []Outcome{again, Forwarded}

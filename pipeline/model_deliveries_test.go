@@ -29,9 +29,6 @@ func (s modelExactlyOnce) Begin(_ context.Context, b *consumer.Batch) error {
 	if s.w.fault(faultBegin) {
 		return kerr.CoordinatorNotAvailable
 	}
-	if !s.initialised {
-		s.initProducer()
-	}
 	s.begun = true
 	s.produceFences(b)
 	return nil
@@ -173,7 +170,10 @@ func (s modelExactlyOnce) Abort(_ context.Context, why error) error {
 // committed ends a batch in good order.
 func (s *modelSession) committed(b *consumer.Batch) {
 	for _, span := range b.Spans {
-		s.held[span.Partition].committed = span.Next
+		h := &s.held[span.Partition]
+		if h.committed = span.Next; h.fenceKnown {
+			h.fence = span.Fence()
+		}
 	}
 	s.lane.count(s.attempt)
 	s.w.trace(s.lane.slot, "committed %v", s.attempt)

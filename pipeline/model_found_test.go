@@ -4,6 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -29,6 +34,43 @@ func TestARewindSurvivesARestartInItsMiddle(t *testing.T) {
 		r.checkClean(true)
 		if r.counter("kdedup_lane_failures_total", nil) == 0 {
 			t.Error("the lane did not join again")
+		}
+	})
+}
+
+// A record below the fence may never have been forwarded itself: it was dropped as a copy. When that
+// copy's claim has ended, it claims its ID, and if its batch is then given back, it must not take its
+// own claim for one that was forwarded.
+func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
+	deliveries(t, func(t *testing.T, r *rig) {
+		store := memory.New(memory.Options{})
+		r.store, r.lanes = store, 1
+		r.produce(message(0, "a", "first"), message(1, "a", "copy"))
+		if err := r.startAndFinish("one", 2); err != nil {
+			t.Error(err)
+		}
+		scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: r.ttl, Buckets: 16}
+		if err := store.Release(t.Context(), scope, "a"); err != nil {
+			t.Fatal(err)
+		}
+		back := make(kadm.Offsets)
+		back.AddOffset(input, 1, 0, -1)
+		if err := kadm.NewClient(r.client).CommitAllOffsets(t.Context(), group, back); err != nil {
+			t.Fatal(err)
+		}
+		gaveBack := false
+		begin := func() error {
+			if gaveBack {
+				return nil
+			}
+			gaveBack = true
+			return errors.New("no")
+		}
+		r.join = func(s pipeline.Session) pipeline.Session { return &failing{s, begin, func() error { return nil }} }
+		r.start("one again")
+		r.waitCommitted(2)
+		if diff := cmp.Diff([]string{"0:first", "1:copy"}, r.texts(output)); diff != "" || !gaveBack {
+			t.Error(diff)
 		}
 	})
 }

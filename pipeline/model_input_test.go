@@ -43,7 +43,6 @@ type modelPartition struct {
 	epoch   int32
 	done    int // sources before this index were committed at least once
 	rewinds int
-	stale   bool // with at_least_once: a process that had lost the partition wrote a fence
 }
 
 // from returns the sources at and after an offset.

@@ -51,7 +51,7 @@ type modelTxn struct {
 	marked      bool // on the topics
 	offsetsDone bool
 	offsets     []pendingOffset
-	firstFence  map[int32]int // index in the fence log
+	fences      map[int32]bool // partitions of the fence topic with a record of it
 }
 
 type pendingOffset struct {
@@ -75,7 +75,7 @@ func (s *modelSession) initProducer() {
 		s.w.decide(id.txn, txnAborted)
 	}
 	id.epoch++
-	s.epoch, s.initialised = id.epoch, true
+	s.epoch = id.epoch
 	s.w.trace(s.lane.slot, "init producer, epoch %d", s.epoch)
 	s.lane.wait(id.idle)
 }
@@ -95,7 +95,7 @@ func (s *modelSession) transaction() (*modelTxn, error) {
 		s.w.saw(sightFenced)
 		return nil, kerr.InvalidProducerEpoch
 	case s.txn == nil:
-		s.txn = &modelTxn{id: s.txnID, attempt: s.attempt, firstFence: make(map[int32]int)}
+		s.txn = &modelTxn{id: s.txnID, attempt: s.attempt, fences: make(map[int32]bool)}
 		s.txnID.txn = s.txn
 		s.w.txns = append(s.w.txns, s.txn)
 	case s.txn.state != txnOpen:
@@ -185,30 +185,39 @@ func (s *modelSession) append(topic string, e *modelEntry, partition int32) erro
 	}
 	log := s.w.topics[topic]
 	if topic == topicFence && e.txn != nil {
-		if _, ok := e.txn.firstFence[partition]; !ok {
-			e.txn.firstFence[partition] = len(log[partition])
-		}
+		e.txn.fences[partition] = true
 	}
 	log[partition] = append(log[partition], e)
 	return nil
 }
 
-// lastFence is what consumer.readFences finds: the last committed fence below the last stable offset.
-func (w *modelWorld) lastFence(partition int32) consumer.Fence {
-	log := w.topics[topicFence][partition]
-	end := len(log)
+// fenceStable tells that no transaction is open on the fence topic's partition: consumer.readFences
+// waits for that.
+func (w *modelWorld) fenceStable(partition int32) bool {
 	for _, t := range w.txns {
-		if first, ok := t.firstFence[partition]; ok && !t.marked {
-			end = min(end, first)
+		if t.fences[partition] && !t.marked {
+			w.saw(sightFenceAwaited)
+			return false
 		}
 	}
-	if slices.ContainsFunc(log[end:], (*modelEntry).visible) {
-		w.saw(sightHiddenFence)
+	return true
+}
+
+// fenceWindow is how many records consumer.readFences looks at, if there is a committed fence.
+const fenceWindow = 8
+
+// lastFence is what consumer.readFences finds.
+func (w *modelWorld) lastFence(partition int32) (found consumer.Fence) {
+	log := w.topics[topicFence][partition]
+	from, seen := len(log), false
+	for from > 0 && (len(log)-from < fenceWindow || !seen) {
+		from--
+		seen = seen || log[from].visible()
 	}
-	for _, e := range slices.Backward(log[:end]) {
+	for _, e := range log[from:] {
 		if e.visible() {
-			return e.fence
+			found = found.Merge(e.fence)
 		}
 	}
-	return consumer.Fence{}
+	return found
 }

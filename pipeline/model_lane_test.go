@@ -126,8 +126,8 @@ func (l *modelLane) join(context.Context, int) (Session, *forwarder.Topics, erro
 	}
 	w := l.w
 	s := &modelSession{w: w, lane: l, generation: -1, held: make([]heldPartition, w.mix.partitions), txnID: w.txnIDs[l.slot]}
-	if w.mix.transactional && w.dice.oneIn(2) {
-		s.initProducer() // the client may do it at any time before its first record
+	if w.mix.transactional {
+		s.initProducer()
 	}
 	l.session = s
 	w.group.members = append(w.group.members, s)

@@ -101,26 +101,9 @@ type modelMix struct {
 	recent                                     int // copies are of one of the last so many IDs
 }
 
-const modelTTL = 60 * time.Second
+const modelTTL = 10 * time.Minute
 
-// modelOpen lets events coincide that kdedup cannot stand together. docs/guarantees.md lists them
-// under "What stays open". They are kept apart, but for the test that shows each.
-type modelOpen struct {
-	// The group is set back while transactions of dead members are open or lack their markers: the
-	// last stable offset of the fence topic may hide the last fence, and what stands above the one
-	// that is found is forwarded again.
-	rewindOverOpenTransactions bool
-	// Claims end, and then a record below the fence is delivered again: after a rewind, or with
-	// at_least_once after a crash between fence and offsets. A record that was dropped as a copy may
-	// then claim its ID; if that batch is given back, the record is taken for one that was forwarded
-	// and committed, and is dropped.
-	expiryBelowFence bool
-	// With at_least_once, a process that stood still while its partitions went to another one writes
-	// an old fence, and the group is set back before the partition's owner writes its next one.
-	rewindOverOldFence bool
-}
-
-func drawMix(d *modelDice, open modelOpen) modelMix {
+func drawMix(d *modelDice) modelMix {
 	m := modelMix{
 		transactional: d.n(3) > 0,
 		partitions:    1 + d.n(4), lanes: 2 + d.n(4), batch: 1 + d.n(20), records: 40 + d.n(200),
@@ -130,27 +113,7 @@ func drawMix(d *modelDice, open modelOpen) modelMix {
 	}
 	m.drawPolicy(d)
 	m.drawRates(d)
-	open.steer(&m)
-	if !open.expiryBelowFence && m.weights[eventRewind] > 0 && m.weights[eventClock] > 0 {
-		m.weights[[]modelEvent{eventRewind, eventClock}[d.n(2)]] = 0
-	}
 	return m
-}
-
-// steer makes the coincidences that are let in likely.
-func (o modelOpen) steer(m *modelMix) {
-	if o == (modelOpen{}) {
-		return
-	}
-	m.transactional, m.policy.Mode, m.policy.OnReplay = !o.rewindOverOldFence, Enforce, Drop
-	m.weights[eventRewind] = 5 * eventWeights[eventRewind]
-	if !o.expiryBelowFence {
-		m.partitions, m.weights[eventClock] = 1, 0
-		m.weights[eventPause], m.weights[eventKick] = 4*eventWeights[eventPause], 4*eventWeights[eventKick]
-	}
-	if o.rewindOverOpenTransactions {
-		m.weights[eventTimeout], m.weights[eventMarker], m.faults[faultEnd] = 0, 2, 0
-	}
 }
 
 func (m *modelMix) drawPolicy(d *modelDice) {

@@ -35,14 +35,12 @@ func (s *modelSession) Flush(context.Context) error {
 // produceFences adds the fences of the batch in hand.
 func (s *modelSession) produceFences(b *consumer.Batch) {
 	for _, span := range b.Spans {
-		span = s.held[span.Partition].fence.Advance(span)
-		fence := consumer.Fence{TopicID: span.TopicID, Next: span.Next, LeaderEpoch: span.LeaderEpoch}
 		promise := func(err error) {
 			if err != nil {
 				s.fenceFailed = err
 			}
 		}
-		entry := &modelEntry{fence: fence, attempt: s.attempt}
+		entry := &modelEntry{fence: span.Fence(), attempt: s.attempt}
 		s.buffer = append(s.buffer, modelPending{topicFence, span.Partition, entry, promise})
 	}
 }

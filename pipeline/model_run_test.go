@@ -71,11 +71,11 @@ func modelTotalSteps(t *testing.T) int {
 // runSeed runs a seed, and once more with a trace if it fails.
 func runSeed(t *testing.T, seed uint64) *modelWorld {
 	t.Helper()
-	w, violated := playSeed(t, seed, nil, modelOpen{}, false)
+	w, violated := playSeed(t, seed, nil, false)
 	if violated == "" {
 		return w
 	}
-	w, again := playSeed(t, seed, nil, modelOpen{}, true)
+	w, again := playSeed(t, seed, nil, true)
 	if again != violated {
 		t.Errorf("seed %d cannot be replayed: first %q, then %q", seed, violated, again)
 	}
@@ -85,10 +85,10 @@ func runSeed(t *testing.T, seed uint64) *modelWorld {
 }
 
 // playSeed runs a seed in a bubble with a clock of its own, and returns what it violated.
-func playSeed(t *testing.T, seed uint64, given []byte, open modelOpen, trace bool) (w *modelWorld, violated string) {
+func playSeed(t *testing.T, seed uint64, given []byte, trace bool) (w *modelWorld, violated string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w = newModelWorld(seed, given, open)
+		w = newModelWorld(seed, given)
 		w.on = trace
 		defer w.close()
 		defer func() {
@@ -108,8 +108,8 @@ func playSeed(t *testing.T, seed uint64, given []byte, open modelOpen, trace boo
 
 func TestModelReplaysASeedExactly(t *testing.T) {
 	for seed := range uint64(20) {
-		first, _ := playSeed(t, seed, nil, modelOpen{}, true)
-		second, _ := playSeed(t, seed, nil, modelOpen{}, true)
+		first, _ := playSeed(t, seed, nil, true)
+		second, _ := playSeed(t, seed, nil, true)
 		if first.hash != second.hash {
 			t.Errorf("seed %d: two runs differ", seed)
 		}
@@ -121,10 +121,10 @@ func FuzzModel(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte("what happens, happens"))
 	f.Fuzz(func(t *testing.T, seed uint64, given []byte) {
-		if _, violated := playSeed(t, seed, given, modelOpen{}, false); violated == "" {
+		if _, violated := playSeed(t, seed, given, false); violated == "" {
 			return
 		}
-		w, violated := playSeed(t, seed, given, modelOpen{}, true)
+		w, violated := playSeed(t, seed, given, true)
 		t.Errorf("step %d: %s\n%+v\nthe last events:\n%s", w.step, violated, w.mix, w.tail())
 	})
 }

@@ -33,11 +33,10 @@ type modelSession struct {
 	buffer      []modelPending
 	fenceFailed error
 
-	txnID       *modelTxnID
-	epoch       int
-	initialised bool
-	begun       bool
-	txn         *modelTxn
+	txnID *modelTxnID
+	epoch int
+	begun bool
+	txn   *modelTxn
 }
 
 // modelPending is a record that was handed to the producer and not sent yet.
@@ -96,7 +95,7 @@ func (s *modelSession) Poll(ctx context.Context) (*consumer.Batch, error) {
 			continue
 		}
 		s.busy = true
-		if err := s.readFences(); err != nil {
+		if err := s.readFences(ctx); err != nil {
 			return nil, err
 		}
 		return s.newBatch(fetches), nil
@@ -156,19 +155,19 @@ func (s *modelSession) fetch() kgo.Fetches {
 	return kgo.Fetches{{Topics: []kgo.FetchTopic{topic}}}
 }
 
-func (s *modelSession) readFences() error {
+func (s *modelSession) readFences(ctx context.Context) error {
 	for p := range s.held {
 		h := &s.held[p]
 		if !h.assigned || h.fenceKnown {
 			continue
 		}
-		s.lane.pause()
-		if s.w.fault(faultReadFence) {
+		s.lane.wait(func() bool { return ctx.Err() != nil || s.w.fenceStable(int32(p)) })
+		if ctx.Err() != nil || s.w.fault(faultReadFence) {
 			return errModelFetch
 		}
 		if h.assigned && !h.fenceKnown { // not taken away meanwhile
 			h.fence, h.fenceKnown = s.w.lastFence(int32(p)), true
-			s.w.trace(s.lane.slot, "fence of partition %d is at %d", p, h.fence.Next)
+			s.w.trace(s.lane.slot, "fence of partition %d is at %d", p, h.fence.Next())
 		}
 	}
 	return nil

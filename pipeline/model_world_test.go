@@ -14,7 +14,6 @@ import (
 // modelWorld is one run: a model of Kafka, a store, and some processes with one lane each.
 type modelWorld struct {
 	mix  modelMix
-	open modelOpen
 	dice *modelDice
 	step int
 	modelTrace
@@ -48,10 +47,10 @@ type modelWorld struct {
 	failed   bool
 }
 
-func newModelWorld(seed uint64, given []byte, open modelOpen) *modelWorld {
+func newModelWorld(seed uint64, given []byte) *modelWorld {
 	dice := &modelDice{given: given, random: rand.New(rand.NewPCG(seed, 0))}
 	w := &modelWorld{
-		mix: drawMix(dice, open), open: open, dice: dice,
+		mix: drawMix(dice), dice: dice,
 		bySource: make(map[int64]*modelSource), topics: make(map[string]modelTopic),
 		claims: make(map[dedup.ID]*modelClaims),
 		forwards: &forwarder.Topics{
@@ -211,9 +210,7 @@ func (w *modelWorld) startAgain() {
 }
 
 // rewind is what an operator does once everything has stopped: some partitions go back. The group
-// must be empty (OffsetCommit of an admin client).
-//
-// He waits for transactions that are still open or lack markers, see modelOpen.
+// must be empty (OffsetCommit of an admin client). Transactions may still be open, or lack markers.
 func (w *modelWorld) rewind() {
 	if !w.stopping {
 		return
@@ -225,12 +222,9 @@ func (w *modelWorld) rewind() {
 		w.kick(true)
 		return
 	}
-	if len(w.txns) > 0 && !w.open.rewindOverOpenTransactions {
-		return
-	}
 	w.stopping = false
 	for p, at := range w.group.committed {
-		if at.next > 0 && w.dice.oneIn(2) && (w.lastFence(int32(p)).Next >= at.next || w.open.rewindOverOldFence) {
+		if at.next > 0 && w.dice.oneIn(2) {
 			w.group.seq++
 			w.group.store(pendingOffset{int32(p), int64(w.dice.n(int(at.next))), w.group.seq})
 			w.input[p].rewinds++

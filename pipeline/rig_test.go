@@ -111,8 +111,8 @@ func (r *rig) start(instance string) *running {
 	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: r.ttl, Buckets: 16}
 	p := pipeline.New(pipeline.Options{
 		Name: input, Lanes: r.lanes,
-		Join: func(_ context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
-			return r.session(fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
+		Join: func(ctx context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
+			return r.session(ctx, fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
 		},
 		Judge: func(lane int) pipeline.Judge {
 			return dedup.New(scope, extractor, r.store, r.retry, dedups.For(input, strconv.Itoa(lane)), log)
@@ -128,7 +128,7 @@ func (r *rig) start(instance string) *running {
 	return run
 }
 
-func (r *rig) session(member string, metrics *consumer.Metrics, log *slog.Logger) (session pipeline.Session, _ *forwarder.Topics, err error) {
+func (r *rig) session(ctx context.Context, member string, metrics *consumer.Metrics, log *slog.Logger) (session pipeline.Session, _ *forwarder.Topics, err error) {
 	topics := r.topics
 	if r.limits != nil {
 		if topics.MaxBytes, err = r.limits(); err != nil {
@@ -145,7 +145,7 @@ func (r *rig) session(member string, metrics *consumer.Metrics, log *slog.Logger
 		r.member(&options)
 	}
 	if r.transactional {
-		session, err = consumer.JoinTransactional(options)
+		session, err = consumer.JoinTransactional(ctx, options)
 	} else {
 		session, err = consumer.JoinAtLeastOnce(options)
 	}

@@ -73,14 +73,14 @@ func (t *idTask) lookup(ctx context.Context) (lookup, error) {
 	found.Fingerprint, found.ClaimedAt = hex.EncodeToString(answer.Fingerprint[:]), answer.ClaimedAt
 	found.Ends = answer.ClaimedAt.Add(t.topic.TTL)
 	if !found.Manual {
-		found.Forwarded = t.forwarded(ctx, owner)
+		found.Forwarded = t.forwarded(ctx, owner, answer.ClaimedAt)
 	}
 	return found, nil
 }
 
 // forwarded compares the owner with the fence of its partition. The owner may be a record of another
 // input that shares the scope, whose fence is not this topic's.
-func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates) string {
+func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed time.Time) string {
 	client, err := adminClient(t.config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "unknown: " + err.Error()
@@ -89,7 +89,7 @@ func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates) string 
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	handled, err := consumer.Handled(ctx, client, t.topic.FenceTopic, t.topic.Input, owner.TopicID,
-		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset, LeaderEpoch: owner.LeaderEpoch})
+		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset, LeaderEpoch: owner.LeaderEpoch}, claimed)
 	switch {
 	case err != nil:
 		return "unknown: " + err.Error()

@@ -66,7 +66,7 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int, members *c
 		session, err := consumer.JoinAtLeastOnce(options)
 		return session, topics, err
 	}
-	session, err := consumer.JoinTransactional(options)
+	session, err := consumer.JoinTransactional(ctx, options)
 	return session, topics, err
 }
 
