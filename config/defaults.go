@@ -44,6 +44,7 @@ func DefaultTopic() Topic {
 		OnMissingID:    ActionDeadLetter,
 		OnConflict:     ActionDrop,
 		OnReplay:       ActionDrop,
+		OnSkip:         ActionReread,
 		OnStoreOutage:  ActionBlock,
 		OutageGrace:    30 * time.Second,
 		Partitioner:    PartitionerPreserve,

@@ -16,6 +16,8 @@ const (
 	ActionDrop       = "drop"
 	ActionFail       = "fail"
 	ActionBlock      = "block"
+	ActionReread     = "reread"
+	ActionAccept     = "accept"
 
 	PartitionerPreserve = "preserve"
 	PartitionerByKey    = "by_key"
@@ -78,6 +80,11 @@ type Topic struct {
 	// A record that this group already forwarded and committed, read again after a manual rewind
 	// of the offsets: `drop` or `forward`.
 	OnReplay string `mapstructure:"on_replay"`
+	// Offsets of the group that lie above what was handled, because somebody moved them forward, they
+	// had expired, or a broker lost a transaction's markers. `reread`: go on where the last batch
+	// ended, so that nothing is lost. `accept`: leave out what was skipped; copies of it that come
+	// later may be dropped.
+	OnSkip string `mapstructure:"on_skip"`
 	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
 	// `outage_grace` forward records without a claim, counted as passed_through; duplicates among
 	// them get through.

@@ -27,6 +27,7 @@ func (t Topic) checkChoices(p *problems, path string) {
 	p.oneOf(path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop, ActionFail)
 	p.oneOf(path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
 	p.oneOf(path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
+	p.oneOf(path+".on_skip", t.OnSkip, ActionReread, ActionAccept)
 	p.oneOf(path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
 	p.oneOf(path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
 	p.oneOf(path+".start", t.Start, StartEarliest, StartLatest)

@@ -82,6 +82,8 @@ func TestTopicChoices(t *testing.T) {
 			`topics[0].on_conflict: must be drop, forward or dead_letter, got "fail"`},
 		{"on_replay", topic(func(t *Topic) { t.OnReplay = "dead_letter" }),
 			`topics[0].on_replay: must be drop or forward, got "dead_letter"`},
+		{"on_skip", topic(func(t *Topic) { t.OnSkip = "drop" }),
+			`topics[0].on_skip: must be reread or accept, got "drop"`},
 		{"on_store_outage", topic(func(t *Topic) { t.OnStoreOutage = "drop" }),
 			`topics[0].on_store_outage: must be block or forward, got "drop"`},
 		{"partitioner", topic(func(t *Topic) { t.Partitioner = "bykey" }),

@@ -83,15 +83,19 @@ func (r *fenceReader) read(ctx context.Context, partitions []int32) error {
 
 // checkOffsets refuses offsets that belong to a deleted topic of the same name. They are there if a
 // batch of the old topic was committed when the new one existed, which most brokers cannot tell
-// apart: records of the new topic would be skipped.
+// apart: records of the new topic would be skipped. Fences of a deleted topic mean nothing any more.
 func (r *fenceReader) checkOffsets() error {
 	committed := r.client.CommittedOffsets()[r.input]
 	none := kadm.TopicID{}
 	for p, fence := range r.found {
 		foreign := r.from != none && fence.TopicID != none && fence.TopicID != r.from
-		if at, ok := committed[p]; foreign && ok && at.Offset == fence.Next() {
+		if !foreign {
+			continue
+		}
+		if at, ok := committed[p]; ok && at.Offset == fence.Next() {
 			return fmt.Errorf("the committed offset %d of %s[%d] is not of this topic: %w", at.Offset, r.input, p, ErrInputReplaced)
 		}
+		delete(r.found, p)
 	}
 	return nil
 }

@@ -111,7 +111,11 @@ func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.F
 	if err := m.fetchErrors(ctx, fetches); err != nil {
 		return nil, err
 	}
-	if err := m.readUnknownFences(ctx); err != nil {
+	read, err := m.readUnknownFences(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.returnToFences(read); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -139,17 +143,18 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 	return errors.Join(errs...)
 }
 
-func (m *member) readUnknownFences(ctx context.Context) error {
+// readUnknownFences returns the partitions whose fences it has read.
+func (m *member) readUnknownFences(ctx context.Context) ([]int32, error) {
 	m.mu.Lock()
 	partitions := slices.Sorted(maps.Keys(m.unknown))
 	m.mu.Unlock()
 	if len(partitions) == 0 {
-		return nil
+		return nil, nil
 	}
 	crashpoint.At("fences-unread")
 	found, err := readFences(ctx, m.client, m.opts.FenceTopic, m.opts.Input, partitions)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	crashpoint.At("fences-read")
 	m.mu.Lock()
@@ -161,7 +166,7 @@ func (m *member) readUnknownFences(ctx context.Context) error {
 		delete(m.unknown, p)
 		m.fences[p] = found[p]
 	}
-	return nil
+	return partitions, nil
 }
 
 // reportRewinds says once per assignment that a partition begins below its fence.

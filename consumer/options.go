@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,17 +18,22 @@ type Options struct {
 	Input         string
 	ConsumerGroup string
 	FenceTopic    string
-	Member        string // stable name: the transactional ID, and group.instance.id if Static
+	Outputs       []string // topics that the session produces to
+	Member        string   // stable name: the transactional ID, and group.instance.id if Static
 	Static        bool
 	ServerSide    bool // KIP-848: the broker assigns partitions
 
-	BatchRecords   int // most records of one poll
-	FetchBytes     int // most bytes of one fetch from one broker
+	AcceptSkips    bool // do not return to the fences from offsets above them
+	BatchRecords   int  // most records of one poll
+	FetchBytes     int  // most bytes of one fetch from one broker
 	SessionTimeout time.Duration
 
 	Metrics *Metrics
 	Logger  *slog.Logger
 }
+
+// written are all topics with records of the session's transactions.
+func (o *Options) written() []string { return append(slices.Clone(o.Outputs), o.FenceTopic) }
 
 // transactionTimeout bounds how long a dead member blocks its partitions and the readers of the
 // output. A transaction begins at its first produced record, after the claims, so it is short.

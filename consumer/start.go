@@ -16,18 +16,8 @@ import (
 // between. Partitions that have a commit keep it. It is called before the group is joined; while
 // other members are active the group has been pinned by them.
 func PinStart(ctx context.Context, client *kgo.Client, group, topic string) error {
-	for {
-		err := pinStart(ctx, client, group, topic)
-		if !kerr.IsRetriable(err) {
-			return err
-		}
-		// On a new cluster the topic of the groups' offsets is made by the first request for it.
-		select {
-		case <-time.After(retryStart):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	// On a new cluster the topic of the groups' offsets is made by the first request for it.
+	return repeat(ctx, retryStart, kerr.IsRetriable, func() error { return pinStart(ctx, client, group, topic) })
 }
 
 const retryStart = 250 * time.Millisecond

@@ -25,9 +25,11 @@ type Transactional struct {
 }
 
 // JoinTransactional makes a client that joins the group in the background. The transactional ID is
-// the stable member name: what its predecessor left open is aborted now. Otherwise its offsets would
-// hold up their partitions until the transaction timeout.
+// the stable member name: what its predecessor left open is aborted now.
 func JoinTransactional(ctx context.Context, opts Options) (*Transactional, error) {
+	if err := takeOver(ctx, &opts); err != nil {
+		return nil, fmt.Errorf("join %s: %w", opts.ConsumerGroup, err)
+	}
 	m := newMember(opts)
 	session, err := kgo.NewGroupTransactSession(append(opts.client(m),
 		kgo.TransactionalID(opts.Member),
@@ -36,10 +38,6 @@ func JoinTransactional(ctx context.Context, opts Options) (*Transactional, error
 		return nil, fmt.Errorf("join %s: %w", opts.ConsumerGroup, err)
 	}
 	m.client = session.Client()
-	if _, _, err := m.client.ProducerID(ctx); err != nil {
-		session.CloseAllowingRebalance()
-		return nil, fmt.Errorf("join %s: take over transactional ID %s: %w", opts.ConsumerGroup, opts.Member, err)
-	}
 	m.lag = watchLag(m)
 	return &Transactional{member: m, session: session}, nil
 }
@@ -117,17 +115,8 @@ func (t *Transactional) notCommitted(ctx context.Context, b *Batch, taken bool) 
 func (t *Transactional) stillBefore(ctx context.Context, b *Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
-	for {
-		err := t.compareOffsets(ctx, b)
-		if !errors.Is(err, kerr.UnstableOffsetCommit) {
-			return err
-		}
-		select {
-		case <-time.After(retryUnstable):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	unstable := func(err error) bool { return errors.Is(err, kerr.UnstableOffsetCommit) }
+	return repeat(ctx, retryUnstable, unstable, func() error { return t.compareOffsets(ctx, b) })
 }
 
 const retryUnstable = 20 * time.Millisecond

@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,6 +15,11 @@ type Topics struct {
 	DeadLetter string         // optional
 	MaxBytes   map[string]int // max.message.bytes by topic, as the broker has it now
 	ByKey      bool           // choose the output partition by key, not by the input's number
+}
+
+// Names lists the topics that there are.
+func (t *Topics) Names() []string {
+	return slices.DeleteFunc([]string{t.Output, t.Duplicates, t.DeadLetter}, func(name string) bool { return name == "" })
 }
 
 // defaultMaxBytes is the broker's default of max.message.bytes.

@@ -254,6 +254,44 @@ func (r *rig) rewind() {
 	}
 }
 
+// setOffset is what an operator does with kafka-consumer-groups --reset-offsets.
+func (r *rig) setOffset(partition int32, offset int64) {
+	r.t.Helper()
+	to := make(kadm.Offsets)
+	to.AddOffset(input, partition, offset, -1)
+	if err := kadm.NewClient(r.client).CommitAllOffsets(r.t.Context(), group, to); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Offsets and fence move together. Offsets that are ahead were moved by somebody else, or a broker lost
+// the markers of a transaction: what lies between was not forwarded.
+func TestOffsetsThatWereMovedForwardSkipNothing(t *testing.T) {
+	for _, accept := range []bool{false, true} {
+		t.Run(fmt.Sprintf("accept=%t", accept), func(t *testing.T) {
+			deliveries(t, func(t *testing.T, r *rig) {
+				r.lanes = 1
+				r.member = func(o *consumer.Options) { o.AcceptSkips = accept }
+				r.produce(message(0, "a", "A"), message(1, "b", "B"))
+				if err := r.startAndFinish("one", 2); err != nil {
+					t.Fatal(err)
+				}
+				r.produce(message(0, "c", "skipped"), message(0, "d", "D"), message(1, "e", "E"))
+				r.setOffset(0, 2)
+				r.start("one again")
+				want := []string{"0:A", "0:D", "0:skipped", "1:B", "1:E"}
+				if accept {
+					want = []string{"0:A", "0:D", "1:B", "1:E"}
+				}
+				r.waitOutcomes(len(want))
+				if diff := cmp.Diff(want, r.texts(output)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
 // outage is a store that can be switched off.
 type outage struct {
 	dedup.Claimer

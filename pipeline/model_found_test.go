@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
@@ -53,11 +52,7 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 		if err := store.Release(t.Context(), scope, "a"); err != nil {
 			t.Fatal(err)
 		}
-		back := make(kadm.Offsets)
-		back.AddOffset(input, 1, 0, -1)
-		if err := kadm.NewClient(r.client).CommitAllOffsets(t.Context(), group, back); err != nil {
-			t.Fatal(err)
-		}
+		r.setOffset(1, 0)
 		gaveBack := false
 		begin := func() error {
 			if gaveBack {

@@ -61,7 +61,7 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int, members *c
 	if err != nil {
 		return nil, nil, err
 	}
-	options.Producer, options.Metrics = topics.Producer(), members
+	options.Producer, options.Outputs, options.Metrics = topics.Producer(), topics.Names(), members
 	if t.Delivery == config.DeliveryAtLeastOnce {
 		session, err := consumer.JoinAtLeastOnce(options)
 		return session, topics, err
@@ -81,6 +81,7 @@ func (p *process) memberOptions(t config.Topic, lane int) (consumer.Options, err
 		Connection: connection,
 		Input:      t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
 		Member: member, Static: t.StaticMember, ServerSide: t.GroupProtocol == config.ProtocolConsumer,
+		AcceptSkips:  t.OnSkip == config.ActionAccept,
 		BatchRecords: t.BatchRecords, FetchBytes: t.FetchBytes, SessionTimeout: t.SessionTimeout,
 		Logger: log,
 	}, nil

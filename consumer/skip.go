@@ -1,0 +1,44 @@
+package consumer
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// returnToFences sets partitions back whose committed offset is above their fence. A batch moves both
+// in one step, so this one was skipped: an operator set the offset forward, the group's offsets had
+// expired and were pinned anew, or a broker lost the markers of a transaction, so that its offsets
+// were committed without its records. Records in between may own claims; their copies would be dropped
+// for records that nobody forwards. The error gives the polled batch back.
+func (m *member) returnToFences(partitions []int32) error {
+	if m.opts.AcceptSkips {
+		return nil
+	}
+	skipped := m.skipped(partitions)
+	if len(skipped) == 0 {
+		return nil
+	}
+	offsets := m.client.CommittedOffsets()
+	for p, fence := range skipped {
+		m.opts.Logger.Error("offsets were moved forward over records that were not handled: reading them now; to skip them, set on_skip: accept",
+			"partition", p, "committed", offsets[m.opts.Input][p].Offset, "fence", fence.Offset)
+		offsets[m.opts.Input][p] = fence
+	}
+	m.client.SetOffsets(offsets)
+	return fmt.Errorf("%w: back to the fences of %d partitions: %w", ErrAborted, len(skipped), ErrRevoked)
+}
+
+func (m *member) skipped(partitions []int32) map[int32]kgo.EpochOffset {
+	committed := m.client.CommittedOffsets()[m.opts.Input]
+	found := make(map[int32]kgo.EpochOffset)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range partitions {
+		fence := m.fences[p]
+		if at, ok := committed[p]; ok && fence.Next() > 0 && at.Offset > fence.Next() {
+			found[p] = kgo.EpochOffset{Epoch: -1, Offset: fence.Next()}
+		}
+	}
+	return found
+}
