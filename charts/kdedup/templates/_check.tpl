@@ -1,0 +1,62 @@
+{{/* What the schema cannot say. Every message names the value and the remedy. */}}
+{{- define "kdedup.check" -}}
+{{- $config := .Values.config -}}
+{{- if not (dig "kafka" "brokers" nil $config) -}}
+{{- fail "config.kafka.brokers is required: the brokers as host:port" -}}
+{{- end -}}
+{{- if not (dig "topics" nil $config) -}}
+{{- fail "config.topics is required: at least one entry with input, output, consumer_group and message_id" -}}
+{{- end -}}
+{{- if hasKey $config "instance" -}}
+{{- fail "config.instance must not be set: the chart gives each pod its own name as the instance" -}}
+{{- end -}}
+{{- if dig "server" "listen" nil $config -}}
+{{- fail "config.server.listen must not be set: the probes and the Service need 0.0.0.0:9480, which the chart sets" -}}
+{{- end -}}
+{{- if contains "${" (include "kdedup.storeType" .) -}}
+{{- fail "config.store.type must be written out: the chart makes a volume for the embedded store only" -}}
+{{- end -}}
+{{- if contains "${" (include "kdedup.shutdownTimeout" .) -}}
+{{- fail "config.shutdown_timeout must be written out: terminationGracePeriodSeconds follows from it" -}}
+{{- end -}}
+{{- include "kdedup.checkEnv" . -}}
+{{- include "kdedup.checkEmbedded" . -}}
+{{- if eq .Values.kind "Deployment" -}}
+{{- range $i, $topic := $config.topics -}}
+{{- if eq (toString $topic.static_membership) "true" -}}
+{{- fail (printf "config.topics[%d].static_membership needs kind: StatefulSet: the pods of a Deployment do not keep their names" $i) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Values that decide over the objects must not be overridden where the templates do not see it. */}}
+{{- define "kdedup.checkEnv" -}}
+{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" -}}
+{{- range $env := .Values.extraEnv -}}
+{{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN") -}}
+{{- fail (printf "extraEnv must not hold %s: the chart sets it" $env.name) -}}
+{{- end -}}
+{{- with get $ours $env.name -}}
+{{- fail (printf "extraEnv must not hold %s: set %s, the chart reads it" $env.name .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "kdedup.checkEmbedded" -}}
+{{- if eq (include "kdedup.storeType" .) "embedded" -}}
+{{- $path := dig "store" "embedded" "path" "/var/lib/kdedup/store" .Values.config -}}
+{{- if ne .Values.kind "StatefulSet" -}}
+{{- fail "the embedded store needs kind: StatefulSet, whose volume stays with the pod; or set config.store.type to cassandra" -}}
+{{- end -}}
+{{- if ne (int .Values.replicas) 1 -}}
+{{- fail (printf "the embedded store belongs to one process: replicas must be 1, got %d; or set config.store.type to cassandra" (int .Values.replicas)) -}}
+{{- end -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- fail "the embedded store belongs to one process and cannot be scaled: disable autoscaling, or set config.store.type to cassandra" -}}
+{{- end -}}
+{{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
+{{- fail (printf "config.store.embedded.path must lie under /var/lib/kdedup/, where the volume is mounted, got %s" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

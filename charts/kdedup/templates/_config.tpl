@@ -1,0 +1,55 @@
+{{/* kdedup.yaml. The pod's name becomes the instance by KDEDUP_INSTANCE, see _pod.tpl. */}}
+{{- define "kdedup.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $_ := set $config "server" (include "kdedup.server" . | fromYaml) -}}
+{{- if eq (include "kdedup.storeType" .) "embedded" -}}
+{{- $path := dig "store" "embedded" "path" "/var/lib/kdedup/store" $config -}}
+{{- $store := merge (dict "type" "embedded" "embedded" (dict "path" $path)) (dig "store" dict $config) -}}
+{{- $_ := set $config "store" $store -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* The endpoints listen on all interfaces: whoever may ask for message IDs must say who he is. Where names are
+checked, that of the Service is one of them, for `helm test`. */}}
+{{- define "kdedup.server" -}}
+{{- $server := dig "server" dict .Values.config -}}
+{{- $guarded := or (dig "auth" "username" "" $server) (dig "tls" "client_ca_file" "" $server) -}}
+{{- $ours := dict "listen" "0.0.0.0:9480" -}}
+{{- if not (hasKey $server "lookup") -}}
+{{- $_ := set $ours "lookup" (not (empty $guarded)) -}}
+{{- end -}}
+{{- with $server.hosts -}}
+{{- $hosts := kindIs "slice" . | ternary . (splitList "," (toString .)) -}}
+{{- $_ := set $ours "hosts" (append $hosts (include "kdedup.fullname" $)) -}}
+{{- end -}}
+{{- merge $ours $server | toYaml -}}
+{{- end -}}
+
+{{- define "kdedup.scheme" -}}
+{{- dig "server" "tls" "cert_file" "" .Values.config | empty | ternary "HTTP" "HTTPS" -}}
+{{- end -}}
+
+{{- define "kdedup.storeType" -}}
+{{- dig "store" "type" "embedded" .Values.config -}}
+{{- end -}}
+
+{{/* Seconds of a duration of kdedup, such as 30s, 1m30s or 1d12h, rounded up. */}}
+{{- define "kdedup.seconds" -}}
+{{- $units := dict "d" 86400.0 "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 "us" 0.000001 "µs" 0.000001 "ns" 0.000000001 -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(d|h|ms|m|s|us|µs|ns)" . -1 -}}
+{{- $unit := regexFind "[a-zµ]+$" . -}}
+{{- $sum = addf $sum (mulf (float64 (trimSuffix $unit .)) (get $units $unit)) -}}
+{{- end -}}
+{{- ceil $sum | int64 -}}
+{{- end -}}
+
+{{- define "kdedup.shutdownTimeout" -}}
+{{- dig "shutdown_timeout" "30s" .Values.config -}}
+{{- end -}}
+
+{{/* After shutdown_timeout the lanes leave their groups, the last scrape ends and the store is closed. */}}
+{{- define "kdedup.gracePeriod" -}}
+{{- add 15 (include "kdedup.seconds" (include "kdedup.shutdownTimeout" .)) -}}
+{{- end -}}

@@ -1,0 +1,134 @@
+{{- define "kdedup.podTemplate" -}}
+metadata:
+  labels:
+    {{- $labels := merge (include "kdedup.selectorLabels" . | fromYaml) .Values.podLabels }}
+    {{- include "kdedup.labelsWith" (dict "root" . "labels" $labels) | nindent 4 }}
+  annotations:
+    # A new configuration is a new pod.
+    checksum/config: {{ include "kdedup.config" . | sha256sum }}
+    {{- with .Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- include "kdedup.podSpec" . | nindent 2 }}
+  serviceAccountName: {{ include "kdedup.serviceAccountName" . }}
+  # After the grace period a batch in hand is cut off. It is delivered again, but somebody waits for it.
+  terminationGracePeriodSeconds: {{ include "kdedup.gracePeriod" . }}
+  {{- with .Values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- range . }}
+    - {{- toYaml . | nindent 6 }}
+      {{- if not (hasKey . "labelSelector") }}
+      labelSelector:
+        matchLabels:
+          {{- include "kdedup.selectorLabels" $ | nindent 10 }}
+      {{- end }}
+    {{- end }}
+  {{- end }}
+  containers:
+    - name: kdedup
+      args: [run, -c, /etc/kdedup/kdedup.yaml]
+      {{- include "kdedup.container" . | nindent 6 }}
+      env:
+        - name: KDEDUP_INSTANCE
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.name
+        {{- with .Values.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      ports:
+        - name: http
+          containerPort: 9480
+          protocol: TCP
+      # The start asks Kafka and the store for at most a minute before it answers or ends.
+      startupProbe:
+        httpGet: {path: /healthz, port: http, scheme: {{ include "kdedup.scheme" . }}}
+        periodSeconds: 2
+        timeoutSeconds: 2
+        failureThreshold: 45
+      livenessProbe:
+        httpGet: {path: /healthz, port: http, scheme: {{ include "kdedup.scheme" . }}}
+        periodSeconds: 10
+        timeoutSeconds: 5
+        failureThreshold: 6
+      # kdedup gives its checks 2 s.
+      readinessProbe:
+        httpGet: {path: /readyz, port: http, scheme: {{ include "kdedup.scheme" . }}}
+        periodSeconds: 5
+        timeoutSeconds: 3
+        failureThreshold: 3
+      {{- with .Values.resources }}
+      resources:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      volumeMounts:
+        {{- include "kdedup.volumeMounts" . | nindent 8 }}
+        {{- if eq (include "kdedup.storeType" .) "embedded" }}
+        - name: store
+          mountPath: /var/lib/kdedup
+        {{- end }}
+  volumes:
+    {{- include "kdedup.volumes" (dict "root" . "configMap" (include "kdedup.fullname" .)) | nindent 4 }}
+{{- end -}}
+
+{{/* What the pods of the release, of the setup and of the test have in common. */}}
+{{- define "kdedup.podSpec" -}}
+automountServiceAccountToken: false
+# Variables like KDEDUP_PORT, which a Service of this name would bring, look like settings.
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "kdedup.container" -}}
+image: {{ include "kdedup.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.securityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "kdedup.volumeMounts" -}}
+- name: config
+  mountPath: /etc/kdedup
+  readOnly: true
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "kdedup.volumes" -}}
+- name: config
+  configMap:
+    name: {{ .configMap }}
+{{- with .root.Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}

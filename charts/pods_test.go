@@ -1,0 +1,118 @@
+package charts
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pods is what one object makes.
+type pods struct {
+	owner    metav1.Object
+	template corev1.PodTemplateSpec
+	selector map[string]string // empty where the owner does not select its pods
+	claims   []corev1.PersistentVolumeClaim
+}
+
+// podsOf returns the pods of one object, or none.
+func podsOf(o metav1.Object) (pods, bool) {
+	switch o := o.(type) {
+	case *appsv1.StatefulSet:
+		return pods{o, o.Spec.Template, o.Spec.Selector.MatchLabels, o.Spec.VolumeClaimTemplates}, true
+	case *appsv1.Deployment:
+		return pods{o, o.Spec.Template, o.Spec.Selector.MatchLabels, nil}, true
+	case *batchv1.Job:
+		return pods{o, o.Spec.Template, nil, nil}, true
+	case *corev1.Pod:
+		return pods{o, corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil}, true
+	default:
+		return pods{}, false
+	}
+}
+
+func (r release) pods() []pods {
+	var all []pods
+	for _, o := range r.objects {
+		if p, ok := podsOf(o); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// workload is the StatefulSet or the Deployment.
+func workload(t *testing.T, r release) pods {
+	t.Helper()
+	for _, p := range r.pods() {
+		if p.selector != nil {
+			return p
+		}
+	}
+	t.Fatal("neither a StatefulSet nor a Deployment")
+	return pods{}
+}
+
+func TestPodsHaveNoRights(t *testing.T) {
+	eachShape(t, func(t *testing.T, _ shape, r release) {
+		for _, p := range r.pods() {
+			spec, name := p.template.Spec, p.owner.GetName()
+			if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+				t.Errorf("%s gets a token for the Kubernetes API", name)
+			}
+			if c := spec.SecurityContext; c == nil || c.RunAsNonRoot == nil || !*c.RunAsNonRoot ||
+				c.SeccompProfile == nil || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("%s: security context %+v", name, c)
+			}
+			for _, c := range spec.Containers {
+				if !isConfined(c.SecurityContext) {
+					t.Errorf("%s, container %s: security context %+v", name, c.Name, c.SecurityContext)
+				}
+			}
+		}
+	})
+}
+
+// isConfined reports what the restricted Pod Security Standard wants of a container, and a root file system that cannot
+// be written to.
+func isConfined(c *corev1.SecurityContext) bool {
+	return c != nil && c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation &&
+		c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem &&
+		c.Capabilities != nil && len(c.Capabilities.Add) == 0 &&
+		len(c.Capabilities.Drop) == 1 && c.Capabilities.Drop[0] == "ALL"
+}
+
+func TestProbesAskThePortThatIsOpen(t *testing.T) {
+	paths := map[string]func(corev1.Container) *corev1.Probe{
+		"/healthz": func(c corev1.Container) *corev1.Probe { return c.LivenessProbe },
+		"/readyz":  func(c corev1.Container) *corev1.Probe { return c.ReadinessProbe },
+	}
+	eachShape(t, func(t *testing.T, s shape, r release) {
+		c := workload(t, r).template.Spec.Containers[0]
+		scheme := corev1.URISchemeHTTP
+		if loaded := loadConfig(t, s, r, workload(t, r)); loaded.Server.TLS.CertFile != "" {
+			scheme = corev1.URISchemeHTTPS
+		}
+		for path, of := range paths {
+			get := of(c).HTTPGet
+			if get.Path != path || get.Port.String() != c.Ports[0].Name || get.Scheme != scheme {
+				t.Errorf("got %+v, want %s of the port %s by %s", get, path, c.Ports[0].Name, scheme)
+			}
+		}
+		if diff := cmp.Diff(c.LivenessProbe.HTTPGet, c.StartupProbe.HTTPGet); diff != "" {
+			t.Errorf("the startup probe asks otherwise than the liveness probe (-liveness +startup):\n%s", diff)
+		}
+	})
+}
+
+func TestTheInstanceIsThePodsName(t *testing.T) {
+	eachShape(t, func(t *testing.T, _ shape, r release) {
+		first := workload(t, r).template.Spec.Containers[0].Env[0]
+		if first.Name != "KDEDUP_INSTANCE" || first.ValueFrom.FieldRef.FieldPath != "metadata.name" {
+			t.Errorf("got %+v", first)
+		}
+	})
+}
