@@ -29,6 +29,8 @@ type Config struct {
 	Store Store `mapstructure:"store"`
 	// The HTTP endpoints for operators.
 	Server Server `mapstructure:"server"`
+	// What /metrics shows.
+	Metrics Metrics `mapstructure:"metrics"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
 	// Required. The pipelines, at least one; each has a consumer group of its own.
@@ -40,11 +42,12 @@ type Config struct {
 	UnknownEnv []string `mapstructure:"-"`
 }
 
-// Server is the HTTP server with /metrics, /healthz and /readyz.
-type Server struct {
-	// Address and port to listen on, `host:port`. An empty host listens on all interfaces; port 0
-	// takes any free port. The endpoints have no authentication: keep them inside.
-	Listen string `mapstructure:"listen"`
+// Metrics says how fine the metrics are. docs/metrics.md lists them.
+type Metrics struct {
+	// Whether lag and duplicates have a series for each input partition. With `false` the lag of a
+	// topic is one number for each process, and duplicates are not counted by partition: for inputs
+	// of thousands of partitions.
+	PerPartition bool `mapstructure:"per_partition"`
 }
 
 // Log says what is logged, and how.

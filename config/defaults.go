@@ -14,8 +14,9 @@ func Default() Config {
 			Embedded:  Embedded{Path: "./kdedup-data"},
 			Cassandra: defaultCassandra(),
 		},
-		Server: Server{Listen: "127.0.0.1:9480"},
-		Log:    Log{Level: "info", Format: "text"},
+		Server:  Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
+		Metrics: Metrics{PerPartition: true},
+		Log:     Log{Level: "info", Format: "text"},
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"regexp"
 	"strings"
 	"time"
@@ -37,13 +36,6 @@ func (c Config) check(p *problems) {
 		t.check(p, fmt.Sprintf("topics[%d]", i))
 	}
 	checkTogether(p, c.Topics)
-}
-
-func (s Server) check(p *problems) {
-	host, port, err := net.SplitHostPort(s.Listen)
-	if err != nil || host != "" && !isHost(host) || !isPort(port, 0) {
-		p.add("server.listen", "", "must be host:port, got %q", s.Listen)
-	}
 }
 
 func (k Kafka) check(p *problems) {

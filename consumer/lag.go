@@ -87,6 +87,7 @@ func (w *lagWatch) set(partition int32, lag int64) {
 	w.member.mu.Lock()
 	defer w.member.mu.Unlock()
 	if w.member.ownsLocked(partition) {
+		w.member.lags[partition] = max(lag, 0)
 		w.member.opts.Metrics.setLag(partition, max(lag, 0))
 	}
 }

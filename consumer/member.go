@@ -23,6 +23,7 @@ type member struct {
 	fences    map[int32]Fence // of the assigned partitions; partitions in unknown are not in it
 	unknown   map[int32]bool  // assigned, but their fence was not read yet
 	warned    map[int32]bool  // partitions whose rewind was reported
+	lags      map[int32]int64 // of the assigned partitions, as far as measured
 	taken     bool            // partitions were revoked or lost since the last reset
 	revoked   context.Context // of the batch in hand
 	interrupt context.CancelCauseFunc
@@ -34,6 +35,7 @@ func newMember(opts Options) *member {
 		fences:  make(map[int32]Fence),
 		unknown: make(map[int32]bool),
 		warned:  make(map[int32]bool),
+		lags:    make(map[int32]int64),
 	}
 	m.reset()
 	return m
@@ -84,6 +86,7 @@ func (m *member) drop(what string, partitions []int32) {
 		delete(m.fences, p)
 		delete(m.unknown, p)
 		delete(m.warned, p)
+		delete(m.lags, p)
 		m.opts.Metrics.forgetLag(p)
 	}
 	m.opts.Logger.Info(what, "partitions", partitions)
@@ -197,6 +200,7 @@ func (m *member) fenceRecords(b *Batch) []*kgo.Record {
 func (m *member) settle(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.opts.Metrics.consumed.Add(float64(len(b.Records)))
 	for _, s := range b.Spans {
 		if _, owned := m.fences[s.Partition]; owned {
 			m.fences[s.Partition] = s.Fence()

@@ -208,12 +208,21 @@ func TestJudgingEndsWithItsContext(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { cancel(why) })
 		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){undecidedAll}}
 		d := newDeduper(t, store, DefaultRetry)
+		blocked := make(chan float64, 1)
+		time.AfterFunc(30*time.Second, func() { blocked <- testutil.ToFloat64(d.metrics.blocked) })
 		start := time.Now()
 		if _, err := d.Judge(ctx, []Message{messageAt(1, "a", "A")}); !errors.Is(err, why) || time.Since(start) != time.Minute {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
-		if testutil.ToFloat64(d.metrics.blocked) != 1 {
-			t.Error("the lane does not count as blocked")
+		if <-blocked != 1 {
+			t.Error("the lane did not count as blocked while it waited")
+		}
+		// Its partitions are gone; it may never claim again.
+		if testutil.ToFloat64(d.metrics.blocked) != 0 {
+			t.Error("the lane counts as blocked and waits for nothing")
+		}
+		if testutil.ToFloat64(d.metrics.retries) == 0 || testutil.ToFloat64(d.metrics.ambiguous) == 0 {
+			t.Error("claims that were repeated are not counted")
 		}
 	})
 }

@@ -30,7 +30,7 @@ func skipSpace(doc []byte, i int) int {
 }
 
 // scanValue reads one value and returns the field to which the path leads from there; without a
-// path it only reads. It may be depth levels deep.
+// path it only reads. It may be depth levels deep. Where end is invalid, field means nothing.
 func scanValue(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, end int) {
 	switch c := at(doc, i); c {
 	case '"':
@@ -59,7 +59,7 @@ func scanObject(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, en
 	if i = skipSpace(doc, i+1); at(doc, i) == '}' {
 		return jsonSpan{}, i + 1
 	}
-	for {
+	for more := true; more; {
 		name := jsonSpan{i, skipString(doc, i)}
 		if i = skipSpace(doc, name.end); at(doc, i) != ':' {
 			return jsonSpan{}, invalid
@@ -70,36 +70,36 @@ func scanObject(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, en
 		} else {
 			_, i = scanValue(doc, i, nil, depth)
 		}
-		switch i = skipSpace(doc, i); at(doc, i) {
-		case ',':
-			i = skipSpace(doc, i+1)
-		case '}':
-			return field, i + 1
-		default:
-			return jsonSpan{}, invalid
-		}
+		i, more = skipSeparator(doc, i, '}')
 	}
+	return field, i
 }
 
 func scanArray(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, end int) {
 	if i = skipSpace(doc, i+1); at(doc, i) == ']' {
 		return jsonSpan{}, i + 1
 	}
-	for index := 0; ; index++ {
+	for index, more := 0, true; more; index++ {
 		if len(path) > 0 && path[0].index == index {
 			field, i = path.enter(doc, i, depth)
 		} else {
 			_, i = scanValue(doc, i, nil, depth)
 		}
-		switch i = skipSpace(doc, i); at(doc, i) {
-		case ',':
-			i = skipSpace(doc, i+1)
-		case ']':
-			return field, i + 1
-		default:
-			return jsonSpan{}, invalid
-		}
+		i, more = skipSeparator(doc, i, ']')
 	}
+	return field, i
+}
+
+// skipSeparator reads what stands behind a member or an element: a comma, and then there is more, or
+// the end.
+func skipSeparator(doc []byte, i int, closing byte) (next int, more bool) {
+	switch i = skipSpace(doc, i); at(doc, i) {
+	case ',':
+		return skipSpace(doc, i+1), true
+	case closing:
+		return i + 1, false
+	}
+	return invalid, false
 }
 
 func skipWord(doc []byte, i int, word string) int {

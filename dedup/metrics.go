@@ -1,6 +1,10 @@
 package dedup
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/internal/telemetry"
+)
 
 // Metrics counts what the deduper of one lane asks and hears. Every series exists from the start.
 type Metrics struct {
@@ -9,7 +13,9 @@ type Metrics struct {
 	exists       prometheus.Counter
 	unclaimed    prometheus.Counter
 	ambiguous    prometheus.Counter
+	retries      prometheus.Counter
 	blocked      prometheus.Gauge
+	wait         *telemetry.Wait
 }
 
 // Collectors are the metric families that all dedupers of a process share.
@@ -17,7 +23,10 @@ type Collectors struct {
 	seconds   *prometheus.HistogramVec
 	claims    *prometheus.CounterVec
 	ambiguous *prometheus.CounterVec
+	retries   *prometheus.CounterVec
 	blocked   *prometheus.GaugeVec
+	waits     *telemetry.Waits
+	store     *storeMetrics
 }
 
 // NewCollectors registers the families.
@@ -36,12 +45,18 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Name: "kdedup_claims_ambiguous_total",
 			Help: "Claims whose outcome stayed unknown and that were claimed again.",
 		}, []string{"topic"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kdedup_claim_retries_total",
+			Help: "Times that the undecided claims of a batch were claimed again.",
+		}, []string{"topic"}),
 		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_store_blocked",
 			Help: "1 while a lane waits for the store to decide claims.",
 		}, []string{"topic", "lane"}),
+		waits: telemetry.Blocked(reg),
+		store: newStoreMetrics(reg),
 	}
-	reg.MustRegister(c.seconds, c.claims, c.ambiguous, c.blocked)
+	reg.MustRegister(c.seconds, c.claims, c.ambiguous, c.retries, c.blocked)
 	return c
 }
 
@@ -53,10 +68,23 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 		exists:       c.claims.WithLabelValues(topic, "exists"),
 		unclaimed:    c.claims.WithLabelValues(topic, "unclaimed"),
 		ambiguous:    c.ambiguous.WithLabelValues(topic),
+		retries:      c.retries.WithLabelValues(topic),
 		blocked:      c.blocked.WithLabelValues(topic, lane),
+		wait:         c.waits.With(0, topic, telemetry.BlockedByStore),
 	}
 	m.blocked.Set(0)
 	return m
+}
+
+// block begins a wait for the store, unless the lane waits already.
+func (m *Metrics) block() {
+	m.blocked.Set(1)
+	m.wait.Begin()
+}
+
+func (m *Metrics) unblock() {
+	m.blocked.Set(0)
+	m.wait.End()
 }
 
 func (m *Metrics) countAnswers(answers []Answer) {

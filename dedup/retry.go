@@ -39,6 +39,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 	}
 	answers, err := d.store.Claim(ctx, d.scope, claims)
 	open := undecided(answers, nil)
+	defer d.metrics.unblock() // also if the batch is given up: then nobody waits any more
 	for round := 1; len(open) > 0; round++ {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -59,6 +60,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 
 // claimAgain repeats the open claims and puts what is decided into answers.
 func (d *Deduper) claimAgain(ctx context.Context, claims []Claim, answers []Answer, open []int) error {
+	d.metrics.retries.Inc()
 	again := make([]Claim, len(open))
 	for i, at := range open {
 		again[i] = claims[at]
@@ -83,12 +85,12 @@ func undecided(answers []Answer, into []int) []int {
 
 func (d *Deduper) noteOutage(err error, open int) {
 	d.metrics.ambiguous.Add(float64(open))
+	d.metrics.block()
 	if !d.outageSince.IsZero() {
 		d.log.Debug("claims still undecided", "claims", open, "error", err)
 		return
 	}
 	d.outageSince = time.Now()
-	d.metrics.blocked.Set(1)
 	d.log.Warn("claims undecided, claiming again", "claims", open, "error", err)
 }
 
@@ -98,7 +100,6 @@ func (d *Deduper) noteAnswered() {
 	}
 	d.log.Info("claims decided again", "after", time.Since(d.outageSince).Round(time.Millisecond))
 	d.outageSince = time.Time{}
-	d.metrics.blocked.Set(0)
 }
 
 func (d *Deduper) givesUp() bool {

@@ -47,13 +47,13 @@ type lane struct {
 }
 
 // turn takes one batch all the way. Polling ends with the first context, work with the second.
-func (l *lane) turn(polling, work context.Context) error {
+func (l *lane) turn(polling, work context.Context) (err error) {
 	batch, err := l.session.Poll(polling)
 	if batch == nil || err != nil {
 		return err
 	}
 	l.metrics.inFlight.Set(float64(len(batch.Records)))
-	defer l.metrics.inFlight.Set(0)
+	defer func() { l.metrics.batchEnded(err) }()
 
 	crashpoint.At("batch-polled")
 	judgements, err := l.claim(work, batch)
@@ -102,6 +102,8 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 // forward returns when every record of the plan is acknowledged.
 func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan) error {
 	start := time.Now()
+	l.metrics.output.Begin()
+	defer l.metrics.output.End()
 	crashpoint.At("batch-planned")
 	if err := l.session.Begin(work, b); err != nil {
 		return err
@@ -117,6 +119,8 @@ func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan) error {
 
 func (l *lane) commit(work context.Context, b *consumer.Batch) error {
 	start := time.Now()
+	l.metrics.output.Begin()
+	defer l.metrics.output.End()
 	if err := l.session.Commit(work, b); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type Options struct {
 	// Judge makes the deduper of a lane.
 	Judge           func(lane int) Judge
 	Policy          Policy
+	TTL             time.Duration // for the metrics: how long a claim holds
 	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
 	Collectors      *Collectors
 	Logger          *slog.Logger
@@ -36,11 +37,13 @@ type Pipeline struct {
 func New(o Options) *Pipeline {
 	p := &Pipeline{options: o}
 	for n := range o.Lanes {
-		p.seats = append(p.seats, &seat{
+		s := &seat{
 			number: n, options: &p.options, judge: o.Judge(n),
-			metrics: o.Collectors.For(o.Name, n),
+			metrics: o.Collectors.For(o.Name, n).within(o.TTL),
 			log:     o.Logger.With("topic", o.Name, "lane", n),
-		})
+		}
+		s.metrics.ready(s.ready)
+		p.seats = append(p.seats, s)
 	}
 	return p
 }

@@ -26,11 +26,19 @@ var outcomeNames = [...]string{"forwarded", "duplicate", "conflict", "replay", "
 // String is the outcome in metrics.
 func (o Outcome) String() string { return outcomeNames[o] }
 
+// Outcomes lists every outcome, in the order in which they are shown.
+func Outcomes() []Outcome {
+	all := make([]Outcome, len(outcomeNames))
+	for i := range all {
+		all[i] = Outcome(i)
+	}
+	return all
+}
+
 // plan is what a batch sends and how its records are counted once that is committed.
 type plan struct {
-	parcel   *forwarder.Parcel
-	outcomes [len(outcomeNames)]int
-	verdicts [8]int
+	parcel *forwarder.Parcel
+	counts
 }
 
 // plan decides every record of a batch. It sends nothing.
@@ -42,8 +50,7 @@ func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement) (*plan, err
 		if err != nil {
 			return nil, err
 		}
-		p.outcomes[outcome]++
-		p.verdicts[j.Verdict]++
+		p.add(l.metrics, r, j, outcome)
 	}
 	return p, nil
 }

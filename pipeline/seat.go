@@ -23,6 +23,8 @@ type seat struct {
 	last     error     // of the last session that failed
 	lastAt   time.Time // when it failed
 	failures int       // in a row, without a committed batch
+	failure  Failure   // the last one, kept after a recovery
+	stopped  bool
 }
 
 const (
@@ -44,12 +46,14 @@ func (s *seat) run(polling, work context.Context) error {
 			continue
 		}
 		if classify(err) == stop {
+			s.remember(err, true)
 			s.log.Error("lane stopped", "error", err, "hint", hint(err))
 			return fmt.Errorf("%s lane %d: %w", s.options.Name, s.number, err)
 		}
 		if committed {
 			pause = firstPause
 		}
+		s.remember(err, false)
 		s.failed(err, pause)
 		wait(polling, pause/2+rand.N(pause/2))
 		pause = min(2*pause, longPause)
@@ -82,7 +86,6 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 			committed = true
 			s.succeeded()
 		case classify(err) == proceed:
-			s.metrics.aborted.Inc()
 			s.log.Info("batch given back", "reason", err)
 		default:
 			return committed, err
@@ -95,7 +98,7 @@ func (s *seat) occupy(session Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.session = session
-	s.metrics.up.Set(1)
+	s.metrics.joined()
 }
 
 func (s *seat) vacate(session Session) {
@@ -117,23 +120,25 @@ func (s *seat) failed(err error, pause time.Duration) {
 	s.last, s.lastAt = err, time.Now()
 	s.failures++
 	s.mu.Unlock()
-	s.metrics.failed.Inc()
-	s.metrics.failures.Inc()
+	s.metrics.laneFailed(err)
 	s.log.Warn("lane failed, joining again", "error", err, "hint", hint(err), "pause", pause)
 }
 
 func (s *seat) ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	failing := s.failures >= fewFailures && time.Since(s.lastAt) < probation
 	switch {
-	case s.session != nil && s.session.Joined() && !failing:
+	case s.session != nil && s.session.Joined() && !s.failingLocked():
 		return nil
 	case s.last != nil:
 		return s.last
 	default:
 		return errors.New("has not joined the consumer group yet")
 	}
+}
+
+func (s *seat) failingLocked() bool {
+	return s.failures >= fewFailures && time.Since(s.lastAt) < probation
 }
 
 func wait(ctx context.Context, d time.Duration) {

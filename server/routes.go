@@ -1,55 +1,74 @@
 package server
 
 import (
-	"context"
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// checkTimeout bounds one request to /readyz: orchestrators give up after a second or a few.
-const checkTimeout = 2 * time.Second
+//go:embed assets
+var assets embed.FS
 
-func routes(o Options) http.Handler {
+// routes are the paths that protect guards. All but the look-up are GET and HEAD.
+func routes(o Options, s *sampler, clean func(string) string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", index)
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.Handle("GET /readyz", readiness(o.Checks))
+	p := newPage(o, s, clean)
+	mux.HandleFunc("GET /{$}", p.show)
+	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.latest.Load()) })
+	mux.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, o.About.Settings) })
+	for _, name := range []string{"status.css", "status.js", "icon.svg"} {
+		mux.HandleFunc("GET /assets/"+name, asset(name))
+	}
+	if o.Lookup {
+		mux.HandleFunc("GET /lookup", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
+		mux.HandleFunc("POST /lookup", p.lookUp)
+		mux.HandleFunc("POST /api/lookup", p.lookUpJSON)
+	}
+	if o.Pprof {
+		profiler(mux)
+	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, // a failing collector must not hide the others
 	}))
 	return mux
 }
 
-func index(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprint(w, "kdedup\n\n/metrics  for Prometheus\n/healthz  200 while the process lives\n/readyz   200 while every lane is in its group and the store answers\n")
+func profiler(mux *http.ServeMux) {
+	for path, handler := range map[string]http.HandlerFunc{
+		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+	} {
+		mux.Handle("GET /debug/pprof/"+path, ownPagesOnly(handler))
+	}
 }
 
-// healthy answers as long as the process can: a store that is down is no reason to restart it.
-func healthy(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
-
-type readiness []Check
-
-// ServeHTTP shows every check, also those that pass: it is what an operator reads first.
-func (r readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	ctx, cancel := context.WithTimeout(request.Context(), checkTimeout)
-	defer cancel()
-	var (
-		report strings.Builder
-		status = http.StatusOK
-	)
-	for _, check := range r {
-		if err := check.Func(ctx); err != nil {
-			status = http.StatusServiceUnavailable
-			fmt.Fprintf(&report, "%s: %v\n", check.Name, err)
-			continue
-		}
-		fmt.Fprintf(&report, "%s: ok\n", check.Name)
+// asset serves a file of the page. Browsers keep it and ask whether it is still the same.
+func asset(name string) http.HandlerFunc {
+	content, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is part of the program
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	tag := fmt.Sprintf(`"%x"`, sha256.Sum256(content))
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", tag)
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "encode the answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprint(w, report.String())
+	_, _ = w.Write(append(text, '\n')) // the client is gone if this fails
 }

@@ -1,5 +1,7 @@
-// Package server is the HTTP endpoint for operators: /metrics for Prometheus, /healthz and /readyz
-// for an orchestrator.
+// Package server is the HTTP endpoint for operators: the status page and its JSON, /metrics for
+// Prometheus, /healthz and /readyz for an orchestrator. It changes nothing in the process.
+//
+// Who may read what is decided in protect.go, in one place for all paths.
 package server
 
 import (
@@ -9,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,13 +19,24 @@ import (
 
 // Options describe the server.
 type Options struct {
-	Listen   string // host:port; port 0 takes any free one
+	Listen   string   // host:port; port 0 takes any free one
+	Hosts    []string // names that requests may use, see config.Server
+	Lookup   bool
+	Pprof    bool
+	Auth     Auth
+	TLS      TLS
 	Gatherer prometheus.Gatherer
-	Checks   []Check // all must pass for /readyz to answer 200
+	Checks   []Check // all must pass for /readyz to answer 200; the page shows them too
+	Source   Source
+	About    About
+	Secrets  []string // never shown, whatever text they get into
 	Logger   *slog.Logger
+
+	Every time.Duration // between two snapshots; zero means two seconds
 }
 
-// Check is one condition of readiness. Func is called for every request to /readyz.
+// Check is one condition of readiness. Func is called for every request to /readyz, and every ten
+// seconds for the page.
 type Check struct {
 	Name string
 	Func func(context.Context) error
@@ -32,34 +46,77 @@ type Check struct {
 type Server struct {
 	listener net.Listener
 	http     http.Server
+	sampler  *sampler
+	probes   *prober
+	every    time.Duration
+	tls      bool
 }
 
-// stopTimeout is how long a scrape may still take when the process stops.
-const stopTimeout = 3 * time.Second
+const (
+	// stopTimeout is how long a scrape may still take when the process stops.
+	stopTimeout = 3 * time.Second
 
-// New binds the address.
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
+)
+
+// New binds the address and reads the certificates.
 func New(o Options) (*Server, error) {
+	if o.Every == 0 {
+		o.Every = 2 * time.Second
+	}
+	clean := Cleaner(o.Secrets)
+	probes := &prober{checks: o.Checks, clean: clean}
+	s := &Server{probes: probes, sampler: newSampler(o, probes, clean), every: o.Every}
+	s.http = http.Server{
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	if o.TLS.CertFile != "" {
+		files, err := newCertificates(o.TLS, o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		s.http.TLSConfig, s.tls = files.config(), true
+	}
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("server.listen: %w", err)
 	}
-	return &Server{
-		listener: listener,
-		http: http.Server{
-			Handler:           routes(o),
-			ReadHeaderTimeout: 5 * time.Second,
-			ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
-		},
-	}, nil
+	s.listener = listener
+	local := isLoopback(listener.Addr())
+	warnIfOpen(o, local)
+	s.http.Handler = protect(o, local, clean, routes(o, s.sampler, clean))
+	return s, nil
 }
 
 // Addr is the bound address.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
+// URL is where the status page is, by the bound address.
+func (s *Server) URL() string {
+	if s.tls {
+		return "https://" + s.Addr() + "/"
+	}
+	return "http://" + s.Addr() + "/"
+}
+
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
+	watching, stopWatching := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer stopWatching()
+	s.sampler.sample(time.Now())
+	watchers.Go(func() { s.probes.run(watching) })
+	watchers.Go(func() { s.sampler.run(watching, s.every) })
+
 	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
+	go func() { failed <- s.serve() }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve http: %w", err)
@@ -73,6 +130,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.http.Close() // a slow client must not hold up the stop
 	}
 	return err
+}
+
+func (s *Server) serve() error {
+	if s.tls {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
 }
 
 // Close frees the address of a server that never ran.

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
@@ -17,14 +19,79 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs a server until the test ends and returns its URL.
-func start(t *testing.T, checks ...server.Check) string {
-	t.Helper()
+// process is a source that counts: each snapshot has handled ten records more.
+type process struct {
+	mu        sync.Mutex
+	snapshots int
+	err       error         // of LookUp
+	hold      chan struct{} // LookUp waits for it
+	asked     [][]byte
+	text      string // in every text of the snapshot
+}
+
+func (p *process) Snapshot() server.Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.snapshots++
+	n, lag, at := float64(10*p.snapshots), int64(100+p.snapshots), time.Now()
+	return server.Snapshot{
+		Pipelines: []server.Pipeline{{
+			Input: "orders", Output: "orders.clean", ConsumerGroup: "orders-dedup", Delivery: "exactly_once", Mode: "enforce",
+			Lanes: []server.Lane{{
+				Lane: 0, State: server.LaneRunning, InHand: 7, Partitions: 1,
+				Failure: &server.Failure{Text: "broker away" + p.text, Hint: "wait", At: at},
+			}},
+			Partitions: []server.Partition{{Partition: 3, DoneTo: int64(n), Lag: &lag}},
+			Outcomes:   []server.Count{{Name: "forwarded", Total: n}, {Name: "duplicate"}},
+			Verdicts:   []server.Count{{Name: "first", Total: n}},
+			Batches:    []server.Count{{Name: "committed", Total: float64(p.snapshots)}},
+		}},
+		Store: server.Store{
+			Type: "embedded", Claims: []server.Count{{Name: "applied", Total: n}}, Blocked: []string{},
+			Facts: []server.Fact{{Name: "disk_used", Value: 4096, Unit: "bytes"}},
+		},
+		Events: []server.Event{{
+			Level: "WARN", Message: "lane failed" + p.text, Error: "broker away" + p.text, Details: "pause=1s" + p.text,
+			Topic: "orders", Lane: "0", Count: 2, First: at, Last: at,
+		}},
+	}
+}
+
+func (p *process) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hold != nil {
+		p.mu.Unlock()
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+	}
+	p.asked = append(p.asked, id)
+	return server.Finding{
+		Rows: []server.Row{{Name: "seen", Text: "yes, in " + topic}},
+		JSON: map[string]any{"seen": true},
+	}, p.err
+}
+
+// options are for a server on any free local port.
+func options() server.Options {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "things_total", Help: "Things."}))
-	s, err := server.New(server.Options{
-		Listen: "127.0.0.1:0", Gatherer: registry, Checks: checks, Logger: slog.New(slog.DiscardHandler),
-	})
+	return server.Options{
+		Listen: "127.0.0.1:0", Gatherer: registry, Logger: slog.New(slog.DiscardHandler), Lookup: true, Source: &process{},
+		About: server.About{
+			Instance: "test", Version: "v1.2.3", Started: time.Now(),
+			Settings: []server.Setting{{Name: "kafka.brokers", Value: "a:9092"}, {Name: "log.level", Value: "info", Default: true}},
+		},
+	}
+}
+
+// start runs a server until the test ends and returns its URL, without the slash at the end.
+func start(t *testing.T, o server.Options) string {
+	t.Helper()
+	s, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,12 +105,26 @@ func start(t *testing.T, checks ...server.Check) string {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	return "http://" + s.Addr()
+	return strings.TrimSuffix(s.URL(), "/")
 }
 
-func get(t *testing.T, url string) (status int, body string) {
+// ask sends one request. An empty body means none; otherwise it is a form.
+func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) (*http.Response, string) {
 	t.Helper()
-	answer, err := http.Get(url)
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, c := range change {
+		c(request)
+	}
+	answer, err := (&http.Client{
+		Transport:     http.DefaultTransport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,33 +133,22 @@ func get(t *testing.T, url string) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, string(text)
+	return answer, string(text)
 }
 
-func TestEndpoints(t *testing.T) {
-	url := start(t)
-	for _, c := range []struct {
-		path   string
-		status int
-		text   string
-	}{
-		{"/", 200, "/readyz"},
-		{"/healthz", 200, "ok"},
-		{"/readyz", 200, ""},
-		{"/metrics", 200, "things_total 0"},
-		{"/other", 404, ""},
-	} {
-		if status, body := get(t, url+c.path); status != c.status || !strings.Contains(body, c.text) {
-			t.Errorf("%s: got %d %q, want %d with %q", c.path, status, body, c.status, c.text)
-		}
-	}
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	answer, body := ask(t, "GET", url, "")
+	return answer.StatusCode, body
 }
 
 func TestReadinessShowsEveryCheckAndFailsWithOne(t *testing.T) {
-	url := start(t,
-		server.Check{Name: "store", Func: func(context.Context) error { return nil }},
-		server.Check{Name: "orders", Func: func(context.Context) error { return errors.New("lane 1: joining") }},
-	)
+	o := options()
+	o.Checks = []server.Check{
+		{Name: "store", Func: func(context.Context) error { return nil }},
+		{Name: "orders", Func: func(context.Context) error { return errors.New("lane 1: joining") }},
+	}
+	url := start(t, o)
 	status, body := get(t, url+"/readyz")
 	if want := "store: ok\norders: lane 1: joining\n"; status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("got %d %q, want 503 %q", status, body, want)
@@ -89,7 +159,9 @@ func TestReadinessShowsEveryCheckAndFailsWithOne(t *testing.T) {
 }
 
 func TestAWrongAddressNamesTheSetting(t *testing.T) {
-	_, err := server.New(server.Options{Listen: "127.0.0.1:99999", Gatherer: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	o := options()
+	o.Listen = "127.0.0.1:99999"
+	_, err := server.New(o)
 	if err == nil || !strings.HasPrefix(err.Error(), "server.listen: ") {
 		t.Errorf("got %v", err)
 	}

@@ -117,9 +117,9 @@ func used() usage {
 
 // result is one row of a measurement.
 type result struct {
-	Name  string `json:"name"`
-	Value any    `json:"value"`
-	Note  string `json:"note,omitempty"`
+	Name  string
+	Value any
+	Note  string // in the table only
 }
 
 // print shows the results as a table or as one JSON object.

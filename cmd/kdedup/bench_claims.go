@@ -72,7 +72,9 @@ type claimBench struct {
 
 func (b *claimBench) run(ctx context.Context, progress io.Writer) (results []result, err error) {
 	scope := scopeOf(b.topic, "bench")
-	defer func() { err = errors.Join(err, cleanUp(ctx, b.forget)) }()
+	defer func() {
+		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error { return b.store.Forget(ctx, scope) }))
+	}()
 	before, start := used(), time.Now()
 	var (
 		wg     sync.WaitGroup
@@ -171,9 +173,4 @@ func (b *claimBench) showProgress(out io.Writer) (stop func()) {
 		close(done)
 		<-ended
 	}
-}
-
-// forget deletes the claims one by one where the store cannot do better.
-func (b *claimBench) forget(ctx context.Context) error {
-	return b.store.Forget(ctx, scopeOf(b.topic, "bench"))
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -19,31 +18,26 @@ const (
 	placeHeader = "place"
 )
 
-// benchLoad is what was produced.
-type benchLoad struct {
-	messages int // different ones
-}
-
-// fill produces the input. A copy is of any earlier message, on any partition.
-func (b *pipelineBench) fill(ctx context.Context) (benchLoad, error) {
+// fill produces the input and returns of how many different messages it is. A copy is of any earlier
+// message, on any partition.
+func (b *pipelineBench) fill(ctx context.Context) (messages int, err error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.config.Kafka.Brokers...), kgo.MaxBufferedRecords(50_000),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
-		return benchLoad{}, err
+		return 0, err
 	}
 	defer client.Close()
 	var (
-		load    benchLoad
 		failure error
 		once    sync.Once
 		random  = rand.New(rand.NewPCG(1, 2))
 	)
 	for serial := range b.records {
-		number := load.messages
+		number := messages
 		if number > 0 && random.Float64() < b.flags.duplicates {
-			number = random.IntN(load.messages)
+			number = random.IntN(messages)
 		} else {
-			load.messages++
+			messages++
 		}
 		client.Produce(ctx, b.record(number, serial, random.IntN(b.partitions)), func(_ *kgo.Record, err error) {
 			if err != nil {
@@ -52,9 +46,9 @@ func (b *pipelineBench) fill(ctx context.Context) (benchLoad, error) {
 		})
 	}
 	if err := client.Flush(ctx); err != nil {
-		return load, err
+		return messages, err
 	}
-	return load, failure
+	return messages, failure
 }
 
 func (b *pipelineBench) record(number, place, partition int) *kgo.Record {
@@ -82,8 +76,8 @@ type benchCheck struct {
 }
 
 // check reads the clean topic as a consumer does that sees only committed transactions.
-func (b *pipelineBench) check(ctx context.Context, load benchLoad) (found benchCheck, err error) {
-	seen := make([]bool, load.messages)
+func (b *pipelineBench) check(ctx context.Context, messages int) (found benchCheck, err error) {
+	seen := make([]bool, messages)
 	last := make(map[int32]uint64)
 	err = readTopic(ctx, b.config.Kafka.Brokers, b.topic().Output, func(r *kgo.Record) bool {
 		place := binary.BigEndian.Uint64(append(r.Headers[len(r.Headers)-1].Value, make([]byte, 8)...))
@@ -91,12 +85,12 @@ func (b *pipelineBench) check(ctx context.Context, load benchLoad) (found benchC
 			found.misplaced++
 		}
 		last[r.Partition] = place
-		number := uint64(load.messages)
+		number := uint64(messages)
 		if len(r.Value) >= benchHeader {
 			number = binary.BigEndian.Uint64(r.Value)
 		}
 		switch {
-		case number >= uint64(load.messages) || !bytes.Equal(r.Value, b.value(int(number))):
+		case number >= uint64(messages) || !bytes.Equal(r.Value, b.value(int(number))):
 			found.changed++
 		case seen[number]:
 			found.doubled++
@@ -124,19 +118,4 @@ func (c benchCheck) err() error {
 		return fmt.Errorf("the clean topic is wrong: %d lost, %d doubled, %d changed, %d out of order", c.lost, c.doubled, c.changed, c.misplaced)
 	}
 	return nil
-}
-
-// sumsOf returns the total seconds of each duration histogram.
-func sumsOf(gatherer prometheus.Gatherer) map[string]float64 {
-	sums := make(map[string]float64)
-	families, err := gatherer.Gather()
-	if err != nil {
-		return sums // what a broken collector leaves out shows as zero
-	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			sums[family.GetName()] += metric.GetHistogram().GetSampleSum()
-		}
-	}
-	return sums
 }

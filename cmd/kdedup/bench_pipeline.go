@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -76,7 +77,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.progress, "producing %d records\n", b.records)
-	load, err := b.fill(ctx)
+	messages, err := b.fill(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
@@ -85,7 +86,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 		return nil, err
 	}
 	fmt.Fprintln(b.progress, "checking the clean topic")
-	found, err := b.check(ctx, load)
+	found, err := b.check(ctx, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -104,20 +105,17 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 			return p.store.Forget(ctx, scopeOf(b.topic(), ""))
 		}))
 	}()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	before, start := used(), time.Now()
-	drained := b.flags.measure(func() error {
-		go func() {
-			defer cancel()
-			ended <- p.run(ctx)
-		}()
-		return b.watch(ctx, p)
+	var (
+		before, start = used(), time.Now()
+		after         usage
+		took          time.Duration
+	)
+	err = p.runBeside(ctx, func(ctx context.Context) error {
+		err := b.flags.measure(func() error { return b.watch(ctx, p.registry) })
+		took, after = time.Since(start), used()
+		return err
 	})
-	took, after := time.Since(start), used()
-	cancel()
-	if err := errors.Join(<-ended, drained); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	topic, seconds := b.topic(), sumsOf(p.registry)
@@ -133,8 +131,7 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 }
 
 // watch returns when all records are committed.
-func (b *pipelineBench) watch(ctx context.Context, p *process) error {
-	view := newLiveView(io.Discard, p.registry)
+func (b *pipelineBench) watch(ctx context.Context, gatherer prometheus.Gatherer) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	shown := time.Now()
@@ -144,7 +141,7 @@ func (b *pipelineBench) watch(ctx context.Context, p *process) error {
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		done := sum(view.counts())
+		done := sum(outcomesOf(gatherer))
 		if done >= b.records {
 			return nil
 		}

@@ -67,24 +67,7 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	defer p.close()
-	return d.withPipeline(ctx, p, func(ctx context.Context) error { return d.show(ctx, p, log) })
-}
-
-// withPipeline runs the process beside work, and stops it when work is done.
-func (d *demo) withPipeline(ctx context.Context, p *process, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		defer cancel()
-		ended <- p.run(ctx)
-	}()
-	err := work(ctx)
-	cancel()
-	if runErr := <-ended; runErr != nil {
-		return runErr
-	}
-	return err
+	return p.runBeside(ctx, func(ctx context.Context) error { return d.show(ctx, p, log) })
 }
 
 func demoConfig(brokers []string, directory string) config.Config {
@@ -109,15 +92,14 @@ func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
 		return err
 	}
 	defer client.Close()
-	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nmetrics   http://%s/metrics\npipeline  orders -> orders.clean, duplicates to orders.duplicates\n\n",
-		p.config.Kafka.Brokers[0], p.config.Store.Embedded.Path, p.server.Addr())
+	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nstatus    %s\npipeline  orders -> orders.clean, duplicates to orders.duplicates\n\n",
+		p.config.Kafka.Brokers[0], p.config.Store.Embedded.Path, p.server.URL())
 
 	start := time.Now()
 	traffic := newTraffic(d.orders)
 	produced := make(chan error, 1)
 	go func() { produced <- traffic.produce(ctx, p.config.Kafka.Brokers, d.rate) }()
-	live := newLiveView(d.out, p.registry)
-	err = live.watch(ctx, traffic)
+	err = newLiveView(d.out, p.registry).watch(ctx, traffic)
 	if produceErr := <-produced; produceErr != nil {
 		return fmt.Errorf("produce orders: %w", produceErr)
 	}
@@ -129,7 +111,7 @@ func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	d.table(live.counts(), traffic, found, took)
+	d.table(outcomesOf(p.registry), traffic, found, took)
 	if err := d.showDuplicates(ctx, p.config); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func pace(ctx context.Context, start time.Time, n, rate int) bool {
 
 // orderRecord is the same for every copy of an order, but for the partition.
 func orderRecord(order, copied int32) *kgo.Record {
-	customer := order * 7919 % 5000
+	customer := int32(int64(order) * 7919 % 5000)
 	return &kgo.Record{
 		Topic:     "orders",
 		Partition: (customer + copied) % demoPartitions,

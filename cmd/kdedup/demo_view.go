@@ -24,28 +24,6 @@ func newLiveView(out io.Writer, gatherer prometheus.Gatherer) *liveView {
 	return &liveView{out: out, gatherer: gatherer, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// counts returns kdedup_records_total by outcome.
-func (v *liveView) counts() map[string]int {
-	counts := make(map[string]int)
-	families, err := v.gatherer.Gather()
-	if err != nil {
-		return counts // the next one may be whole
-	}
-	for _, family := range families {
-		if family.GetName() != "kdedup_records_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "outcome" {
-					counts[label.GetValue()] += int(metric.GetCounter().GetValue())
-				}
-			}
-		}
-	}
-	return counts
-}
-
 // watch returns when everything that was sent is committed, or ctx ends.
 func (v *liveView) watch(ctx context.Context, t *traffic) error {
 	interval := time.Second
@@ -61,7 +39,7 @@ func (v *liveView) watch(ctx context.Context, t *traffic) error {
 			return nil
 		case <-tick.C:
 		}
-		counts, sent, finished := v.counts(), int(t.sent.Load()), t.done.Load()
+		counts, sent, finished := outcomesOf(v.gatherer), int(t.sent.Load()), t.done.Load()
 		total := sum(counts)
 		rate := float64(total-last) / time.Since(lastAt).Seconds()
 		last, lastAt = total, time.Now()
@@ -82,14 +60,6 @@ func (v *liveView) line(sent int, counts map[string]int, rate float64) {
 	}
 	fmt.Fprintf(v.out, "produced %7d   forwarded %7d   duplicates %6d   %6.0f records/s%s",
 		sent, counts["forwarded"], counts["duplicate"], rate, end)
-}
-
-func sum(counts map[string]int) int {
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	return total
 }
 
 // table is what the whole run did.

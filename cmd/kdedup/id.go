@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
@@ -37,13 +38,14 @@ func (f *idFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.hex, "hex", false, "ID is written in hexadecimal digits")
 }
 
-// idTask is one command's work on one ID.
+// idTask is the work on one ID, of a command or of the status page.
 type idTask struct {
 	config config.Config
 	topic  config.Topic
 	scope  dedup.Scope
 	id     dedup.ID
 	store  dedup.Store
+	admin  *kgo.Client // nil: one is made when it is needed
 }
 
 // with opens the store for the work.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/server"
 )
 
 func newIDLookup() *cobra.Command {
@@ -81,11 +82,14 @@ func (t *idTask) lookup(ctx context.Context) (lookup, error) {
 // forwarded compares the owner with the fence of its partition. The owner may be a record of another
 // input that shares the scope, whose fence is not this topic's.
 func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed time.Time) string {
-	client, err := adminClient(t.config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return "unknown: " + err.Error()
+	client := t.admin
+	if client == nil {
+		var err error
+		if client, err = adminClient(t.config, slog.New(slog.DiscardHandler)); err != nil {
+			return "unknown: " + err.Error()
+		}
+		defer client.Close()
 	}
-	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	handled, err := consumer.Handled(ctx, client, t.topic.FenceTopic, t.topic.Input, owner.TopicID,
@@ -102,13 +106,24 @@ func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed
 
 func (l lookup) print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	for _, row := range l.rows() {
+		fmt.Fprintf(table, "%s\t%s\n", row.Name, row.Text)
+	}
+	return table.Flush()
+}
+
+// rows is the lookup for people.
+func (l lookup) rows() []server.Row {
+	var rows []server.Row
+	row := func(name, format string, args ...any) {
+		rows = append(rows, server.Row{Name: name, Text: fmt.Sprintf(format, args...)})
+	}
 	row("id", "%s", l.ID)
 	row("scope", "%s", l.Scope)
 	switch {
 	case !l.Seen:
 		row("seen", "no: the next copy will be forwarded")
-		return table.Flush()
+		return rows
 	case l.Manual:
 		row("seen", "claimed by hand: every copy is a duplicate")
 	default:
@@ -121,7 +136,7 @@ func (l lookup) print(out io.Writer) error {
 		row("fingerprint", "%s", l.Fingerprint)
 		row("forwarded", "%s", l.Forwarded)
 	}
-	return table.Flush()
+	return rows
 }
 
 func shownID(id dedup.ID) string {

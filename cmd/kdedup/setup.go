@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -42,7 +44,8 @@ func setup(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, 
 	if err := setupStore(ctx, c.Store, log, dryRun, say); err != nil {
 		return err
 	}
-	client, err := adminClient(c, log)
+	// The default is to answer from memory for 5 s, which is how long each new topic would take to be seen.
+	client, err := adminClient(c, log, kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		return err
 	}

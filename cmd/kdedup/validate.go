@@ -13,7 +13,6 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 func newValidate() *cobra.Command {
@@ -58,16 +57,7 @@ func validateTopics(ctx context.Context, c config.Config, log *slog.Logger) erro
 		return err
 	}
 	defer client.Close()
-	if err := client.Ping(ctx); err != nil {
-		return fmt.Errorf("kafka.brokers: %w", err)
-	}
-	var problems []error
-	for i, t := range c.Topics {
-		for _, err := range kafka.Check(ctx, client, t) {
-			problems = append(problems, fmt.Errorf("topics[%d]: %w", i, err))
-		}
-	}
-	return errors.Join(problems...)
+	return checkTopics(ctx, client, c.Topics)
 }
 
 // validateStore opens the store and looks into each scope. An embedded store that does not exist

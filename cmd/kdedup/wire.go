@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/pipeline"
@@ -27,6 +25,7 @@ const startTimeout = 60 * time.Second
 type process struct {
 	config    config.Config
 	log       *slog.Logger
+	events    *eventLog // the last warnings and errors of log
 	registry  *prometheus.Registry
 	families  families
 	server    *server.Server
@@ -35,40 +34,17 @@ type process struct {
 	pipelines []*pipeline.Pipeline
 }
 
-// families are the metrics that all lanes share.
-type families struct {
-	consumer *consumer.Collectors
-	dedup    *dedup.Collectors
-	pipeline *pipeline.Collectors
-}
-
 // wire connects everything and checks it, but starts no pipeline. What it opened before an error is
 // closed again.
 func wire(ctx context.Context, c config.Config, log *slog.Logger) (*process, error) {
-	p := &process{config: c, log: log, registry: newRegistry()}
-	p.families = families{
-		consumer: consumer.NewCollectors(p.registry),
-		dedup:    dedup.NewCollectors(p.registry),
-		pipeline: pipeline.NewCollectors(p.registry),
-	}
+	events := newEventLog(log.Handler())
+	p := &process{config: c, log: slog.New(events), events: events, registry: newRegistry()}
+	p.families = newFamilies(p.registry, c)
 	if err := p.open(ctx); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
-}
-
-func newRegistry() *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "kdedup_build_info", Help: "Always 1; the label tells the version.",
-			ConstLabels: prometheus.Labels{"version": versionText()},
-		}, func() float64 { return 1 }),
-	)
-	return registry
 }
 
 func (p *process) open(ctx context.Context) (err error) {
@@ -77,12 +53,13 @@ func (p *process) open(ctx context.Context) (err error) {
 	if p.admin, err = adminClient(p.config, p.log); err != nil {
 		return err
 	}
-	if err := p.checkTopics(ctx); err != nil {
+	if err := checkTopics(ctx, p.admin, p.config.Topics); err != nil {
 		return err
 	}
 	if p.store, err = openStore(ctx, p.config.Store, p.registry, p.log); err != nil {
 		return err
 	}
+	p.store = p.families.dedup.Observed(p.store)
 	for i, t := range p.config.Topics {
 		pipe, err := p.pipeline(ctx, t)
 		if err != nil {
@@ -90,32 +67,31 @@ func (p *process) open(ctx context.Context) (err error) {
 		}
 		p.pipelines = append(p.pipelines, pipe)
 	}
-	p.server, err = server.New(server.Options{
-		Listen: p.config.Server.Listen, Gatherer: p.registry, Checks: p.checks(), Logger: p.log,
-	})
+	p.server, err = server.New(p.serverOptions())
 	return err
 }
 
 // adminClient is a client that joins no group.
-func adminClient(c config.Config, log *slog.Logger) (*kgo.Client, error) {
+func adminClient(c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
 	opts, err := kafka.Connection(c.Kafka, "kdedup-"+c.Instance, nil, log)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(opts...)
+	client, err := kgo.NewClient(append(opts, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
 	return client, nil
 }
 
-func (p *process) checkTopics(ctx context.Context) error {
-	if err := p.admin.Ping(ctx); err != nil {
+// checkTopics asks the brokers and joins every problem.
+func checkTopics(ctx context.Context, client *kgo.Client, topics []config.Topic) error {
+	if err := client.Ping(ctx); err != nil {
 		return fmt.Errorf("kafka.brokers: %w", err)
 	}
 	var problems []error
-	for i, t := range p.config.Topics {
-		for _, err := range kafka.Check(ctx, p.admin, t) {
+	for i, t := range topics {
+		for _, err := range kafka.Check(ctx, client, t) {
 			problems = append(problems, fmt.Errorf("topics[%d]: %w", i, err))
 		}
 	}
@@ -159,6 +135,21 @@ func (p *process) run(ctx context.Context) error {
 	wg.Wait()
 	stopServing() // metrics stay readable while the last batches end
 	return errors.Join(append(errs, <-ended)...)
+}
+
+// runBeside runs the process while work does, and stops it after that. When the process ends first, so
+// does work's context.
+func (p *process) runBeside(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- p.run(ctx)
+	}()
+	err := work(ctx)
+	cancel()
+	return errors.Join(<-ended, err)
 }
 
 // close ends what wire opened; the pipelines have returned by then.

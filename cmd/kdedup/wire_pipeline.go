@@ -40,6 +40,7 @@ func (p *process) pipeline(ctx context.Context, t config.Topic) (*pipeline.Pipel
 			return dedup.New(scope, extractor, p.store, retryOf(t), metrics, p.log.With("topic", t.Input, "lane", lane))
 		},
 		Policy:          policyOf(t),
+		TTL:             t.TTL,
 		ShutdownTimeout: p.config.ShutdownTimeout,
 		Collectors:      p.families.pipeline,
 		Logger:          p.log,

@@ -81,8 +81,8 @@ func (o Options) fallback() gocql.HostSelectionPolicy {
 // driverLog passes the driver's own lines on at debug level: what matters comes as errors.
 type driverLog struct{ log *slog.Logger }
 
-func (l driverLog) Print(v ...any)   { l.log.Debug("cassandra driver", "message", sprint(v)) }
-func (l driverLog) Println(v ...any) { l.log.Debug("cassandra driver", "message", sprint(v)) }
+func (l driverLog) Print(v ...any)   { l.log.Debug("cassandra driver", "message", fmt.Sprint(v...)) }
+func (l driverLog) Println(v ...any) { l.log.Debug("cassandra driver", "message", fmt.Sprint(v...)) }
 func (l driverLog) Printf(format string, v ...any) {
-	l.log.Debug("cassandra driver", "message", strings.TrimSpace(sprintf(format, v)))
+	l.log.Debug("cassandra driver", "message", strings.TrimSpace(fmt.Sprintf(format, v...)))
 }

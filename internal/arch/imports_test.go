@@ -18,15 +18,15 @@ var layers = []struct {
 	{"config", nil},
 	{"config/internal/...", []string{"config"}},
 	{"consumer", []string{"internal/crashpoint"}},
-	{"dedup", nil},
+	{"dedup", []string{"internal/telemetry"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint"}},
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", nil},
-	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint"}},
+	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/telemetry"}},
 	{"internal/kafka", []string{"config"}},
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
 	// Everything meets in the command. Nothing but it and the end-to-end tests imports pipeline.
-	{"cmd/...", []string{"config", "consumer", "dedup/...", "forwarder", "internal/kafka", "pipeline", "server"}},
+	{"cmd/...", []string{"config", "consumer", "dedup/...", "forwarder", "internal/kafka", "internal/telemetry", "pipeline", "server"}},
 	{"e2e/...", []string{"..."}},
 }
 
@@ -40,6 +40,9 @@ var dependencies = []struct {
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
 	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup"}, true}, // the command's demo
+	// It also serves on http.DefaultServeMux, which nobody may use.
+	{"net/http/pprof", []string{"server"}, false},
+	{"github.com/chromedp/chromedp", nil, true},
 	{"testing", []string{"internal/testkit/...", "dedup/storetest"}, true},
 }
 
@@ -123,13 +126,13 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"consumer/member_test.go", module + "internal/testkit", nil},
 		{"dedup/redis/store.go", module + "dedup", nil},
 		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports dedup/memory: of this module dedup/... may import dedup, internal/crashpoint"}},
-		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports dedup/memory: of this module dedup may import nothing"}},
+		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports dedup/memory: of this module dedup may import internal/telemetry"}},
 		{"server/page.go", module + "pipeline", []string{"server/page.go imports pipeline: of this module server may import nothing"}},
 		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import config, consumer, dedup/..., forwarder, internal/kafka, pipeline, server",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import config, consumer, dedup/..., forwarder, internal/kafka, internal/telemetry, pipeline, server",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
@@ -138,6 +141,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup may",
 		}},
 		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
+		{"server/browser_test.go", "github.com/chromedp/chromedp", nil},
+		{"server/page.go", "github.com/chromedp/chromedp", []string{"server/page.go imports github.com/chromedp/chromedp: only nothing may"}},
 		{"server/server.go", "testing", []string{"server/server.go imports testing: only internal/testkit/..., dedup/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})

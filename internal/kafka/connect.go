@@ -14,7 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
-	"github.com/twmb/franz-go/plugin/kprom"
 	"github.com/twmb/franz-go/plugin/kslog"
 
 	"github.com/kdedup/kdedup/config"
@@ -29,8 +28,7 @@ func Connection(k config.Kafka, clientID string, reg prometheus.Registerer, log 
 		kgo.WithLogger(kslog.New(demote(log))),
 	}
 	if reg != nil {
-		opts = append(opts, kgo.WithHooks(kprom.NewMetrics("kdedup_kafka_client",
-			kprom.Registerer(reg), kprom.WithClientLabel(), kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic))))
+		opts = append(opts, kgo.WithHooks(clientMetrics(reg)))
 	}
 	if k.TLS.Enabled {
 		conf, err := TLS(k.TLS)

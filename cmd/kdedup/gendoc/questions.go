@@ -1,0 +1,95 @@
+package main
+
+// subject is a section of the document.
+type subject struct {
+	title, about string
+	questions    []question
+}
+
+// question is what an operator asks, and the metric that answers.
+type question struct{ metric, asks string }
+
+var subjects = []subject{
+	{"Records", "What comes in, what goes out, and whether kdedup keeps up.", []question{
+		{"kdedup_records_total", "What became of the records?"},
+		{"kdedup_verdicts_total", "What did the store say about them, whatever the mode and the policies then made of it?"},
+		{"kdedup_consumed_records_total", "Is every record that was consumed accounted for?"},
+		{"kdedup_consumer_lag", "How much waits?"},
+		{"kdedup_end_to_end_seconds", "How late are records on the clean topic?"},
+		{"kdedup_batches_total", "Does work have to be done again?"},
+		{"kdedup_records_in_flight", "What is in hand at this moment?"},
+		{"kdedup_forward_duration_seconds", "Do the output topics slow it down?"},
+		{"kdedup_commit_duration_seconds", "Do commits slow it down?"},
+	}},
+	{"Duplicates", "Where copies come from, and whether the TTL is right.\n\n" +
+		"The age of a copy is counted from the claim of the first one, on the clock of kdedup, to the moment when the copy is judged: " +
+		"the TTL is compared with just that, for it begins with the claim. Timestamps of the records would tell when producers sent " +
+		"them, by their own clocks, and not whether the claim still held. Two things follow. A lag makes copies older: they are judged " +
+		"later. And while a backlog is worked off copies look younger than they will in normal traffic, because claims follow each " +
+		"other faster than the records did: read the age of a day without a backlog. Copies that come after the TTL pass as new " +
+		"and are in no metric; the ages shortly before it tell how many there may be.", []question{
+		{"kdedup_duplicate_age_seconds", "Is the TTL right?"},
+		{"kdedup_duplicates_near_ttl_total", "Do copies come so late that others may come too late?"},
+		{"kdedup_ttl_seconds", "How long does a claim hold?"},
+		{"kdedup_partition_duplicates_total", "Which partition do copies come from?"},
+	}},
+	{"Store", "Whether the store answers, and how fast.", []question{
+		{"kdedup_store_up", "Does the store answer?"},
+		{"kdedup_store_blocked", "Does a lane wait for the store at this moment?"},
+		{"kdedup_claims_total", "How many IDs are claimed, and are they new?"},
+		{"kdedup_claims_ambiguous_total", "How often does the store leave it open who owns an ID?"},
+		{"kdedup_claim_retries_total", "How often has it to be asked again?"},
+		{"kdedup_claim_duration_seconds", "How long does a lane wait for the claims of a batch?"},
+		{"kdedup_store_call_duration_seconds", "How fast is the store itself?"},
+		{"kdedup_store_claims_in_flight", "How much is it asked at a time?"},
+		{"kdedup_store_errors_total", "Which calls fail?"},
+		{"kdedup_embedded_disk_bytes", "Embedded store: how large is it?"},
+		{"kdedup_embedded_read_amplification", "Embedded store: does the disk keep up?"},
+		{"kdedup_cassandra_requests_total", "Cassandra: how many statements do the claims take?"},
+		{"kdedup_cassandra_request_duration_seconds", "Cassandra: how long does a statement take?"},
+		{"kdedup_cassandra_requests_in_flight", "Cassandra: how many statements are under way?"},
+		{"kdedup_cassandra_requests_limit", "Cassandra: how many may be?"},
+		{"kdedup_cassandra_overloads_total", "Cassandra: is it overloaded?"},
+	}},
+	{"Lanes and the consumer group", "Whether everybody works, and what stands in the way.", []question{
+		{"kdedup_lane_ready", "Is every lane at work?"},
+		{"kdedup_lane_up", "Does the lane have a session?"},
+		{"kdedup_blocked_seconds_total", "What do lanes wait for?"},
+		{"kdedup_lane_failures_total", "Why do sessions end?"},
+		{"kdedup_rebalances_total", "Do partitions move?"},
+		{"kdedup_rewinds_total", "Did somebody set offsets back?"},
+		{"kdedup_input_data_loss_total", "Did the input lose records that were consumed?"},
+	}},
+	{"Process", "What runs.", []question{
+		{"kdedup_build_info", "Which version runs?"},
+		{"kdedup_config_info", "Do all processes have the same configuration?"},
+	}},
+	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` is the broker, `seed_0` and so on an address of " +
+		"`kafka.brokers` before the broker behind it is known.", []question{
+		{"kdedup_kafka_client_request_duration_e2e_seconds", "How fast do the brokers answer?"},
+		{"kdedup_kafka_client_request_throttled_seconds", "Do quotas slow it down?"},
+		{"kdedup_kafka_client_fetch_records_total", "How many records are read, also those that are read again?"},
+		{"kdedup_kafka_client_fetch_uncompressed_bytes_total", "How many bytes are read?"},
+		{"kdedup_kafka_client_fetch_compressed_bytes_total", "How many bytes are read from the network?"},
+		{"kdedup_kafka_client_produce_records_total", "How many records are written, also in transactions that are aborted?"},
+		{"kdedup_kafka_client_produce_uncompressed_bytes_total", "How many bytes are written?"},
+		{"kdedup_kafka_client_produce_compressed_bytes_total", "How many bytes do the topics grow by, with each replica?"},
+		{"kdedup_kafka_client_buffered_fetch_bytes", "How much is fetched ahead?"},
+		{"kdedup_kafka_client_buffered_produce_bytes", "How much waits to be produced?"},
+		{"kdedup_kafka_client_connects_total", "How often are connections opened?"},
+		{"kdedup_kafka_client_connect_errors_total", "Which broker cannot be reached?"},
+		{"kdedup_kafka_client_disconnects_total", "How often are connections closed?"},
+		{"kdedup_kafka_client_read_errors_total", "Which broker's answers fail?"},
+		{"kdedup_kafka_client_write_errors_total", "Which broker's requests fail?"},
+		{"kdedup_kafka_client_read_bytes_total", "How much comes from each broker?"},
+		{"kdedup_kafka_client_write_bytes_total", "How much goes to each broker?"},
+	}},
+}
+
+// neverFilled are families that the client's plug-in registers in any case; with our options it observes
+// nothing for them, so they are in no scrape.
+var neverFilled = []string{
+	"kdedup_kafka_client_fetch_batches_total", "kdedup_kafka_client_produce_batches_total",
+	"kdedup_kafka_client_read_wait_seconds", "kdedup_kafka_client_read_time_seconds",
+	"kdedup_kafka_client_write_wait_seconds", "kdedup_kafka_client_write_time_seconds",
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed intro.md
+var intro string
+
+//go:embed values.md
+var values string
+
+// render writes a section for each subject. A family without a question and a question without a family
+// are errors.
+func render(families []family) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString(intro)
+	asked := 0
+	for _, s := range subjects {
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n", s.title, s.about)
+		for _, q := range s.questions {
+			at := slices.IndexFunc(families, func(f family) bool { return f.name == q.metric })
+			if at < 0 {
+				return nil, fmt.Errorf("%s has a question and is not registered", q.metric)
+			}
+			families[at].write(&out, q.asks)
+			asked++
+		}
+	}
+	if asked != len(families) {
+		return nil, fmt.Errorf("without a question: %s", strings.Join(unasked(families), ", "))
+	}
+	out.WriteString("\n" + values)
+	return out.Bytes(), nil
+}
+
+func (f family) write(out *bytes.Buffer, question string) {
+	labels := "none"
+	if len(f.labels) > 0 {
+		labels = "`" + strings.Join(f.labels, "`, `") + "`"
+	}
+	fmt.Fprintf(out, "\n### `%s`\n\n**%s**\n\n- Type: %s\n- Labels: %s\n\n%s\n", f.name, question, f.kind, labels, f.help)
+}
+
+func unasked(families []family) (names []string) {
+	for _, f := range families {
+		known := slices.ContainsFunc(subjects, func(s subject) bool {
+			return slices.ContainsFunc(s.questions, func(q question) bool { return q.metric == f.name })
+		})
+		if !known {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}

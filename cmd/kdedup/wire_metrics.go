@@ -1,0 +1,60 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// families are the metrics that all lanes share.
+type families struct {
+	consumer *consumer.Collectors
+	dedup    *dedup.Collectors
+	pipeline *pipeline.Collectors
+}
+
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	telemetry.Build(registry, versionText())
+	return registry
+}
+
+func newFamilies(reg prometheus.Registerer, c config.Config) families {
+	telemetry.Config(reg, configHash(c))
+	f := families{
+		consumer: consumer.NewCollectors(reg),
+		dedup:    dedup.NewCollectors(reg),
+		pipeline: pipeline.NewCollectors(reg),
+	}
+	if c.Metrics.PerPartition {
+		f.pipeline.PerPartition(reg)
+	} else {
+		f.consumer.PerTopic()
+	}
+	return f
+}
+
+// configHash is equal for processes that do the same. The instance differs on purpose, and secrets
+// print as hidden.
+func configHash(c config.Config) string {
+	c.Instance, c.UnknownEnv = "", nil
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // structs of texts, numbers and lists
+	}
+	sum := sha256.Sum256(text)
+	return fmt.Sprintf("%x", sum[:6])
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/server"
+)
+
+// started is when this process began.
+var started = time.Now().UTC().Truncate(time.Millisecond)
+
+// serverOptions give the server what it shows. The pipelines and the store exist by now.
+func (p *process) serverOptions() server.Options {
+	c := p.config.Server
+	return server.Options{
+		Listen: c.Listen, Hosts: c.Hosts, Lookup: c.Lookup, Pprof: c.Pprof,
+		Auth:     server.Auth{Username: c.Auth.Username, Password: c.Auth.Password.Reveal()},
+		TLS:      server.TLS{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ClientCAFile: c.TLS.ClientCAFile},
+		Gatherer: p.registry, Checks: p.checks(), Source: &processStatus{p}, About: about(p.config),
+		Secrets: p.config.Secrets(), Logger: p.log,
+	}
+}
+
+func about(c config.Config) server.About {
+	a := server.About{
+		Instance: c.Instance, Version: versionText(), Revision: revision(), Started: started,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	for _, s := range c.Settings() {
+		a.Settings = append(a.Settings, server.Setting{Name: s.Path, Value: s.Value, Default: s.Default})
+	}
+	return a
+}
+
+// revision is the commit that the Go tool recorded, if it did.
+func revision() string {
+	info, _ := debug.ReadBuildInfo()
+	text, changed := "", ""
+	if info == nil {
+		return text
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			text = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", changed"
+		}
+	}
+	return text + changed
+}
+
+// processStatus is what the status page asks.
+type processStatus struct{ p *process }
+
+var _ server.Source = (*processStatus)(nil)
+
+// Snapshot reads the pipelines, the metrics and the log.
+func (s *processStatus) Snapshot() server.Snapshot {
+	m := readMetrics(s.p.registry)
+	snap := server.Snapshot{Store: s.store(m), Events: s.p.events.latest()}
+	for i, pipe := range s.p.pipelines {
+		snap.Pipelines = append(snap.Pipelines, pipelineNow(s.p.config.Topics[i], pipe.Lanes(), m))
+	}
+	return snap
+}
+
+// LookUp is `kdedup id lookup` in a process that runs.
+func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
+	flags := idFlags{topic: topic}
+	task := &idTask{config: s.p.config, id: dedup.NewID(id), store: s.p.store, admin: s.p.admin}
+	var err error
+	if task.topic, err = flags.choose(s.p.config.Topics); err != nil {
+		return server.Finding{}, err
+	}
+	task.scope = scopeOf(task.topic, "")
+	found, err := task.lookup(ctx)
+	if err != nil {
+		return server.Finding{}, err
+	}
+	found.Forwarded = server.Cleaner(s.p.config.Secrets())(found.Forwarded)
+	return server.Finding{Rows: found.rows(), JSON: found}, nil
+}
+
+func pipelineNow(t config.Topic, lanes []pipeline.LaneState, m metrics) server.Pipeline {
+	now := server.Pipeline{
+		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup, Delivery: t.Delivery, Mode: t.Mode,
+		Failures: uint64(m.value("kdedup_lane_failures_total", "topic", t.Input)),
+	}
+	count := func(to *[]server.Count, name, family, label string) {
+		*to = append(*to, server.Count{Name: name, Total: m.value(family, label, name, "topic", t.Input)})
+	}
+	for _, o := range pipeline.Outcomes() {
+		count(&now.Outcomes, o.String(), "kdedup_records_total", "outcome")
+	}
+	for _, v := range dedup.Verdicts() {
+		count(&now.Verdicts, v.String(), "kdedup_verdicts_total", "verdict")
+	}
+	for _, result := range []string{"committed", "aborted", "failed"} {
+		count(&now.Batches, result, "kdedup_batches_total", "result")
+	}
+	for _, l := range lanes {
+		now.Lanes = append(now.Lanes, laneNow(t.Input, l, m))
+		now.Partitions = append(now.Partitions, partitionsNow(l)...)
+	}
+	sortPartitions(now.Partitions)
+	return now
+}
+
+func laneNow(input string, l pipeline.LaneState, m metrics) server.Lane {
+	number := strconv.Itoa(l.Lane)
+	lane := server.Lane{
+		Lane: l.Lane, State: laneState(l, m.value("kdedup_store_blocked", "lane", number, "topic", input) > 0),
+		InHand:     int(m.value("kdedup_records_in_flight", "lane", number, "topic", input)),
+		Partitions: len(l.Assigned), Failures: l.Failures,
+	}
+	if l.Failure.Err != nil {
+		lane.Failure = &server.Failure{Text: cut(l.Failure.Err.Error()), Hint: l.Failure.Hint, At: l.Failure.At}
+	}
+	return lane
+}
+
+func laneState(l pipeline.LaneState, blocked bool) string {
+	switch {
+	case l.Stopped:
+		return server.LaneStopped
+	case blocked:
+		return server.LaneBlocked
+	case l.Joined && !l.Failing:
+		return server.LaneRunning
+	case l.Failures > 0:
+		return server.LaneFailing
+	default:
+		return server.LaneJoining
+	}
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"strings"
+)
+
+// minPasswordBytes keeps passwords out that are guessed over the network.
+const minPasswordBytes = 8
+
+func (s Server) check(p *problems) {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil || host != "" && !isHost(host) || !isPort(port, 0) {
+		p.add("server.listen", "", "must be host:port, got %q", s.Listen)
+	}
+	for i, name := range s.Hosts {
+		if !isHost(name) || strings.Contains(name, ":") {
+			p.add("server.hosts["+strconv.Itoa(i)+"]", "", "must be a host name without a port, got %q", name)
+		}
+	}
+	s.Auth.check(p)
+	s.TLS.check(p)
+	if s.Pprof && s.Auth.Username == "" && s.TLS.ClientCAFile == "" && !isLoopback(host) {
+		p.add("server.pprof", "", "needs server.auth or server.tls.client_ca_file when server.listen is not a loopback address")
+	}
+}
+
+// isLoopback is true only for what surely is: a name may mean any address.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (a ServerAuth) check(p *problems) {
+	const path = "server.auth"
+	switch {
+	case a.Username == "" && a.Password != "":
+		p.add(path+".username", "", "is required with password")
+	case a.Username != "" && a.Password == "":
+		p.add(path+".password", "", "is required with username")
+	case a.Password != "" && len(a.Password) < minPasswordBytes:
+		p.add(path+".password", "", "must be at least %d bytes long", minPasswordBytes)
+	}
+	if strings.Contains(a.Username, ":") {
+		p.add(path+".username", "", "must not contain ':', which ends the name in HTTP")
+	}
+}
+
+func (t ServerTLS) check(p *problems) {
+	const path = "server.tls"
+	for _, f := range []struct{ key, value string }{
+		{"cert_file", t.CertFile}, {"key_file", t.KeyFile}, {"client_ca_file", t.ClientCAFile},
+	} {
+		p.readable(path+"."+f.key, f.value)
+	}
+	if t.KeyFile == "" && (t.CertFile != "" || t.ClientCAFile != "") {
+		p.add(path+".key_file", "", "is required with cert_file and client_ca_file")
+	}
+	if t.CertFile == "" && (t.KeyFile != "" || t.ClientCAFile != "") {
+		p.add(path+".cert_file", "", "is required with key_file and client_ca_file")
+	}
+}

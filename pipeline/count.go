@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
+)
+
+// counts is what a batch adds to the metrics once it is committed. Per record it takes a few
+// comparisons; the shared series are touched once for each batch.
+type counts struct {
+	outcomes [len(outcomeNames)]int
+	verdicts [8]int
+
+	judged  time.Time
+	ages    map[dedup.Verdict]*telemetry.Tally // made with the first copy
+	nearTTL int
+	copies  []run[int32] // duplicates and conflicts by partition
+	sent    []run[int64] // records for the clean topic by timestamp, in milliseconds
+}
+
+// run is a number of records in sequence that are alike.
+type run[T comparable] struct {
+	of T
+	n  int
+}
+
+func extend[T comparable](runs []run[T], of T) []run[T] {
+	if last := len(runs) - 1; last >= 0 && runs[last].of == of {
+		runs[last].n++
+		return runs
+	}
+	return append(runs, run[T]{of, 1})
+}
+
+// nearShare of a claim's life is over when a copy counts as one that came near its end.
+const nearShare = 0.8
+
+// add counts one record that was decided.
+func (c *counts) add(m *Metrics, r consumer.Record, j *dedup.Judgement, o Outcome) {
+	c.outcomes[o]++
+	c.verdicts[j.Verdict]++
+	if o == Forwarded || o == PassedThrough {
+		c.sent = extend(c.sent, r.Timestamp.UnixMilli())
+	}
+	if j.Verdict == dedup.VerdictDuplicate || j.Verdict == dedup.VerdictConflict {
+		c.copies = extend(c.copies, r.Partition)
+		c.addAge(m, j)
+	}
+}
+
+// addAge counts how long after its claim a copy came. That is what the TTL is compared with: it begins
+// at the claim. Timestamps of the records would tell when producers sent them, on clocks of their own.
+func (c *counts) addAge(m *Metrics, j *dedup.Judgement) {
+	if c.judged.IsZero() {
+		c.judged = time.Now()
+		c.ages = make(map[dedup.Verdict]*telemetry.Tally)
+	}
+	tally := c.ages[j.Verdict]
+	if tally == nil {
+		tally = m.ages[j.Verdict].Tally()
+		c.ages[j.Verdict] = tally
+	}
+	age := max(0, c.judged.Sub(j.ClaimedAt)) // the claimant's clock may be ahead
+	tally.Observe(age.Seconds(), 1)
+	if m.ttl > 0 && age.Seconds() >= nearShare*m.ttl.Seconds() {
+		c.nearTTL++
+	}
+}
+
+// count adds a committed batch.
+func (m *Metrics) count(p *plan) {
+	m.committed.Inc()
+	for o, n := range p.outcomes {
+		m.outcomes[o].Add(float64(n))
+	}
+	for v := range m.verdicts {
+		m.verdicts[v].Add(float64(p.verdicts[v]))
+	}
+	for v, tally := range p.ages {
+		m.ages[v].Add(tally)
+	}
+	m.nearTTL.Add(float64(p.nearTTL))
+	if m.copies != nil {
+		for _, r := range p.copies {
+			m.copies.WithLabelValues(strconv.Itoa(int(r.of))).Add(float64(r.n))
+		}
+	}
+	m.countEndToEnd(p.sent, time.Now())
+}
+
+// countEndToEnd leaves out records without a timestamp.
+func (m *Metrics) countEndToEnd(sent []run[int64], now time.Time) {
+	tally := m.endToEnd.Tally()
+	for _, r := range sent {
+		if r.of > 0 {
+			tally.Observe(max(0, now.Sub(time.UnixMilli(r.of)).Seconds()), r.n)
+		}
+	}
+	m.endToEnd.Add(tally)
+}

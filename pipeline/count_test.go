@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// countBatch counts one committed batch and returns its series by name and labels: counters and
+// gauges by value, histograms by count and sum.
+func countBatch(t *testing.T, fill func(*counts, *Metrics)) map[string]string {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(10 * time.Hour)
+	p := &plan{}
+	fill(&p.counts, m)
+	m.count(p)
+	return series(t, reg)
+}
+
+func series(t *testing.T, reg *prometheus.Registry) map[string]string {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]string)
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			name := f.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			found[name] = value(metric)
+		}
+	}
+	return found
+}
+
+func value(m *dto.Metric) string {
+	if h := m.GetHistogram(); h != nil {
+		return fmt.Sprintf("%d, %.0f s", h.GetSampleCount(), h.GetSampleSum())
+	}
+	return fmt.Sprint(m.GetCounter().GetValue() + m.GetGauge().GetValue())
+}
+
+func only(all map[string]string, names ...string) map[string]string {
+	some := make(map[string]string)
+	for _, name := range names {
+		some[name] = all[name]
+	}
+	return some
+}
+
+func TestCopiesAreCountedByAgeAndPartition(t *testing.T) {
+	now := time.Now()
+	got := countBatch(t, func(c *counts, m *Metrics) {
+		for _, copied := range []struct {
+			partition int32
+			verdict   dedup.Verdict
+			claimed   time.Time
+		}{
+			{0, dedup.VerdictDuplicate, now.Add(-time.Hour)},
+			{0, dedup.VerdictDuplicate, now.Add(-9 * time.Hour)}, // of ten
+			{3, dedup.VerdictConflict, now.Add(-time.Minute)},
+			{3, dedup.VerdictDuplicate, now.Add(time.Minute)}, // the claimant's clock is ahead
+		} {
+			r := consumer.Record{Record: &kgo.Record{Partition: copied.partition, Timestamp: now}}
+			c.add(m, r, &dedup.Judgement{Verdict: copied.verdict, ClaimedAt: copied.claimed}, Duplicate)
+		}
+	})
+	want := map[string]string{
+		"kdedup_duplicate_age_seconds orders duplicate": "3, 36000 s",
+		"kdedup_duplicate_age_seconds orders conflict":  "1, 60 s",
+		"kdedup_duplicates_near_ttl_total orders":       "1",
+		"kdedup_partition_duplicates_total 0 orders":    "2",
+		"kdedup_partition_duplicates_total 3 orders":    "2",
+		"kdedup_ttl_seconds orders":                     "36000",
+		"kdedup_end_to_end_seconds orders":              "0, 0 s",
+	}
+	names := make([]string, 0, len(want))
+	for name := range want {
+		names = append(names, name)
+	}
+	if diff := cmp.Diff(want, only(got, names...)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestOnlyRecordsForTheCleanTopicHaveAnEndToEndTime(t *testing.T) {
+	made := time.Now().Add(-time.Minute)
+	got := countBatch(t, func(c *counts, m *Metrics) {
+		for o := range Outcomes() {
+			r := consumer.Record{Record: &kgo.Record{Timestamp: made}}
+			c.add(m, r, &dedup.Judgement{Verdict: dedup.VerdictFirst}, Outcome(o))
+		}
+		none := consumer.Record{Record: &kgo.Record{Timestamp: time.UnixMilli(-1)}}
+		c.add(m, none, &dedup.Judgement{Verdict: dedup.VerdictFirst}, Forwarded)
+	})
+	// Forwarded and PassedThrough; a record without a timestamp is left out.
+	if diff := cmp.Diff("2, 120 s", got["kdedup_end_to_end_seconds orders"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestFailuresHaveAReasonOfAFewKnownOnes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("anything"), "other"},
+		{fmt.Errorf("end transaction: %w", kerr.InvalidProducerEpoch), "fenced"},
+		{kerr.GroupAuthorizationFailed, "unauthorized"},
+		{fmt.Errorf("poll: %w", kerr.UnknownTopicOrPartition), "topic"},
+		{fmt.Errorf("%w: %w", consumer.ErrInputReplaced, kerr.UnknownTopicID), "stopped"},
+		{kerr.MessageTooLarge, "too_large"},
+		{kerr.CoordinatorNotAvailable, "coordinator"},
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, "connection"},
+	} {
+		reg := prometheus.NewRegistry()
+		NewCollectors(reg).For("orders", 0).laneFailed(c.err)
+		for name, n := range series(t, reg) {
+			if want := "kdedup_lane_failures_total " + c.want + " orders"; (n == "1") != (name == want) && n == "1" {
+				t.Errorf("%v counts as %s, want %s", c.err, name, want)
+			}
+		}
+		if got := series(t, reg)["kdedup_lane_failures_total "+c.want+" orders"]; got != "1" {
+			t.Errorf("%v does not count as %s", c.err, c.want)
+		}
+	}
+}
+
+func TestALaneIsReadyAsItSays(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := NewCollectors(reg).For("orders", 0)
+	var why error
+	m.ready(func() error { return why })
+	if got := series(t, reg)["kdedup_lane_ready 0 orders"]; got != "1" {
+		t.Errorf("ready: got %s", got)
+	}
+	why = errors.New("has not joined")
+	if got := series(t, reg)["kdedup_lane_ready 0 orders"]; got != "0" {
+		t.Errorf("not ready: got %s", got)
+	}
+}
+
+// BenchmarkCounting is what the metrics cost for each record, from the verdict to the commit.
+func BenchmarkCounting(b *testing.B) {
+	const batch = 5000
+	now := time.Now()
+	records := make([]consumer.Record, batch)
+	judgements := make([]dedup.Judgement, batch)
+	for i := range records {
+		records[i] = consumer.Record{Record: &kgo.Record{Partition: int32(i / 1000), Timestamp: now.Add(time.Duration(i) * 50 * time.Microsecond)}}
+		judgements[i] = dedup.Judgement{Verdict: dedup.VerdictFirst}
+		if i%10 == 0 {
+			judgements[i] = dedup.Judgement{Verdict: dedup.VerdictDuplicate, ClaimedAt: now.Add(-time.Duration(i) * time.Second)}
+		}
+	}
+	reg := prometheus.NewRegistry()
+	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(time.Hour)
+	b.ReportAllocs()
+	for b.Loop() {
+		p := &plan{}
+		for i, r := range records {
+			outcome := Forwarded
+			if judgements[i].Verdict == dedup.VerdictDuplicate {
+				outcome = Duplicate
+			}
+			p.add(m, r, &judgements[i], outcome)
+		}
+		m.count(p)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/record")
+}

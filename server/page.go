@@ -1,0 +1,146 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// page renders the status for people. The script then keeps it up to date from /api/status, by the
+// data attributes in the template.
+type page struct {
+	source  Source
+	sampler *sampler
+	about   About
+	topics  []string // that can be looked up; nil when look-ups are off
+	lookup  bool
+	lookups chan struct{}
+	every   time.Duration
+	clean   func(string) string
+	html    *template.Template
+}
+
+func newPage(o Options, s *sampler, clean func(string) string) *page {
+	p := &page{
+		source: o.Source, sampler: s, about: o.About, lookup: o.Lookup, every: o.Every, clean: clean,
+		lookups: make(chan struct{}, lookupsAtOnce),
+		html:    template.Must(template.New("status.html").Funcs(formats).ParseFS(assets, "assets/status.html")),
+	}
+	for _, pipeline := range o.Source.Snapshot().Pipelines {
+		p.topics = append(p.topics, pipeline.Input)
+	}
+	return p
+}
+
+var formats = template.FuncMap{
+	"count": func(v any) string {
+		switch n := v.(type) {
+		case float64:
+			return formatCount(n)
+		case *int64:
+			if n == nil {
+				return none
+			}
+			return formatCount(float64(*n))
+		case int64:
+			return formatCount(float64(n))
+		case uint64:
+			return formatCount(float64(n))
+		case int:
+			return formatCount(float64(n))
+		default:
+			panic(fmt.Sprintf("count of a %T", v))
+		}
+	},
+	"fact": func(f Fact) string {
+		if f.Unit == "bytes" {
+			return formatBytes(f.Value)
+		}
+		return formatCount(f.Value)
+	},
+	"done": func(offset int64) string {
+		if offset == 0 {
+			return none
+		}
+		return formatCount(float64(offset))
+	},
+	"rate": formatRate, "seconds": formatSeconds, "ago": formatAgo, "words": words,
+	"time": func(m moment) string { return formatTime(m.at) }, "clock": formatTime,
+	"stamp": func(t time.Time) string { return t.Format(time.RFC3339Nano) },
+	"line":  formatLine, "area": formatArea,
+	"peak":  func(values []float64) string { return formatCount(largest(values)) },
+	"blank": func() blanks { return blanks{} },
+	"list":  func(names []string) string { return strings.Join(names, ", ") },
+	"rates": func(head, list string, all []rate) table { return table{head, list, all} },
+}
+
+// table is what the template "rates" shows.
+type table struct {
+	Head  string
+	List  string // where the script finds the numbers
+	Rates []rate
+}
+
+// blanks are what the script copies for new rows.
+type blanks struct {
+	Partition Partition
+	Event     eventStatus
+}
+
+// view is all that the template needs.
+type view struct {
+	*status
+	Settings []Setting
+	Millis   int64
+	Lookup   *lookupView // nil when look-ups are off
+	Topics   []string
+}
+
+// Up is when the process was started.
+func (v view) Up() moment { return moment{v.About.Started, v.Time.now} }
+
+// Troubles reports whether a check fails.
+func (v view) Troubles() bool {
+	return slices.ContainsFunc(v.Checks, func(c checkStatus) bool { return !c.OK })
+}
+
+// Changed is how many settings differ from their defaults.
+func (v view) Changed() int {
+	n := 0
+	for _, s := range v.Settings {
+		if !s.Default {
+			n++
+		}
+	}
+	return n
+}
+
+type lookupView struct {
+	question
+	Asked bool
+	Error string
+	Rows  []Row
+}
+
+func (p *page) show(w http.ResponseWriter, _ *http.Request) {
+	p.render(w, http.StatusOK, lookupView{})
+}
+
+func (p *page) render(w http.ResponseWriter, code int, lookup lookupView) {
+	v := view{status: p.sampler.latest.Load(), Settings: p.about.Settings, Millis: p.every.Milliseconds(), Topics: p.topics}
+	if p.lookup {
+		v.Lookup = &lookup
+	}
+	var page bytes.Buffer
+	if err := p.html.Execute(&page, v); err != nil {
+		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = page.WriteTo(w) // the client is gone if this fails
+}

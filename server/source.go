@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"time"
+)
+
+// Source tells the server about the process that it shows.
+type Source interface {
+	// Snapshot reads the present state from memory and returns at once. The server calls it from one
+	// goroutine, about every two seconds.
+	Snapshot() Snapshot
+	// LookUp tells what the store knows about a message ID; topic is an input topic. It may be called
+	// by several goroutines, and must return when ctx ends.
+	LookUp(ctx context.Context, topic string, id []byte) (Finding, error)
+}
+
+// Snapshot is the state of a process. Counters grow from the start of the process; what the page
+// shows per second is made from two snapshots.
+type Snapshot struct {
+	Pipelines []Pipeline // always the same ones, in the same order
+	Store     Store
+	Events    []Event // the latest one first
+}
+
+// Pipeline is one entry of the configuration's topics.
+type Pipeline struct {
+	Input         string `json:"input"`
+	Output        string `json:"output"`
+	ConsumerGroup string `json:"consumer_group"`
+	Delivery      string `json:"delivery"`
+	Mode          string `json:"mode"`
+	Failures      uint64 `json:"failures"` // of all lanes, since the start
+
+	Lanes      []Lane      `json:"-"`
+	Partitions []Partition `json:"partitions"` // of this process
+	Outcomes   []Count     `json:"-"`          // of records; their sum is what was consumed
+	Verdicts   []Count     `json:"-"`
+	Batches    []Count     `json:"-"`
+}
+
+// The states of a lane.
+const (
+	LaneJoining = "joining" // is not a member of the consumer group yet
+	LaneRunning = "running"
+	LaneBlocked = "blocked" // waits for the store
+	LaneFailing = "failing" // its last attempts ended with an error; it joins again and again
+	LaneStopped = "stopped" // by an error that no repeat mends: the process ends
+)
+
+// Lane is one member of the consumer group.
+type Lane struct {
+	Lane       int      `json:"lane"`
+	State      string   `json:"state"`
+	InHand     int      `json:"records_in_hand"` // records of the batch that it works on
+	Partitions int      `json:"partitions"`
+	Failures   int      `json:"failures_in_a_row"` // without a committed batch
+	Failure    *Failure `json:"-"`                 // the last one, also when the lane has recovered
+}
+
+// Failure is an error that ended a lane's session.
+type Failure struct {
+	Text string
+	Hint string // the likely remedy; may be empty
+	At   time.Time
+}
+
+// Partition is a partition of the input that a lane of this process has.
+type Partition struct {
+	Partition int32  `json:"partition"`
+	Lane      int    `json:"lane"`
+	DoneTo    int64  `json:"done_to"` // offset below which everything was handled; 0 if that is not known
+	Lag       *int64 `json:"lag"`     // nil until it was measured
+}
+
+// Count is a counter by name.
+type Count struct {
+	Name  string
+	Total float64
+}
+
+// Store is what keeps the claims.
+type Store struct {
+	Type    string
+	Claims  []Count   // by result
+	Batches Durations // how long the claims of a batch took
+	Blocked []string  // who waits for the store now
+	Facts   []Fact    // what this type of store has to tell besides
+}
+
+// Fact is a number that only one type of store has.
+type Fact struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // count or bytes
+}
+
+// Durations is a histogram that grows.
+type Durations struct {
+	Bounds []float64 // in seconds, rising
+	Counts []uint64  // durations up to each bound
+	Count  uint64
+	Sum    float64 // in seconds
+}
+
+// Event is a warning or an error that was logged; equal ones are counted.
+type Event struct {
+	Level   string // WARN or ERROR
+	Message string
+	Error   string
+	Hint    string
+	Topic   string
+	Lane    string
+	Details string // what else was logged with the last one, as key=value
+	Count   int
+	First   time.Time
+	Last    time.Time
+}
+
+// Finding is what is known about an ID: the same in two forms.
+type Finding struct {
+	Rows []Row // for people
+	JSON any   // for programs
+}
+
+// Row is one line about an ID.
+type Row struct{ Name, Text string }
+
+// About is what does not change while the process runs.
+type About struct {
+	Instance string    `json:"instance"`
+	Version  string    `json:"version"`
+	Revision string    `json:"revision"` // of the source; empty if it was not recorded
+	Go       string    `json:"go"`
+	Platform string    `json:"platform"`
+	Started  time.Time `json:"started"`
+
+	Settings []Setting `json:"-"`
+}
+
+// Setting is one setting that is in effect, its value fit to be shown.
+type Setting struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	Default bool   `json:"default"`
+}
