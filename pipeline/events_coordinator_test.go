@@ -115,10 +115,11 @@ func TestACommitOfUnknownOutcomeClosesTheSession(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		var dropped int
 		s.connection = append(s.connection, kgo.RequestRetries(2))
-		s.network.tamper(s.commitKey(), lost(3, &dropped))
 		s.lanes = 1
-		s.produce(orders(2000, 52)...)
 		s.start("one")
+		s.waitBalanced(1)
+		s.network.tamper(s.commitKey(), lost(3, &dropped))
+		s.produce(orders(2000, 52)...)
 		s.finish(2000)
 		if n := s.failures(); n == 0 {
 			t.Error("no session was closed")
@@ -142,6 +143,8 @@ func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 				}
 				answered := 0
 				s.lanes = 1
+				s.start("one")
+				s.waitBalanced(1)
 				if applied == "applied" {
 					s.network.tamper(kmsg.EndTxn, func(answer []byte) error {
 						if answered++; answered <= 3 {
@@ -154,7 +157,6 @@ func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 					s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Count: 3})
 				}
 				s.produce(orders(2000, 53)...)
-				s.start("one")
 				s.finish(2000)
 				lost := applied == "applied"
 				if closed := len(s.logs.with("the outcome of the commit is unknown")) > 0; closed != lost {
@@ -176,11 +178,12 @@ func TestAFencedProducerJoinsAgain(t *testing.T) {
 				if !s.transactional {
 					t.Skip("there is no transaction")
 				}
+				s.lanes = 1
+				s.start("one")
+				s.waitBalanced(1)
 				ends := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: answer, Count: 2})
 				commits := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: answer, Count: 2})
-				s.lanes = 1
 				s.produce(orders(2000, 54)...)
-				s.start("one")
 				s.finish(2000)
 				if ends.Hits() == 0 || commits.Hits() == 0 || s.failures() == 0 {
 					t.Errorf("%d ends and %d commits were refused, %v failures", ends.Hits(), commits.Hits(), s.failures())
