@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,6 +107,9 @@ func TestSessionsTellTheirPartitions(t *testing.T) {
 		r := newRig(t, brokers)
 		r.transactional = transactional
 		run := r.start("one")
+		testkit.Eventually(t, 30*time.Second, "lanes with equal shares", func() bool {
+			return !slices.ContainsFunc(run.Lanes(), func(l pipeline.LaneState) bool { return len(l.Assigned) != partitions/2 })
+		})
 		r.produce(message(2, "a", "a"), message(2, "b", "b"))
 		r.waitCommitted(2)
 		testkit.Eventually(t, 30*time.Second, "all partitions, and how far they are done", func() bool {
