@@ -1,9 +1,6 @@
 package e2e_test
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -78,28 +75,10 @@ func (d *deployment) checkOrder(partition int32, in, clean []seen) {
 
 func (d *deployment) read(topic string) map[int32][]seen {
 	d.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer client.Close()
-	open := d.ends(topic)
 	found := make(map[int32][]seen)
-	for len(open) > 0 {
-		fetches := client.PollFetches(d.t.Context())
-		if err := fetches.Err(); err != nil {
-			d.t.Fatal(err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() {
-				found[r.Partition] = append(found[r.Partition], seen{string(r.Headers[1].Value), digest(r)})
-			}
-			if r.Offset+1 >= open[r.Partition] {
-				delete(open, r.Partition)
-			}
-		})
-	}
+	testkit.ReadCommitted(d.t, topic, func(r *kgo.Record) {
+		found[r.Partition] = append(found[r.Partition], seen{string(r.Headers[1].Value), testkit.Digest(r)})
+	}, kgo.SeedBrokers(d.brokers...))
 	return found
 }
 
@@ -123,41 +102,4 @@ func (d *deployment) waitStable(topic string) {
 		})
 		return !open
 	})
-}
-
-// ends returns the end of what is committed in each partition that is not empty.
-func (d *deployment) ends(topic string) map[int32]int64 {
-	d.t.Helper()
-	ends, err := d.admin.ListCommittedOffsets(d.t.Context(), topic)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	open := make(map[int32]int64)
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			open[o.Partition] = o.Offset
-		}
-	})
-	return open
-}
-
-// digest covers key, value, headers and timestamp, each with its length, and tells null from empty.
-func digest(r *kgo.Record) [32]byte {
-	var b []byte
-	field := func(data []byte) {
-		n := int64(len(data))
-		if data == nil {
-			n = -1
-		}
-		b = binary.AppendVarint(b, n)
-		b = append(b, data...)
-	}
-	field(r.Key)
-	field(r.Value)
-	for _, h := range r.Headers {
-		field([]byte(h.Key))
-		field(h.Value)
-	}
-	field(fmt.Append(nil, r.Timestamp.UnixMilli()))
-	return sha256.Sum256(b)
 }

@@ -8,6 +8,7 @@ func TestACrashAtEveryPoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several hundred processes are not for -short")
 	}
+	t.Parallel() // with its twin on real servers, which mostly waits
 	const atATime, records = 16, 3000
 	side(t, atATime, crashCases(embedded, all), func(t *testing.T, c crashCase) {
 		c.run(t, inProcess(t), records)

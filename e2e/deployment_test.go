@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,11 +38,23 @@ type place struct {
 	store   string // the configuration under store:, in braces
 }
 
-// realServers are those that all tests share; the keyspace is this test's.
+// sharedKeyspace is one for all deployments on the shared Cassandra, each of which has a scope of its own in
+// it. Changes of the schema are slow and go one after the other: a busy node would time out.
+var sharedKeyspace struct {
+	once sync.Once
+	name string
+}
+
+// realServers are those that all tests share.
 func realServers(t *testing.T) place {
 	t.Helper()
 	brokers, node := testkit.Kafka(t), testkit.Cassandra(t)
-	return place{brokers, fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s}}", node, testkit.Keyspace(t))}
+	sharedKeyspace.once.Do(func() { sharedKeyspace.name = testkit.Keyspace(t) })
+	return place{brokers, cassandraStore(node, sharedKeyspace.name)}
+}
+
+func cassandraStore(node, keyspace string) string {
+	return fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s}}", node, keyspace)
 }
 
 // inProcess is a Kafka in the test's process, and a store in a directory.

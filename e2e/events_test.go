@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -44,12 +43,12 @@ func stopAtEnd(t *testing.T, server *servers.Server) {
 // The only broker goes, gracefully and as in a crash, and comes back. The processes need no help.
 func TestABrokerRestartOnlyDelays(t *testing.T) {
 	needJava(t)
-	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAtEnd(t, kafka)
 	deliveries(t, func(t *testing.T, delivery string) {
+		kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopAtEnd(t, kafka)
 		store := fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
 		d := deployAt(t, place{[]string{kafka.Addr()}, store}, delivery, "batch_records: 500")
 		d.produce(60_000, 11)
@@ -73,12 +72,14 @@ func TestABrokerRestartOnlyDelays(t *testing.T) {
 	})
 }
 
-// A static member that comes back within the session timeout moves no partition of the others.
+// A static member that comes back within the session timeout moves no partition of the others. It joins
+// second: one that has given partitions away since it joined comes back with a rebalance that moves none.
 func TestARestartOfAStaticMemberMovesNothing(t *testing.T) {
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deploy(t, delivery, "static_membership: true", "lanes: 1", "session_timeout: 30s")
-		one, two := d.start("one"), d.start("two")
+		one := d.start("one")
 		one.waitReady()
+		two := d.start("two")
 		two.waitReady()
 		d.produce(5000, 12)
 		d.waitFor(1)
@@ -205,82 +206,4 @@ func (d *deployment) recreateInput() {
 func (d *deployment) forgetGroup(ctx context.Context) error {
 	_, err := d.admin.DeleteGroup(ctx, d.group)
 	return err
-}
-
-// SIGTERM while the store is silent: the batch in hand cannot be finished. It is given up after
-// shutdown_timeout, and delivered again. A second signal does not wait for that.
-func TestSIGTERMWithTheStoreDown(t *testing.T) {
-	needJava(t)
-	node, err := servers.StartCassandra(t.Context(), servers.CassandraOptions{Dir: t.TempDir(), Host: "127.0.0.77", Heap: "512m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAtEnd(t, node)
-	for name, signals := range map[string]int{"once": 1, "twice": 2} {
-		t.Run(name, func(t *testing.T) {
-			deliveries(t, func(t *testing.T, delivery string) {
-				store := fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s}}", node.Addr(), testkit.Keyspace(t))
-				d := deployAt(t, place{testkit.Kafka(t), store}, delivery, "batch_records: 500")
-				timeout := "3s"
-				if signals == 2 {
-					timeout = "1h"
-				}
-				d.waitTopics()
-				one := d.launch(kdedup, "one", "KDEDUP_SHUTDOWN_TIMEOUT="+timeout)
-				one.waitReady()
-				if err := node.Pause(); err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = node.Resume() }) // unless the test came that far itself
-				d.produce(20_000, 16)
-				testkit.Eventually(t, time.Minute, "claims that wait", func() bool {
-					return one.counter("kdedup_claims_ambiguous_total") > 0
-				})
-				one.signalUntilOver(signals)
-				d.checkExit(one, signals)
-				if err := node.Resume(); err != nil {
-					t.Fatal(err)
-				}
-				d.start("one")
-				d.waitFor(1)
-				v := d.check()
-				if v.lost > 0 || delivery == "exactly_once" && v.doubled > 0 {
-					t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-				}
-			})
-		})
-	}
-}
-
-// waitTopics waits until the broker shows what setup has made; a busy one takes a while.
-func (d *deployment) waitTopics() {
-	d.t.Helper()
-	topics := []string{d.output(), d.group + ".fence", d.input + ".dlq"}
-	testkit.Eventually(d.t, time.Minute, "the topics of the deployment", func() bool {
-		details, err := d.admin.ListTopics(d.t.Context(), topics...)
-		return err == nil && details.Error() == nil
-	})
-}
-
-// signalUntilOver sends one SIGTERM, or repeats it until the process has ended.
-func (i *instance) signalUntilOver(signals int) {
-	i.t.Helper()
-	_ = i.cmd.Process.Signal(syscall.SIGTERM)
-	testkit.Eventually(i.t, time.Minute, "the end of "+i.name, func() bool {
-		if signals > 1 {
-			_ = i.cmd.Process.Signal(syscall.SIGTERM) // it may be over
-		}
-		return i.over()
-	})
-}
-
-func (d *deployment) checkExit(i *instance, signals int) {
-	d.t.Helper()
-	status := i.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	switch {
-	case signals == 1 && status.ExitStatus() != 1:
-		d.t.Errorf("exit code %d", status.ExitStatus())
-	case signals == 2 && (!status.Signaled() || status.Signal() != syscall.SIGTERM):
-		d.t.Errorf("not ended by the signal: %v", i.cmd.ProcessState)
-	}
 }

@@ -8,10 +8,14 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// deliveries runs a test in both modes.
+// deliveries runs a test in both modes, side by side: both spend much of their time waiting for the
+// group and for the ends of transactions.
 func deliveries(t *testing.T, test func(t *testing.T, delivery string)) {
-	for _, delivery := range []string{"exactly_once", "at_least_once"} {
-		t.Run(delivery, func(t *testing.T) { test(t, delivery) })
+	for _, delivery := range []string{exactlyOnce, atLeastOnce} {
+		t.Run(delivery, func(t *testing.T) {
+			t.Parallel()
+			test(t, delivery)
+		})
 	}
 }
 

@@ -353,7 +353,7 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 		found[f.GetName()] = len(f.GetMetric())
 	}
 	for name, series := range map[string]int{
-		"kdedup_records_total": 7, "kdedup_verdicts_total": 7, "kdedup_batches_total": 3, "kdedup_lane_failures_total": 1,
+		"kdedup_records_total": 7, "kdedup_verdicts_total": 7, "kdedup_batches_total": 3, "kdedup_lane_failures_total": 8,
 		"kdedup_forward_duration_seconds": 1, "kdedup_commit_duration_seconds": 1, "kdedup_claim_duration_seconds": 1,
 		"kdedup_records_in_flight": 2, "kdedup_lane_up": 2, "kdedup_claims_total": 3, "kdedup_claims_ambiguous_total": 1,
 		"kdedup_store_blocked": 2, "kdedup_rebalances_total": 1, "kdedup_rewinds_total": 1, "kdedup_input_data_loss_total": 1,

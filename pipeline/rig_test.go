@@ -3,7 +3,6 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -192,37 +191,10 @@ func (r *rig) waitCommitted(n int64) {
 // read returns the committed records of a topic, by partition.
 func (r *rig) read(topic string) map[int32][]*kgo.Record {
 	r.t.Helper()
-	client, err := kgo.NewClient(append(slices.Clip(r.admin), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListCommittedOffsets(r.t.Context(), topic)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	open := make(map[int32]int64)
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			open[o.Partition] = o.Offset
-		}
-	})
 	found := make(map[int32][]*kgo.Record)
-	for len(open) > 0 {
-		fetches := client.PollFetches(r.t.Context())
-		if err := errors.Join(fetches.Err0(), r.t.Context().Err()); err != nil {
-			r.t.Fatal(err)
-		}
-		fetches.EachRecord(func(record *kgo.Record) {
-			if !record.Attrs.IsControl() {
-				found[record.Partition] = append(found[record.Partition], record)
-			}
-			if record.Offset+1 >= open[record.Partition] {
-				delete(open, record.Partition)
-			}
-		})
-	}
+	testkit.ReadCommitted(r.t, topic, func(record *kgo.Record) {
+		found[record.Partition] = append(found[record.Partition], record)
+	}, r.admin...)
 	return found
 }
 

@@ -21,7 +21,7 @@ func sample() (x, copyOfX, y *kgo.Record) {
 }
 
 func topicOf(records ...*kgo.Record) *contents {
-	c := &contents{byID: make(map[string][]*seen), byDigest: make(map[[16]byte]*seen)}
+	c := newContents()
 	for i, r := range records {
 		placed := *r
 		if placed.Topic == "" {

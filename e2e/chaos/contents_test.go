@@ -3,7 +3,6 @@ package chaos_test
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // place is where a record is in its topic.
@@ -25,15 +25,18 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("[%d]@%d", p.Partition, p.Offset) }
 
+// digest is of everything that a consumer sees of a record.
+type digest [sha256.Size]byte
+
 // seen is what the check keeps of a record.
 type seen struct {
 	place
 	topic  string
 	id     string
 	at     time.Time
-	digest [16]byte // of everything that a consumer sees
-	source place    // on the duplicates topic: the input record
-	note   string   // on the duplicates topic: what kdedup says about it
+	digest digest
+	source place  // on the duplicates topic: the input record
+	note   string // on the duplicates topic: what kdedup says about it
 }
 
 func (r *seen) String() string {
@@ -44,45 +47,27 @@ func (r *seen) String() string {
 type contents struct {
 	all      []*seen
 	byID     map[string][]*seen
-	byDigest map[[16]byte]*seen
+	byDigest map[digest]*seen
+}
+
+// newContents are those of an empty topic.
+func newContents() *contents {
+	return &contents{byID: make(map[string][]*seen), byDigest: make(map[digest]*seen)}
 }
 
 // read returns what is committed. It first waits until no transaction is open: the last ones may be
 // those of processes that are gone, which the broker ends after their timeout.
 func (s *storm) read(topic string) *contents {
 	s.t.Helper()
-	open := s.ends(topic)
-	c := &contents{byID: make(map[string][]*seen), byDigest: make(map[[16]byte]*seen)}
-	if len(open) == 0 {
-		return c
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.world.kafka.Addr()), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer client.Close()
-	for len(open) > 0 {
-		fetches := client.PollFetches(s.t.Context())
-		if err := fetches.Err(); err != nil {
-			s.t.Fatal(err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() {
-				c.add(r)
-			}
-			if r.Offset+1 >= open[r.Partition] {
-				delete(open, r.Partition)
-			}
-		})
-	}
+	s.waitStable(topic)
+	c := newContents()
+	testkit.ReadCommitted(s.t, topic, c.add, kgo.SeedBrokers(s.world.kafka.Addr()))
 	return c
 }
 
-// ends returns the ends of the partitions that are not empty, when nothing is open below them.
-func (s *storm) ends(topic string) map[int32]int64 {
+// waitStable returns when no transaction is open on the topic.
+func (s *storm) waitStable(topic string) {
 	s.t.Helper()
-	open := make(map[int32]int64)
 	s.eventually("an end of all transactions on "+topic, func() error {
 		stable, err := s.admin.ListCommittedOffsets(s.t.Context(), topic)
 		if err != nil {
@@ -92,25 +77,20 @@ func (s *storm) ends(topic string) map[int32]int64 {
 		if err != nil {
 			return err
 		}
-		clear(open)
 		ends.Each(func(end kadm.ListedOffset) {
 			at, _ := stable.Lookup(topic, end.Partition)
 			if at.Offset < end.Offset {
 				err = fmt.Errorf("partition %d is committed up to %d of %d", end.Partition, at.Offset, end.Offset)
 			}
-			if end.Offset > 0 {
-				open[end.Partition] = end.Offset
-			}
 		})
 		return err
 	})
-	return open
 }
 
 func (c *contents) add(r *kgo.Record) {
 	s := &seen{
 		place: place{r.Partition, r.Offset}, topic: r.Topic, at: r.Timestamp,
-		id: headerOf(r, idHeader), digest: digest(r),
+		id: headerOf(r, idHeader), digest: testkit.Digest(r),
 	}
 	if verdict := headerOf(r, forwarder.HeaderVerdict); verdict != "" {
 		s.source.Partition = int32(number(headerOf(r, forwarder.HeaderSourcePartition)))
@@ -139,29 +119,6 @@ func number(text string) int64 {
 		return -1
 	}
 	return n
-}
-
-// digest covers key, value, headers and timestamp, each with its length, and tells null from empty.
-func digest(r *kgo.Record) (d [16]byte) {
-	var b []byte
-	field := func(data []byte) {
-		n := int64(len(data))
-		if data == nil {
-			n = -1
-		}
-		b = binary.AppendVarint(b, n)
-		b = append(b, data...)
-	}
-	field(r.Key)
-	field(r.Value)
-	for _, h := range r.Headers {
-		field([]byte(h.Key))
-		field(h.Value)
-	}
-	field(fmt.Append(nil, r.Timestamp.UnixMilli()))
-	sum := sha256.Sum256(b)
-	copy(d[:], sum[:])
-	return d
 }
 
 // claimOf says what the store knows about an ID.
