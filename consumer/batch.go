@@ -40,7 +40,7 @@ type Span struct {
 	Partition   int32
 	TopicID     [16]byte
 	First       int64 // offset of its first record
-	Next        int64 // offset to commit: one past its last record
+	Next        int64 // offset to commit: one past its last record or transaction marker
 	LeaderEpoch int32 // of its last record
 	Again       bool  // begins below the fence: it was handled before
 	before      Fence
@@ -103,6 +103,9 @@ func (b *Batch) add(topicID [16]byte, records []*kgo.Record, fence Fence) {
 	first, last := records[0], records[len(records)-1]
 	span := int32(len(b.Spans))
 	for _, r := range records {
+		if r.Attrs.IsControl() {
+			continue // it only moves the span on
+		}
 		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: fence.settled(topicID, r), span: span})
 	}
 	b.Spans = append(b.Spans, Span{

@@ -52,6 +52,8 @@ func (o Options) client(m *member) []kgo.Opt {
 		kgo.ConsumeTopics(o.Input),
 		// A claim by a record of an aborted transaction would make the real one a duplicate.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// Markers are polled to be committed: an input that ends with one has no lag left.
+		kgo.KeepControlRecords(),
 		// Where the group starts is decided once, in PinStart. Without a commit there is nothing
 		// to skip: a partition that was added later, or whose log was cut, begins at its start.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),

@@ -119,12 +119,32 @@ func TestAnInputThatEndsWithMarkersIsReadToItsEnd(t *testing.T) {
 		sell(kgo.TryCommit, message(0, "c", "C"), message(3, "d", "D"), message(2, "b", "B"))
 		s.start("one")
 		s.waitOutcomes(5)
+		s.waitNoLag()
 		if diff := cmp.Diff([]string{"0:A", "0:C", "1:B", "3:D"}, s.texts(output)); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 1}, s.outcomes()); diff != "" {
 			t.Error(diff)
 		}
+	})
+}
+
+// waitNoLag waits until the group's offsets are at the last stable offsets.
+func (r *rig) waitNoLag() {
+	r.t.Helper()
+	admin := kadm.NewClient(r.client)
+	testkit.Eventually(r.t, 30*time.Second, "offsets at the end of the input", func() bool {
+		ends, err := admin.ListCommittedOffsets(r.t.Context(), input)
+		if err != nil {
+			return false
+		}
+		offsets, err := admin.FetchOffsets(r.t.Context(), group)
+		behind := err != nil
+		ends.Each(func(end kadm.ListedOffset) {
+			at, ok := offsets.Lookup(input, end.Partition)
+			behind = behind || !ok || at.At != end.Offset
+		})
+		return !behind
 	})
 }
 
