@@ -33,7 +33,7 @@ func readOptions(t *testing.T) options {
 	t.Helper()
 	o := options{
 		seed:       uint64(numberOf(t, "CHAOS_SEED", 1)),
-		deliveries: strings.Split(cmp.Or(os.Getenv("CHAOS_DELIVERY"), exactlyOnce), ","),
+		deliveries: strings.Split(cmp.Or(os.Getenv("CHAOS_DELIVERY"), exactlyOnce+","+atLeastOnce), ","),
 		rate:       numberOf(t, "CHAOS_RATE", 2000),
 		commitLog:  cmp.Or(os.Getenv("CHAOS_COMMITLOG"), "batch"),
 		settings:   os.Getenv("CHAOS_SETTINGS"),
@@ -44,7 +44,7 @@ func readOptions(t *testing.T) options {
 			t.Fatalf("CHAOS_DELIVERY: unknown %q", delivery)
 		}
 	}
-	seconds := numberOf(t, "CHAOS_SECONDS", 60)
+	seconds := numberOf(t, "CHAOS_SECONDS", 90)
 	o.length = time.Duration(seconds) * time.Second / time.Duration(len(o.deliveries))
 	if o.dir == "" {
 		o.dir = t.TempDir()
@@ -71,9 +71,6 @@ const calmRecords = 4000
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real servers are not for -short")
-	}
-	if os.Getenv("CHAOS_SECONDS") == "" {
-		t.Skip("it takes a broker, a cluster of three nodes and minutes of its own: make chaos")
 	}
 	o := readOptions(t)
 	world := startWorld(t, o)

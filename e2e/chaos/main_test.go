@@ -4,9 +4,9 @@
 //
 // It is set up by environment variables, which `make chaos` fills:
 //
-//	CHAOS_SECONDS    how long the faults last, all deliveries together; without it the test is skipped
+//	CHAOS_SECONDS    how long the faults last, all deliveries together; 90 by default, as in make test
 //	CHAOS_SEED       which schedule; 1 by default
-//	CHAOS_DELIVERY   exactly_once (the default), at_least_once, or both with a comma
+//	CHAOS_DELIVERY   exactly_once, at_least_once, or both with a comma, as by default
 //	CHAOS_RATE       records a second; 2000 by default
 //	CHAOS_COMMITLOG  commitlog_sync of the nodes: batch (the default), or periodic: then no two nodes are killed
 //	CHAOS_SETTINGS   a line for the topic's entry in the configuration, such as group_protocol: consumer
