@@ -111,8 +111,9 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 	r.stop()
 	<-r.code
 	for id, answer := range answers { // the same as on the command line, field by field
-		code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "--json", "--hex", fmt.Sprintf("%x", id))
-		if diff := cmp.Diff(text, answer); code != 0 || diff != "" {
+		var text strings.Builder
+		code := execute(t.Context(), []string{"id", "lookup", "-c", path, "--json", "--hex", fmt.Sprintf("%x", id)}, &text, io.Discard)
+		if diff := cmp.Diff(text.String(), answer); code != 0 || diff != "" {
 			t.Errorf("%q: exit code %d, command and page differ:\n%s", id, code, diff)
 		}
 	}
