@@ -44,8 +44,8 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
 		store := memory.New(memory.Options{})
 		r.store, r.lanes = store, 1
-		r.produce(message(0, "a", "first"), message(1, "a", "copy"))
-		if err := r.startAndFinish("one", 2); err != nil {
+		r.produce(message(0, "a", "first"), message(1, "a", "copy"), message(1, "z", "another")) // whose claim the fence settles
+		if err := r.startAndFinish("one", 3); err != nil {
 			t.Error(err)
 		}
 		scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: r.ttl, Buckets: 16}
@@ -63,8 +63,8 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 		}
 		r.join = func(s pipeline.Session) pipeline.Session { return &failing{s, begin, func() error { return nil }} }
 		r.start("one again")
-		r.waitCommitted(2)
-		if diff := cmp.Diff([]string{"0:first", "1:copy"}, r.texts(output)); diff != "" || !gaveBack {
+		r.waitCommitted(3)
+		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, r.texts(output)); diff != "" || !gaveBack {
 			t.Error(diff)
 		}
 	})

@@ -42,13 +42,33 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "the fence tells a rewind from a redelivery",
-		file:  "consumer/fence.go", old: "return r.Offset < f.Next &&", new: "return false && r.Offset < f.Next &&",
+		file:  "consumer/fence.go", old: "return r.Offset < f.Next() &&", new: "return false && r.Offset < f.Next() &&",
 		caughtBy: "./pipeline", tests: "TestARewoundGroupForwardsNothingTwice",
 	},
 	{
 		guard: "the fence is the last one that was committed",
 		file:  "consumer/fence_reader.go", old: "return t.back(t.low), nil", new: "return false, nil",
 		caughtBy: "./consumer", tests: "TestTheLastCommittedFenceIsFound/fake",
+	},
+	{
+		guard: "a claim that is younger than the fence is no replay",
+		file:  "dedup/verdict.go", old: "&& !a.ClaimedAt.After(m.Settled):", new: ":",
+		caughtBy: "./pipeline", tests: "TestACopyThatClaimsAnewBelowTheFenceIsForwarded",
+	},
+	{
+		guard: "the fence waits for transactions that are open",
+		file:  "consumer/fence_reader.go", old: "admin.ListEndOffsets(ctx, r.topic)", new: "admin.ListCommittedOffsets(ctx, r.topic)",
+		caughtBy: "./consumer", tests: "TestAnOpenTransactionIsWaitedFor/fake",
+	},
+	{
+		guard: "offsets above the fence are not believed",
+		file:  "consumer/skip.go", old: "at.Offset > fence.Next()", new: "at.Offset < 0",
+		caughtBy: "./pipeline", tests: "TestOffsetsThatWereMovedForwardSkipNothing/accept=false/exactly_once",
+	},
+	{
+		guard: "a lane that joins ends what its predecessor left open",
+		file:  "consumer/takeover.go", old: "t.id, t.epoch = answer.ProducerID, answer.ProducerEpoch\n\treturn", new: "return",
+		caughtBy: "./consumer", tests: "TestATakeoverEndsWhatThePredecessorLeftOpen/fake",
 	},
 	{
 		guard: "a failed produce aborts its batch",
