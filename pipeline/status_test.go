@@ -62,7 +62,7 @@ func sitting(t *testing.T, join func() (pipeline.Session, error)) *pipeline.Pipe
 
 func TestLanesTellTheirStateAndTheirPartitions(t *testing.T) {
 	p := sitting(t, func() (pipeline.Session, error) { return &seated{poll: idle}, nil })
-	testkit.Eventually(t, 10*time.Second, "a lane that has joined", func() bool { return p.Lanes()[0].Joined })
+	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool { return p.Lanes()[0].Joined })
 	want := []pipeline.LaneState{{Joined: true, Assigned: []consumer.Assignment{{Partition: 1, Fence: 10}, {Partition: 4}}}}
 	if diff := cmp.Diff(want, p.Lanes()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -77,7 +77,7 @@ func TestALaneRemembersItsLastFailureAfterItRecovered(t *testing.T) {
 		}
 		return &seated{poll: idle}, nil
 	})
-	testkit.Eventually(t, 10*time.Second, "a lane that has joined", func() bool { return p.Lanes()[0].Joined })
+	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool { return p.Lanes()[0].Joined })
 	got := p.Lanes()[0]
 	if !errors.Is(got.Failure.Err, errAway) || got.Failure.At.IsZero() || got.Failures != 1 || got.Failing || got.Stopped {
 		t.Errorf("got %+v", got)
@@ -86,7 +86,7 @@ func TestALaneRemembersItsLastFailureAfterItRecovered(t *testing.T) {
 
 func TestALaneThatFailsAgainAndAgainIsFailing(t *testing.T) {
 	p := sitting(t, func() (pipeline.Session, error) { return nil, errAway })
-	testkit.Eventually(t, 20*time.Second, "a lane that fails", func() bool { return p.Lanes()[0].Failing })
+	testkit.Eventually(t, time.Minute, "a lane that fails", func() bool { return p.Lanes()[0].Failing })
 	if got := p.Lanes()[0]; got.Joined || got.Failures < 3 {
 		t.Errorf("got %+v", got)
 	}
@@ -94,7 +94,7 @@ func TestALaneThatFailsAgainAndAgainIsFailing(t *testing.T) {
 
 func TestAStoppedLaneTellsWhyAndWhatToDo(t *testing.T) {
 	p := sitting(t, func() (pipeline.Session, error) { return nil, consumer.ErrInputReplaced })
-	testkit.Eventually(t, 10*time.Second, "a lane that stopped", func() bool { return p.Lanes()[0].Stopped })
+	testkit.Eventually(t, time.Minute, "a lane that stopped", func() bool { return p.Lanes()[0].Stopped })
 	if got := p.Lanes()[0].Failure; !errors.Is(got.Err, consumer.ErrInputReplaced) || got.Hint == "" {
 		t.Errorf("got %+v", got)
 	}

@@ -126,7 +126,7 @@ func (b *browser) checkCalm(t *testing.T) {
 
 func (b *browser) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 90*time.Second)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func (b *browser) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 
 func evaluate[T any](t *testing.T, b *browser, expression string) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 90*time.Second)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -227,7 +227,7 @@ func (b *browser) scriptEqualsServer(t *testing.T) {
 			t.Logf("rendered:\n%s\n\nshown by the script:\n%s", rendered, shown)
 		}
 	}()
-	testkit.Eventually(t, 10*time.Second, "the page as the server renders it", func() bool {
+	testkit.Eventually(t, time.Minute, "the page as the server renders it", func() bool {
 		shown = strings.ReplaceAll(evaluate[string](t, b, whole), ` class=""`, "")
 		return shown == rendered
 	})
@@ -244,15 +244,15 @@ func (b *browser) numbersMove(t *testing.T) {
 	b.open(t, s)
 	const total, chart = `.rates td:last-child`, `document.querySelector('.tile path.line').getAttribute('d')`
 	first, line := b.text(t, total), evaluate[string](t, b, chart)
-	testkit.Eventually(t, 10*time.Second, "another total", func() bool { return b.text(t, total) != first })
-	testkit.Eventually(t, 10*time.Second, "another chart", func() bool { return evaluate[string](t, b, chart) != line })
+	testkit.Eventually(t, time.Minute, "another total", func() bool { return b.text(t, total) != first })
+	testkit.Eventually(t, time.Minute, "another chart", func() bool { return evaluate[string](t, b, chart) != line })
 }
 
 func (b *browser) lookUp(t *testing.T) {
 	s, source, _ := serve(t)
 	b.open(t, s)
 	b.do(t, chromedp.SendKeys(chromedp.CSS("#id"), "a/b?c=ü"), chromedp.Click(chromedp.CSS("form button")))
-	testkit.Eventually(t, 10*time.Second, "the answer", func() bool { return strings.Contains(b.text(t, "#answer"), "yes, in orders") })
+	testkit.Eventually(t, time.Minute, "the answer", func() bool { return strings.Contains(b.text(t, "#answer"), "yes, in orders") })
 	if got := <-source.asked; got != "a/b?c=ü" {
 		t.Errorf("asked for %q", got)
 	}
@@ -286,7 +286,7 @@ func (b *browser) serverGone(t *testing.T) {
 	s, _, stop := serve(t)
 	b.open(t, s)
 	stop()
-	testkit.Eventually(t, 10*time.Second, "the notice that the numbers are old", func() bool {
+	testkit.Eventually(t, time.Minute, "the notice that the numbers are old", func() bool {
 		return strings.Contains(b.text(t, "#stale"), "no connection")
 	})
 }

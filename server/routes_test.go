@@ -224,7 +224,7 @@ func TestTheStatusFollowsTheProcess(t *testing.T) {
 		return status.Totals.Records.Total
 	}
 	first := total()
-	testkit.Eventually(t, 10*time.Second, "a larger total", func() bool { return total() > first })
+	testkit.Eventually(t, time.Minute, "a larger total", func() bool { return total() > first })
 }
 
 var _ server.Source = (*process)(nil)

@@ -151,7 +151,7 @@ func TestNewCertificatesNeedNoRestart(t *testing.T) {
 	}
 	cert, key := a.pair(2)
 	save(t, o.TLS.CertFile, cert) // and not the key yet
-	testkit.Eventually(t, 10*time.Second, "a warning about half a pair", func() bool {
+	testkit.Eventually(t, time.Minute, "a warning about half a pair", func() bool {
 		_, serial, err := a.browse(url, nil)
 		if err != nil || serial != 1 {
 			t.Fatalf("with half a pair: certificate %d, %v", serial, err)
@@ -159,14 +159,14 @@ func TestNewCertificatesNeedNoRestart(t *testing.T) {
 		return strings.Contains(log.String(), "the old ones stay in use")
 	})
 	save(t, o.TLS.KeyFile, key)
-	testkit.Eventually(t, 10*time.Second, "the new certificate", func() bool {
+	testkit.Eventually(t, time.Minute, "the new certificate", func() bool {
 		_, serial, err := a.browse(url, nil)
 		return err == nil && serial == 2
 	})
 	if err := os.Remove(o.TLS.KeyFile); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 10*time.Second, "a warning about the missing key", func() bool {
+	testkit.Eventually(t, time.Minute, "a warning about the missing key", func() bool {
 		_, serial, err := a.browse(url, nil)
 		if err != nil || serial != 2 {
 			t.Fatalf("without key: certificate %d, %v", serial, err)
@@ -241,7 +241,7 @@ func TestNewAuthoritiesHoldForTheNextConnection(t *testing.T) {
 		t.Fatalf("got %d", got)
 	}
 	save(t, o.TLS.ClientCAFile, later.pem)
-	testkit.Eventually(t, 10*time.Second, "the refusal of the old client", func() bool { return ask() != http.StatusOK })
+	testkit.Eventually(t, time.Minute, "the refusal of the old client", func() bool { return ask() != http.StatusOK })
 }
 
 func TestUnusableFilesStopTheStart(t *testing.T) {

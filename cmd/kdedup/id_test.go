@@ -29,7 +29,7 @@ func TestAnswersAboutAnID(t *testing.T) {
 		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"), Value: []byte("v")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, 30*time.Second, n+" forwarded", func() bool {
+		testkit.Eventually(t, 2*time.Minute, n+" forwarded", func() bool {
 			return strings.Contains(get(t, url+"/metrics"), `kdedup_records_total{outcome="forwarded",topic="orders"} `+n)
 		})
 	}

@@ -199,7 +199,7 @@ func TestSetupThenRunUntilTheSignal(t *testing.T) {
 	}
 	r := start(t, path)
 	url := r.url()
-	testkit.Eventually(t, 30*time.Second, "readiness", func() bool {
+	testkit.Eventually(t, 2*time.Minute, "readiness", func() bool {
 		code, _ := kdedup(t.Context(), "ready", url+"/readyz")
 		return code == 0
 	})
@@ -213,7 +213,7 @@ func TestSetupThenRunUntilTheSignal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.Eventually(t, 30*time.Second, "two duplicates in the metrics", func() bool {
+	testkit.Eventually(t, 2*time.Minute, "two duplicates in the metrics", func() bool {
 		metrics := get(t, url+"/metrics")
 		return strings.Contains(metrics, `kdedup_records_total{outcome="duplicate",topic="orders"} 2`) &&
 			strings.Contains(metrics, `kdedup_records_total{outcome="forwarded",topic="orders"} 1`)

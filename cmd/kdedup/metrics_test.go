@@ -53,7 +53,7 @@ func demoKafka(t *testing.T) []string {
 
 func TestMetricsFollowTheConventions(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 30*time.Second, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
 	problems, err := testutil.GatherAndLint(p.registry)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 // a fixed list.
 func TestMetricsAreDocumented(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 30*time.Second, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func checkSection(t *testing.T, f *dto.MetricFamily, section, text string) {
 // The client's plug-in counts only what it is told to.
 func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 30*time.Second, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
 	m := readMetrics(p.registry)
 	for _, name := range []string{
 		"kdedup_kafka_client_fetch_records_total", "kdedup_kafka_client_produce_records_total",
@@ -126,7 +126,7 @@ func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 
 func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(c *config.Config) { c.Metrics.PerPartition = false })
-	testkit.Eventually(t, 30*time.Second, "one lag", func() bool { return len(readMetrics(p.registry)["kdedup_consumer_lag"]) == 1 })
+	testkit.Eventually(t, 2*time.Minute, "one lag", func() bool { return len(readMetrics(p.registry)["kdedup_consumer_lag"]) == 1 })
 	m := readMetrics(p.registry)
 	if len(m["kdedup_partition_duplicates_total"]) > 0 {
 		t.Error("duplicates are counted by partition")
@@ -144,7 +144,7 @@ func TestEveryConsumedRecordHasAnOutcome(t *testing.T) {
 		consumed, outcomes := m.value("kdedup_consumed_records_total"), m.value("kdedup_records_total")
 		return consumed > 2000 && consumed == outcomes
 	}
-	testkit.Eventually(t, 30*time.Second, "as many outcomes as consumed records", equal)
+	testkit.Eventually(t, 2*time.Minute, "as many outcomes as consumed records", equal)
 }
 
 func TestTheConfigurationsHashLeavesOutWhatDiffersOnPurpose(t *testing.T) {

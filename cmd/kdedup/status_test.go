@@ -77,7 +77,7 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	testkit.Eventually(t, 60*time.Second, "two partitions for each lane", func() bool {
+	testkit.Eventually(t, 2*time.Minute, "two partitions for each lane", func() bool {
 		s := statusOf(t, base)
 		return s.State == "ready" && s.Pipelines[0].Lanes[0].Partitions == 2 && s.Pipelines[0].Lanes[1].Partitions == 2
 	})
@@ -87,7 +87,7 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 		}
 	}
 	var s shownStatus
-	testkit.Eventually(t, 60*time.Second, "all of it on the page", func() bool {
+	testkit.Eventually(t, 2*time.Minute, "all of it on the page", func() bool {
 		s = statusOf(t, base)
 		return s.State == "ready" && s.Pipelines[0].Records.Total == 4 && s.Pipelines[0].Lag.Records != nil && *s.Pipelines[0].Lag.Records == 0
 	})
@@ -245,7 +245,7 @@ func TestNoSecretEverShows(t *testing.T) {
 	r := start(t, path)
 	base := strings.Replace(r.url(), "http:", "https:", 1)
 	ask := secretAsker(t, base)
-	testkit.Eventually(t, 60*time.Second, "a record on the page", func() bool {
+	testkit.Eventually(t, 2*time.Minute, "a record on the page", func() bool {
 		return strings.Contains(ask("GET", "/api/status", ""), `"name":"forwarded","total":1`) && strings.HasPrefix(ask("GET", "/readyz", ""), "store: ok\ntopic orders: ok")
 	})
 	collect := func(when string) {
@@ -265,7 +265,7 @@ func TestNoSecretEverShows(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 60*time.Second, "a failure on the page", func() bool {
+	testkit.Eventually(t, 2*time.Minute, "a failure on the page", func() bool {
 		return strings.Contains(ask("GET", "/api/status", ""), "lane failed")
 	})
 	collect("ill ")
