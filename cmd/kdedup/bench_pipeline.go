@@ -118,15 +118,15 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 	if err != nil {
 		return nil, err
 	}
-	topic, seconds := b.topic(), sumsOf(p.registry)
+	topic, m := b.topic(), readMetrics(p.registry)
 	return []result{
 		{"records", b.records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets", b.size, b.partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
 		{"records/s", float64(b.records) / took.Seconds(), "from the start, with joining the group"},
 		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(b.records), "of this process"},
 		{"peak rss MiB", after.peak >> 20, "of this process, with producing"},
-		{"claiming s", seconds["kdedup_claim_duration_seconds"], "all lanes together"},
-		{"forwarding s", seconds["kdedup_forward_duration_seconds"], ""},
-		{"committing s", seconds["kdedup_commit_duration_seconds"], ""},
+		{"claiming s", m.seconds("kdedup_claim_duration_seconds"), "all lanes together"},
+		{"forwarding s", m.seconds("kdedup_forward_duration_seconds"), ""},
+		{"committing s", m.seconds("kdedup_commit_duration_seconds"), ""},
 	}, nil
 }
 

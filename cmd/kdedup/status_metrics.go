@@ -5,54 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/server"
 )
-
-// metrics are the series of the process, by the name of their family.
-type metrics map[string][]*dto.Metric
-
-// readMetrics takes the counters and gauges from where Prometheus gets them, so that the page and the
-// board cannot disagree.
-func readMetrics(gatherer prometheus.Gatherer) metrics {
-	families, _ := gatherer.Gather() // what a broken collector leaves out shows as zero; /metrics tells
-	m := make(metrics)
-	for _, family := range families {
-		m[family.GetName()] = family.GetMetric()
-	}
-	return m
-}
-
-// with lists the series that have the labels, given as name and value in turn. They may have others.
-func (m metrics) with(name string, labels ...string) []*dto.Metric {
-	return slices.DeleteFunc(slices.Clone(m[name]), func(metric *dto.Metric) bool {
-		for i := 0; i < len(labels); i += 2 {
-			if !hasLabel(metric, labels[i], labels[i+1]) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-func hasLabel(metric *dto.Metric, name, value string) bool {
-	return slices.ContainsFunc(metric.GetLabel(), func(l *dto.LabelPair) bool {
-		return l.GetName() == name && l.GetValue() == value
-	})
-}
-
-// value adds up the series that have the labels; 0 if there is none.
-func (m metrics) value(name string, labels ...string) float64 {
-	sum := 0.0
-	for _, metric := range m.with(name, labels...) {
-		sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
-	}
-	return sum
-}
 
 // addDurations adds a topic's histogram to what other topics had.
 func (m metrics) addDurations(sum *server.Durations, name, topic string) {
