@@ -75,14 +75,19 @@ func (p *page) answer(ctx context.Context, q question, id []byte) (Finding, int,
 	return found, http.StatusOK, nil
 }
 
+// find reads the question of a request and answers it.
+func (p *page) find(w http.ResponseWriter, r *http.Request) (q question, found Finding, status int, err error) {
+	q, id, err := p.asked(w, r)
+	if err != nil {
+		return q, Finding{}, http.StatusBadRequest, err
+	}
+	found, status, err = p.answer(r.Context(), q, id)
+	return q, found, status, err
+}
+
 // lookUp shows the page with the answer.
 func (p *page) lookUp(w http.ResponseWriter, r *http.Request) {
-	var found Finding
-	q, id, err := p.asked(w, r)
-	status := http.StatusBadRequest
-	if err == nil {
-		found, status, err = p.answer(r.Context(), q, id)
-	}
+	q, found, status, err := p.find(w, r)
 	shown := lookupView{question: q, Asked: true, Rows: found.Rows}
 	if err != nil {
 		shown.Error = err.Error()
@@ -92,12 +97,7 @@ func (p *page) lookUp(w http.ResponseWriter, r *http.Request) {
 
 // lookUpJSON is the same for programs.
 func (p *page) lookUpJSON(w http.ResponseWriter, r *http.Request) {
-	var found Finding
-	q, id, err := p.asked(w, r)
-	status := http.StatusBadRequest
-	if err == nil {
-		found, status, err = p.answer(r.Context(), q, id)
-	}
+	_, found, status, err := p.find(w, r)
 	if err != nil {
 		writeJSON(w, status, map[string]string{"error": err.Error()})
 		return
