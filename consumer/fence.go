@@ -69,15 +69,15 @@ func (f Fence) advance(s Span) Fence {
 
 // Merge returns what both fences know together; o was written later.
 func (f Fence) Merge(o Fence) Fence {
-	ahead := o
-	if o.Next() < f.Next() {
-		ahead = f
-	}
-	switch {
-	case f.TopicID != o.TopicID, o.Next() < f.Next() && o.LeaderEpoch > f.LeaderEpoch:
+	back := o.Next() < f.Next()
+	if f.TopicID != o.TopicID || back && o.LeaderEpoch > f.LeaderEpoch {
 		return o
 	}
-	return Fence{TopicID: o.TopicID, LeaderEpoch: ahead.LeaderEpoch, steps: stairs(f.steps, o.steps)}
+	merged := Fence{TopicID: o.TopicID, LeaderEpoch: o.LeaderEpoch, steps: stairs(f.steps, o.steps)}
+	if back {
+		merged.LeaderEpoch = f.LeaderEpoch
+	}
+	return merged
 }
 
 // stairs keeps the steps that say more than those above them.

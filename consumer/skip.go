@@ -15,11 +15,11 @@ func (m *member) returnToFences(partitions []int32) error {
 	if m.opts.AcceptSkips {
 		return nil
 	}
-	skipped := m.skipped(partitions)
+	offsets := m.client.CommittedOffsets()
+	skipped := m.skipped(partitions, offsets[m.opts.Input])
 	if len(skipped) == 0 {
 		return nil
 	}
-	offsets := m.client.CommittedOffsets()
 	for p, fence := range skipped {
 		m.opts.Logger.Error("offsets were moved forward over records that were not handled: reading them now; to skip them, set on_skip: accept",
 			"partition", p, "committed", offsets[m.opts.Input][p].Offset, "fence", fence.Offset)
@@ -29,8 +29,7 @@ func (m *member) returnToFences(partitions []int32) error {
 	return fmt.Errorf("%w: back to the fences of %d partitions: %w", ErrAborted, len(skipped), ErrRevoked)
 }
 
-func (m *member) skipped(partitions []int32) map[int32]kgo.EpochOffset {
-	committed := m.client.CommittedOffsets()[m.opts.Input]
+func (m *member) skipped(partitions []int32, committed map[int32]kgo.EpochOffset) map[int32]kgo.EpochOffset {
 	found := make(map[int32]kgo.EpochOffset)
 	m.mu.Lock()
 	defer m.mu.Unlock()
