@@ -102,7 +102,7 @@ func TestAWaitIsCountedWhileItLasts(t *testing.T) {
 		}
 		check(0)
 		wait.Begin()
-		time.Sleep(90 * time.Second)
+		time.Sleep(90 * time.Second) // of the bubble, here and below
 		check(90)
 		wait.Begin() // still the same wait
 		time.Sleep(30 * time.Second)
@@ -120,8 +120,8 @@ func TestLanesAreAddedUpAndTheGraceIsLeftOut(t *testing.T) {
 		other := telemetry.Blocked(reg).With(time.Second, "orders", telemetry.BlockedByOutput)
 		one.Begin()
 		other.Begin()
-		time.Sleep(500 * time.Millisecond)
-		other.End() // took less than the grace
+		time.Sleep(500 * time.Millisecond) // of the bubble
+		other.End()                        // took less than the grace
 		time.Sleep(9500 * time.Millisecond)
 		if got := blocked(t, reg, "output"); got != 9 {
 			t.Errorf("got %v s, want 9 s", got)
