@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
@@ -23,15 +22,10 @@ import (
 // What they leave is what lost markers leave: a transaction that is open on the partition only.
 func lenient(t *testing.T) []string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("real servers are not for -short")
-	}
+	servers.Need(t)
 	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{
 		Dir: t.TempDir(), Heap: "384m", Config: map[string]string{"transaction.partition.verification.enable": "false"},
 	})
-	if err != nil && os.Getenv("CI") != "true" {
-		t.Skipf("SKIPPED, not tested: %v", err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -13,24 +12,6 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
-
-// needJava skips where no server can be started that a test may stop.
-func needJava(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("real servers are not for -short")
-	}
-	_, err := servers.FindJava(t.Context())
-	if err == nil {
-		_, err = servers.FindMaven()
-	}
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skipf("SKIPPED, not tested: %v", err)
-	}
-}
 
 func stopAtEnd(t *testing.T, server *servers.Server) {
 	t.Cleanup(func() {
@@ -42,7 +23,7 @@ func stopAtEnd(t *testing.T, server *servers.Server) {
 
 // The only broker goes, gracefully and as in a crash, and comes back. The processes need no help.
 func TestABrokerRestartOnlyDelays(t *testing.T) {
-	needJava(t)
+	servers.Need(t)
 	deliveries(t, func(t *testing.T, delivery string) {
 		kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
 		if err != nil {

@@ -2,7 +2,6 @@ package chaos_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -29,7 +28,7 @@ type world struct {
 // startWorld skips the test where such servers cannot run; continuous integration must run it.
 func startWorld(t *testing.T, o options) *world {
 	t.Helper()
-	needJava(t)
+	servers.Need(t)
 	w := &world{dir: o.dir}
 	start := time.Now()
 	var (
@@ -48,20 +47,6 @@ func startWorld(t *testing.T, o options) *world {
 	w.network = startNetwork(t, w.kafka, w.cassandra)
 	t.Logf("broker and %d nodes started in %v", nodes, time.Since(start).Round(time.Second))
 	return w
-}
-
-func needJava(t *testing.T) {
-	t.Helper()
-	_, err := servers.FindJava(t.Context())
-	if err == nil {
-		_, err = servers.FindMaven()
-	}
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("chaos needs servers that it can kill and pause, which a container engine does not give: %v", err)
-	}
-	if err != nil {
-		t.Skipf("SKIPPED, not tested: chaos needs servers that it can kill and pause, which a container engine does not give: %v", err)
-	}
 }
 
 func startKafka(ctx context.Context, dir string) (*servers.Server, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCassandraClusterSurvivesKillPauseAndRestart(t *testing.T) {
-	needJava(t)
+	Need(t)
 	cluster, err := StartCassandraCluster(t.Context(), 2, CassandraOptions{
 		Dir:          t.TempDir(),
 		Heap:         "384m",
@@ -92,7 +92,7 @@ func waitSchema(t *testing.T, cluster *Cluster) {
 }
 
 func TestCassandraStartReportsAConfigurationThatIsRefused(t *testing.T) {
-	needJava(t)
+	Need(t)
 	_, err := StartCassandra(t.Context(), CassandraOptions{Dir: t.TempDir(), Config: map[string]any{"no_such_setting": 1}})
 	wantError(t, err, "no_such_setting")
 }

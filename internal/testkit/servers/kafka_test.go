@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 )
 
 func TestKafkaKeepsItsDataOverKillAndRestart(t *testing.T) {
-	needJava(t)
+	Need(t)
 	kafka, err := StartKafka(t.Context(), KafkaOptions{Dir: t.TempDir(), Heap: "256m"})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +39,7 @@ func TestKafkaKeepsItsDataOverKillAndRestart(t *testing.T) {
 }
 
 func TestStartReportsAServerThatEndsWithItsLog(t *testing.T) {
-	needJava(t)
+	Need(t)
 	config := map[string]string{"log.retention.ms": "soon"}
 	_, err := StartKafka(t.Context(), KafkaOptions{Dir: t.TempDir(), Heap: "256m", Config: config})
 	wantError(t, err, "Invalid value soon")
@@ -49,24 +48,6 @@ func TestStartReportsAServerThatEndsWithItsLog(t *testing.T) {
 func TestStartNeedsADirectory(t *testing.T) {
 	_, err := StartKafka(t.Context(), KafkaOptions{})
 	wantError(t, err, "start kafka: no Dir in the options")
-}
-
-// needJava skips a test of real servers where they cannot run; continuous integration must run all.
-func needJava(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("real servers are not for -short")
-	}
-	_, err := FindJava(t.Context())
-	if err == nil {
-		_, err = FindMaven()
-	}
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skip(err)
-	}
 }
 
 func stopAtEnd(t *testing.T, s *Server) {

@@ -12,7 +12,7 @@ import (
 // A client that comes through a proxy must be told the address of that proxy, and others the
 // broker's own; the proxies here are only addresses.
 func TestABrokerTellsEachClientTheAddressOfItsProxy(t *testing.T) {
-	needJava(t)
+	Need(t)
 	kafka, err := StartKafka(t.Context(), KafkaOptions{Dir: t.TempDir(), Heap: "256m", Proxies: 2})
 	if err != nil {
 		t.Fatal(err)
