@@ -53,9 +53,10 @@ const (
 
 var errHanging = errors.New("a transaction on it does not end; look for it with kafka-transactions.sh find-hanging, and abort it")
 
-// readFences returns the fences of the partitions that have one.
-func readFences(ctx context.Context, client *kgo.Client, topic, input string, partitions []int32) (map[int32]Fence, error) {
-	r := &fenceReader{client: client, topic: topic, input: input, patience: fencePatience}
+// readFences returns the fences of the partitions that have one. An open transaction is waited for
+// with patience; errHanging says that it did not end.
+func readFences(ctx context.Context, client *kgo.Client, topic, input string, partitions []int32, patience time.Duration) (map[int32]Fence, error) {
+	r := &fenceReader{client: client, topic: topic, input: input, patience: patience}
 	err := r.read(ctx, partitions)
 	if err == nil {
 		err = r.checkOffsets()

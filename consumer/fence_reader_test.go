@@ -80,7 +80,7 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 		if err := newClient(t, brokers).ProduceSync(t.Context(), foreign).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readFences(t.Context(), newClient(t, brokers), topic, "orders", []int32{0, 1, 2, 3, 4, 5})
+		got, err := readFences(t.Context(), newClient(t, brokers), topic, "orders", []int32{0, 1, 2, 3, 4, 5}, fencePatience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
 			}
 			found := make(chan int64)
 			go func() {
-				got, err := readFences(t.Context(), reader, topic, "orders", []int32{0})
+				got, err := readFences(t.Context(), reader, topic, "orders", []int32{0}, fencePatience)
 				if err != nil {
 					t.Error(err)
 				}
@@ -142,7 +142,7 @@ func TestAnOlderFenceBehindANewerOneIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := readFences(t.Context(), client, topic, "orders", []int32{0})
+		got, err := readFences(t.Context(), client, topic, "orders", []int32{0}, fencePatience)
 		if err != nil || got[0].Next() != 50 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -159,7 +159,7 @@ func TestMissingFencePartitionsNameTheRemedy(t *testing.T) {
 			{topic, "no partition 2 for that of orders; add it with: kdedup setup -c FILE"},
 			{topic + "-none", "create it with: kdedup setup -c FILE"},
 		} {
-			_, err := readFences(t.Context(), client, c.topic, "orders", []int32{1, 2})
+			_, err := readFences(t.Context(), client, c.topic, "orders", []int32{1, 2}, fencePatience)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -189,7 +189,7 @@ func BenchmarkReadFences(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		got, err := readFences(b.Context(), client, "fence", "orders", partitions)
+		got, err := readFences(b.Context(), client, "fence", "orders", partitions, fencePatience)
 		if err != nil || len(got) != len(partitions) {
 			b.Fatal(fmt.Sprint(len(got)), err)
 		}

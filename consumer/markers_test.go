@@ -39,37 +39,71 @@ func lenient(t *testing.T) []string {
 
 func TestATakeoverEndsTransactionsWhoseMarkersAreLost(t *testing.T) {
 	brokers := lenient(t)
+	for name, end := range map[string]func(*testing.T, *kgo.Client, *Options){
+		"of the lane itself": func(t *testing.T, _ *kgo.Client, o *Options) {
+			if err := takeOver(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"of another lane": func(t *testing.T, client *kgo.Client, o *Options) {
+			o.Member = o.ConsumerGroup + "-other-0"
+			m := &member{opts: *o, client: client}
+			if got, err := m.readFences(t.Context(), []int32{0}); err != nil || got[0].Next() != 10 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, options := loseMarkers(t, brokers)
+			end(t, client, options)
+			got, err := readFences(t.Context(), client, options.FenceTopic, "orders", []int32{0}, time.Second)
+			if err != nil || got[0].Next() != 10 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A transaction that may still end is left to its lane and its coordinator.
+func TestAnOpenTransactionOfAnotherLaneIsLeftAlone(t *testing.T) {
+	clusters(t, func(t *testing.T, brokers []string) {
+		a := abandon(t, brokers)
+		if err := endUnmarked(t.Context(), newClient(t, brokers), &a.options, []int32{0, 1}); err != nil {
+			t.Error(err)
+		}
+		if err := a.client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+			t.Errorf("the other lane lost its transaction: %v", err)
+		}
+	})
+}
+
+// loseMarkers leaves a fence of a transaction that its coordinator takes for ended.
+func loseMarkers(t *testing.T, brokers []string) (*kgo.Client, *Options) {
+	t.Helper()
 	topic := testkit.Topic(t, brokers, "fence", 1, nil)
+	options := &Options{
+		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, ConsumerGroup: topic + "-group", FenceTopic: topic,
+		Input: "orders", Member: topic + "-group-one-0", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
 	versions := kversion.Stable()
 	versions.SetMaxKeyVersion(int16(kmsg.Produce), 11) // later ones tell the coordinator (KIP-890)
 	client := newClient(t, brokers, kgo.MaxVersions(versions))
-	w := &writer{t, newClient(t, brokers, kgo.TransactionalID(topic+"-0")), topic}
+	w := &writer{t, newClient(t, brokers, kgo.TransactionalID(options.Member)), topic}
 	w.transaction(kgo.TryCommit, 10, 0)
 	id, epoch, err := w.client.ProducerID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	member := topic + "-0"
 	testkit.Eventually(t, time.Minute, "the markers of the first transaction", func() bool {
-		described, err := kadm.NewClient(client).DescribeTransactions(t.Context(), member)
-		return err == nil && described[member].State == "CompleteCommit"
+		described, err := kadm.NewClient(client).DescribeTransactions(t.Context(), options.Member)
+		return err == nil && described[options.Member].State == "CompleteCommit"
 	})
-	produceRaw(t, client, member, topic, rawBatch(id, epoch, fenceRecord(topic, "orders", 0, upTo(20))))
-	impatient := &fenceReader{client: client, topic: topic, input: "orders", patience: time.Second}
-	if err := impatient.read(t.Context(), []int32{0}); !errors.Is(err, errHanging) {
-		t.Fatalf("nothing hangs: %+v, %v", impatient.found, err)
+	produceRaw(t, client, options.Member, topic, rawBatch(id, epoch, fenceRecord(topic, "orders", 0, upTo(20))))
+	got, err := readFences(t.Context(), client, topic, "orders", []int32{0}, time.Second)
+	if !errors.Is(err, errHanging) {
+		t.Fatalf("nothing hangs: %+v, %v", got, err)
 	}
-	options := Options{
-		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, ConsumerGroup: topic + "-group", FenceTopic: topic, Member: member,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
-	if err := takeOver(t.Context(), &options); err != nil {
-		t.Fatal(err)
-	}
-	got, err := readFences(t.Context(), client, topic, "orders", []int32{0})
-	if err != nil || got[0].Next() != 10 {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	return client, options
 }
 
 func produceRaw(t *testing.T, client *kgo.Client, member, topic string, batch []byte) {

@@ -155,7 +155,7 @@ func (m *member) readUnknownFences(ctx context.Context) ([]int32, error) {
 		return nil, nil
 	}
 	crashpoint.At("fences-unread")
-	found, err := readFences(ctx, m.client, m.opts.FenceTopic, m.opts.Input, partitions)
+	found, err := m.readFences(ctx, partitions)
 	if err != nil {
 		return nil, err
 	}

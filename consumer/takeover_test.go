@@ -23,10 +23,10 @@ func abandon(t *testing.T, brokers []string) abandoned {
 	connection := []kgo.Opt{kgo.SeedBrokers(brokers...)}
 	a := abandoned{
 		options: Options{
-			Connection: connection, ConsumerGroup: topic + "-group", FenceTopic: topic, Member: topic + "-0",
+			Connection: connection, ConsumerGroup: topic + "-group", FenceTopic: topic, Member: topic + "-group-0",
 			Logger: slog.New(slog.DiscardHandler),
 		},
-		client: newClient(t, brokers, kgo.TransactionalID(topic+"-0")), topic: topic,
+		client: newClient(t, brokers, kgo.TransactionalID(topic+"-group-0")), topic: topic,
 	}
 	w := &writer{t, a.client, topic}
 	w.transaction(kgo.TryCommit, 10, 0)
@@ -46,7 +46,7 @@ func TestATakeoverEndsWhatThePredecessorLeftOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		reader := newClient(t, brokers)
-		got, err := readFences(t.Context(), reader, a.topic, "orders", []int32{0, 1})
+		got, err := readFences(t.Context(), reader, a.topic, "orders", []int32{0, 1}, fencePatience)
 		if err != nil || got[0].Next() != 10 {
 			t.Errorf("got %+v, %v", got, err)
 		}
