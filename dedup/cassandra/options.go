@@ -35,6 +35,11 @@ func (o Options) scopesTable() string { return o.Keyspace + ".dedup_scopes" }
 // connect opens a session. There is no retry policy and no speculative execution: what to repeat
 // is decided above, where the outcomes are known and counted.
 func (o Options) connect(keyspace string) (*gocql.Session, error) {
+	return o.connectFor(keyspace, o.Timeout)
+}
+
+// connectFor opens a session whose requests may take as long as given.
+func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Session, error) {
 	cluster := gocql.NewCluster(o.Hosts...)
 	cluster.Keyspace = keyspace
 	if err := cluster.Consistency.UnmarshalText([]byte(o.Consistency)); err != nil {
@@ -43,7 +48,7 @@ func (o Options) connect(keyspace string) (*gocql.Session, error) {
 	if err := cluster.SerialConsistency.UnmarshalText([]byte(o.SerialConsistency)); err != nil {
 		return nil, fmt.Errorf("serial_consistency: %w", err)
 	}
-	cluster.Timeout = o.Timeout
+	cluster.Timeout = timeout
 	cluster.ConnectTimeout = o.Timeout
 	cluster.NumConns = o.Connections
 	cluster.DisableSkipMetadata = true // the columns of a conditional answer differ from one to the next

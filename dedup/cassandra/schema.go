@@ -7,15 +7,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gocql/gocql"
 )
+
+// schemaTimeout bounds one change of the schema, which every node has to take over. On a busy cluster
+// that takes longer than a claim may.
+const schemaTimeout = time.Minute
 
 // Setup creates the keyspace, the type and the tables where they are missing and reports each step
 // through say. It changes nothing that exists, so it may be repeated. With dryRun it only says what
 // it would do. Replication is the CQL map that a new keyspace gets.
 func Setup(ctx context.Context, o Options, replication string, dryRun bool, say func(string)) error {
-	session, err := o.connect("")
+	session, err := o.connectFor("", max(o.Timeout, schemaTimeout))
 	if err != nil {
 		return fmt.Errorf("set up store: cassandra %v: %w", o.Hosts, err)
 	}
