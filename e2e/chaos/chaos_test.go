@@ -84,6 +84,7 @@ func TestChaos(t *testing.T) {
 			s.logf("everything is committed")
 			s.waitReady()
 			s.checkCalm(calmRecords)
+			s.loseQuorum(calmRecords)
 			s.finish(o)
 		})
 	}

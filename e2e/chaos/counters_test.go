@@ -16,6 +16,8 @@ type counters struct {
 	verdicts map[string]int // kdedup_verdicts_total
 	failures int            // kdedup_lane_failures_total
 	aborted  int            // kdedup_batches_total of results other than committed
+	blocked  int            // kdedup_blocked_seconds_total, for the store
+	storeUp  bool           // kdedup_store_up
 }
 
 func (w *worker) counters() counters {
@@ -36,6 +38,8 @@ func (w *worker) counters() counters {
 		verdicts: byLabel(families["kdedup_verdicts_total"], "verdict"),
 		failures: sum(byLabel(families["kdedup_lane_failures_total"], "topic")),
 		aborted:  sum(batches) - batches["committed"],
+		blocked:  byLabel(families["kdedup_blocked_seconds_total"], "reason")["store"],
+		storeUp:  families["kdedup_store_up"].GetMetric()[0].GetGauge().GetValue() == 1,
 	}
 }
 
@@ -73,8 +77,8 @@ func (c counters) checkConsistent(t *testing.T, name string) {
 }
 
 func (c counters) String() string {
-	return fmt.Sprintf("outcomes %v, verdicts %v, %d batches given back or failed, %d lane failures",
-		c.outcomes, c.verdicts, c.aborted, c.failures)
+	return fmt.Sprintf("outcomes %v, verdicts %v, %d batches given back or failed, %d lane failures, %d s blocked by the store",
+		c.outcomes, c.verdicts, c.aborted, c.failures, c.blocked)
 }
 
 // checkCounters looks at the processes that live at the end. A batch whose commit was not answered is
@@ -116,8 +120,7 @@ func (s *storm) checkCalm(n int) {
 
 func (s *storm) totals() (records, failures int) {
 	s.t.Helper()
-	for _, w := range s.workers[:usualProcesses] {
-		c := w.counters()
+	for _, c := range s.allCounters() {
 		records += sum(c.outcomes)
 		failures += c.failures
 	}
