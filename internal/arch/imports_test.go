@@ -23,10 +23,16 @@ var layers = []struct {
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", nil},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/telemetry"}},
+	// Work on topics beside the pipelines, for commands of their own.
+	{"report", []string{"dedup", "internal/logreader"}},
+	{"backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/kafka", []string{"config"}},
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
 	// Everything meets in the command. Nothing but it and the end-to-end tests imports pipeline.
-	{"cmd/...", []string{"config", "consumer", "dedup/...", "forwarder", "internal/kafka", "internal/telemetry", "pipeline", "server"}},
+	{"cmd/...", []string{
+		"backfill", "config", "consumer", "dedup/...", "forwarder", "internal/kafka", "internal/logreader", "internal/telemetry",
+		"pipeline", "report", "server",
+	}},
 	{"e2e/...", []string{"..."}},
 }
 
@@ -132,7 +138,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import config, consumer, dedup/..., forwarder, internal/kafka, internal/telemetry, pipeline, server",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/kafka, internal/logreader, internal/telemetry, pipeline, report, server",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
