@@ -29,7 +29,7 @@ type Deduper struct {
 	metrics   *Metrics
 	log       *slog.Logger
 
-	fingerprints *fingerprinter
+	fingerprints *Fingerprinter
 	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
 }
 
@@ -37,7 +37,7 @@ type Deduper struct {
 func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics *Metrics, log *slog.Logger) *Deduper {
 	return &Deduper{
 		scope: scope, extractor: extractor, store: store, retry: retry, metrics: metrics, log: log,
-		fingerprints: newFingerprinter(),
+		fingerprints: NewFingerprinter(),
 	}
 }
 

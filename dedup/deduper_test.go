@@ -261,12 +261,12 @@ func TestAnOutageThatLastsLetsRecordsPassUnclaimed(t *testing.T) {
 }
 
 func TestFingerprints(t *testing.T) {
-	f := newFingerprinter()
+	f := NewFingerprinter()
 	base := &kgo.Record{Key: []byte("ab"), Value: []byte("cd"), Headers: []kgo.RecordHeader{{Key: "attempt", Value: []byte("1")}}}
-	want := f.of(base)
+	want := f.Of(base)
 	retried := *base
 	retried.Headers, retried.Timestamp, retried.Partition = nil, time.Now(), 3
-	if f.of(&retried) != want {
+	if f.Of(&retried) != want {
 		t.Error("headers, time or place changed the fingerprint")
 	}
 	for name, other := range map[string]*kgo.Record{
@@ -275,11 +275,11 @@ func TestFingerprints(t *testing.T) {
 		"tombstone":                              {Key: []byte("ab")},
 		"empty value":                            {Key: []byte("ab"), Value: []byte{}},
 	} {
-		if got := f.of(other); got == want {
+		if got := f.Of(other); got == want {
 			t.Errorf("%s: the same fingerprint", name)
 		}
 	}
-	if f.of(&kgo.Record{Key: []byte("ab")}) == f.of(&kgo.Record{Key: []byte("ab"), Value: []byte{}}) {
+	if f.Of(&kgo.Record{Key: []byte("ab")}) == f.Of(&kgo.Record{Key: []byte("ab"), Value: []byte{}}) {
 		t.Error("a tombstone has the fingerprint of an empty value")
 	}
 }

@@ -8,19 +8,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// fingerprinter hashes records; it is not safe for concurrent use. It exists to keep the buffers.
-type fingerprinter struct {
+// Fingerprinter hashes records; it is not safe for concurrent use. It exists to keep the buffers.
+type Fingerprinter struct {
 	sha    hash.Hash
 	prefix [9]byte
 	sum    [sha256.Size]byte
 }
 
-func newFingerprinter() *fingerprinter { return &fingerprinter{sha: sha256.New()} }
+// NewFingerprinter returns one that is ready.
+func NewFingerprinter() *Fingerprinter { return &Fingerprinter{sha: sha256.New()} }
 
-// of covers the key, its length and whether the value is null, then the value, so that no byte can
+// Of covers the key, its length and whether the value is null, then the value, so that no byte can
 // move between key and value unseen and a tombstone differs from an empty value. Headers are left
 // out: producers that retry often add an attempt count or a new trace context there.
-func (f *fingerprinter) of(r *kgo.Record) Fingerprint {
+func (f *Fingerprinter) Of(r *kgo.Record) Fingerprint {
 	binary.BigEndian.PutUint64(f.prefix[:8], uint64(len(r.Key)))
 	f.prefix[8] = nullness(r)
 	f.sha.Reset()

@@ -23,7 +23,7 @@ func (d *Deduper) fold(messages []Message) *folded {
 			f.setMissing(i, missing)
 			continue
 		}
-		f.fingerprints[i] = d.fingerprints.of(m.Record)
+		f.fingerprints[i] = d.fingerprints.Of(m.Record)
 		claim, ok := seen[id]
 		if !ok {
 			claim = int32(len(f.claims))
