@@ -61,6 +61,13 @@ func (p Policy) action(j *dedup.Judgement) (action, Outcome) {
 	}
 }
 
+// Outcome is what becomes of a record with this verdict that the output admits; false if it ends the
+// pipeline.
+func (p Policy) Outcome(v dedup.Verdict) (outcome Outcome, goesOn bool) {
+	action, outcome := p.action(&dedup.Judgement{Verdict: v})
+	return outcome, action != fail
+}
+
 func choose(c Choice, dropped, forwarded Outcome) (action, Outcome) {
 	switch c {
 	case Drop:

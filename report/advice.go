@@ -1,0 +1,114 @@
+package report
+
+import (
+	"strings"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// advisedShares are the parts of all copies for which a window is advised.
+var advisedShares = []float64{0.99, 0.999}
+
+// ttlOf compares the configured window with those that would do.
+func (o Options) ttlOf(a *analysis, r *Report) TTL {
+	totals := a.ladder.totals()
+	dropped := a.verdicts[dedup.VerdictDuplicate] + a.verdicts[dedup.VerdictConflict]
+	t := TTL{Configured: r.window(o.Pipeline.TTL, dropped), Advised: []Advice{}, Curve: []Point{}}
+	if a.copies() == 0 {
+		return t
+	}
+	for _, wanted := range advisedShares {
+		for i, n := range totals {
+			if float64(n) >= wanted*float64(a.copies()) {
+				t.Advised = append(t.Advised, Advice{wanted, r.window(time.Duration(steps[i])*time.Millisecond, n)})
+				break
+			}
+		}
+	}
+	t.Curve = curveOf(totals, a)
+	return t
+}
+
+// curveOf leaves out steps that catch what the one before and the one behind catch.
+func curveOf(totals []int64, a *analysis) []Point {
+	curve := []Point{}
+	for i, n := range totals {
+		changes := i == 0 || n != totals[i-1] || i+1 < len(totals) && n != totals[i+1]
+		if changes {
+			curve = append(curve, Point{seconds(steps[i]), share(n, a.copies())})
+		}
+		if n == a.copies() {
+			break
+		}
+	}
+	return curve
+}
+
+func (r *Report) caughtShare(caught int64) *float64 {
+	if r.Totals.Copies == 0 {
+		return nil
+	}
+	s := share(caught, r.Totals.Copies)
+	return &s
+}
+
+// window estimates what a ttl costs: claims live for it, and new IDs keep coming at the same rate.
+func (r *Report) window(ttl time.Duration, caught int64) Window {
+	w := Window{TTL: writeTTL(ttl), Seconds: ttl.Seconds(), Caught: caught, CaughtShare: r.caughtShare(caught)}
+	if r.Rate.IDsPerSecond == 0 {
+		return w
+	}
+	rows := r.Rate.IDsPerSecond * ttl.Seconds()
+	w.Rows = &rows
+	if r.IDs.BytesPerRow > 0 {
+		bytes := rows * r.IDs.BytesPerRow
+		w.Bytes = &bytes
+	}
+	if r.Settings.Buckets > 0 {
+		perBucket := rows / float64(r.Settings.Buckets)
+		w.RowsPerBucket = &perBucket
+	}
+	return w
+}
+
+// writeTTL writes a duration as the configuration takes it.
+func writeTTL(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// idsOf says what the IDs look like and what a claim takes.
+func (o Options) idsOf(c *collector, a *analysis) IDs {
+	ids := IDs{Kinds: []Kind{}}
+	if n := a.ids + a.copies(); n > 0 {
+		ids.Kinds = c.sample.kinds(o.Now())
+		ids.MeanBytes = float64(c.idBytes) / float64(n)
+		ids.BytesPerRow = bytesPerRow(o.Pipeline.Store, ids.MeanBytes)
+	}
+	if ids.Correlation = c.sample.correlation(); ids.Correlation != nil {
+		is := *ids.Correlation >= ordered
+		ids.TimeOrdered = &is
+	}
+	return ids
+}
+
+// bytesPerRow estimates what a claim takes on disk, before compression, which the stores do; zero for
+// a store that is not known here. Cassandra: the owner cell of 80 bytes, the ID, and about 34 bytes of
+// row header, times and index. Embedded: the claim's record of 65 bytes, and its key twice, once under
+// the time when it ends.
+func bytesPerRow(store string, idBytes float64) float64 {
+	switch store {
+	case "cassandra":
+		return 114 + idBytes
+	case "embedded":
+		return 77 + 2*idBytes
+	}
+	return 0
+}

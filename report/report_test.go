@@ -1,0 +1,211 @@
+package report
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/logreader"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// topic is an input topic in memory.
+type topic struct{ partitions map[int32][]*kgo.Record }
+
+// put appends a record that came so long after the start.
+func (t *topic) put(partition int32, after time.Duration, id, value string) *kgo.Record {
+	r := &kgo.Record{
+		Topic: "orders", Partition: partition, Offset: int64(len(t.partitions[partition])), Timestamp: start.Add(after), Value: []byte(value),
+	}
+	if id != "" {
+		r.Headers = []kgo.RecordHeader{{Key: "message-id", Value: []byte(id)}}
+	}
+	if t.partitions == nil {
+		t.partitions = make(map[int32][]*kgo.Record)
+	}
+	t.partitions[partition] = append(t.partitions[partition], r)
+	return r
+}
+
+// build makes a report of the topic as if it was read from Kafka, a partition at a time.
+func (t *topic) build(tb testing.TB, change func(*Options)) *Report {
+	tb.Helper()
+	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "message-id"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o := Options{
+		Log: logreader.Log{Topic: "orders", Partitions: make(map[int32]logreader.Range)}, Extractor: extractor, Version: "v1.2.3",
+		Pipeline: Pipeline{ConsumerGroup: "orders-dedup", Output: "orders.clean", Mode: "enforce", OnMissingID: "dead_letter", OnConflict: "drop",
+			TTL: time.Hour, Store: "cassandra", Buckets: 256},
+		Now: func() time.Time { return start.Add(30 * 24 * time.Hour) }, TempDir: tb.TempDir(),
+	}
+	o.Outcome = func(v dedup.Verdict) string {
+		return map[dedup.Verdict]string{
+			dedup.VerdictFirst: "forwarded", dedup.VerdictMissing: "dead_lettered", dedup.VerdictDuplicate: "duplicate", dedup.VerdictConflict: "conflict",
+		}[v]
+	}
+	o.reading = func(each visitor) error {
+		for p := range int32(len(t.partitions)) {
+			if err := each(t.partitions[p]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for p, records := range t.partitions {
+		o.Log.Partitions[p] = logreader.Range{End: int64(len(records))}
+	}
+	if change != nil {
+		change(&o)
+	}
+	r, err := Build(tb.Context(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func TestCopiesAreCountedByContentAndPlace(t *testing.T) {
+	var in topic
+	in.put(0, 0, "a", "1")
+	in.put(1, time.Second, "a", "1")   // on another partition
+	in.put(0, 2*time.Second, "a", "2") // other content
+	in.put(0, 3*time.Second, "b", "1")
+	in.put(0, 4*time.Second, "", "1")
+	in.put(1, 5*time.Second, "b", "1")
+	in.put(1, 6*time.Second, "c", "1")
+	in.put(1, 7*time.Second, "b", "1")
+	r := in.build(t, nil)
+	want := Totals{
+		Records: 8, Missing: 1, DistinctIDs: 3, Copies: 4, Duplicates: 3, Conflicts: 1, CopyShare: 0.5, ConflictingIDs: 1, OtherPartition: 3,
+	}
+	if diff := cmp.Diff(want, r.Totals); diff != "" {
+		t.Error(diff)
+	}
+	rows := []Row{{"0", 4, 1, 0, 1, 0.25}, {"1", 4, 0, 3, 0, 0.75}}
+	if diff := cmp.Diff(rows, r.Partitions); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Missing{{"absent", 1}}, r.Missing); diff != "" {
+		t.Error(diff)
+	}
+	top := []TopID{{"a", 3, start, start.Add(2 * time.Second)}, {"b", 3, start.Add(3 * time.Second), start.Add(7 * time.Second)}}
+	if diff := cmp.Diff(top, r.TopIDs); diff != "" {
+		t.Error(diff)
+	}
+	if c := r.Conflicts; len(c) != 1 || c[0].ID != "a" || c[0].First.Offset != 0 || c[0].Other.Offset != 1 || c[0].First.Fingerprint == c[0].Other.Fingerprint {
+		t.Errorf("conflicts: %+v", c)
+	}
+	outcomes := []Count{{"forwarded", 3}, {"duplicate", 3}, {"conflict", 1}, {"dead_lettered", 1}}
+	if diff := cmp.Diff(outcomes, r.Run.Outcomes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a ttl catches is compared with a store that is played record by record.
+func TestWindowsCatchWhatAStoreWithThatTTLCatches(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var in topic
+	for i := range 3000 {
+		in.put(int32(random.IntN(4)), time.Duration(i)*7*time.Second, strconv.Itoa(random.IntN(700)), strconv.Itoa(random.IntN(40)/39))
+	}
+	for _, ttl := range []time.Duration{time.Second, time.Minute, 17 * time.Minute, time.Hour, 90 * time.Minute, 2 * time.Hour, 100 * time.Hour} {
+		r := in.build(t, func(o *Options) { o.Pipeline.TTL = ttl })
+		if want := in.play(ttl); !cmp.Equal(want, r.Run.Verdicts) {
+			t.Errorf("ttl %v: %v, want %v", ttl, r.Run.Verdicts, want)
+		}
+		var onCurve float64
+		for _, p := range r.TTL.Curve {
+			if p.Seconds <= ttl.Seconds() {
+				onCurve = p.CaughtShare
+			}
+		}
+		if got := *r.TTL.Configured.CaughtShare; got != onCurve {
+			t.Errorf("ttl %v catches %v, and %v on the curve", ttl, got, onCurve)
+		}
+		for _, a := range r.TTL.Advised {
+			advised := time.Duration(a.Seconds) * time.Second
+			shorter := time.Duration(steps[stepAbove(advised.Milliseconds()-1)-1]) * time.Millisecond
+			if in.caught(advised) < a.Share || in.caught(shorter) >= a.Share {
+				t.Errorf("advised for %v: %v catches %v, the step before it %v", a.Share, advised, in.caught(advised), in.caught(shorter))
+			}
+		}
+	}
+}
+
+// play judges all records in the order in which they came.
+func (t *topic) play(ttl time.Duration) []Count {
+	type claim struct {
+		at    time.Time
+		value string
+	}
+	claims := make(map[string]claim)
+	counts := []Count{{"first", 0}, {"duplicate", 0}, {"conflict", 0}, {"missing", 0}}
+	for _, r := range t.inOrder() {
+		id := string(r.Headers[0].Value)
+		c, known := claims[id]
+		switch {
+		case !known || r.Timestamp.Sub(c.at) >= ttl:
+			claims[id] = claim{r.Timestamp, string(r.Value)}
+			counts[0].Records++
+		case c.value == string(r.Value):
+			counts[1].Records++
+		default:
+			counts[2].Records++
+		}
+	}
+	return counts
+}
+
+func (t *topic) caught(ttl time.Duration) float64 {
+	dropped := func(ttl time.Duration) float64 {
+		played := t.play(ttl)
+		return float64(played[1].Records + played[2].Records)
+	}
+	return dropped(ttl) / dropped(1000000*time.Hour)
+}
+
+func (t *topic) inOrder() []*kgo.Record {
+	var all []*kgo.Record
+	next := make(map[int32]int)
+	for {
+		var first *kgo.Record
+		for p := range int32(len(t.partitions)) {
+			if next[p] < len(t.partitions[p]) {
+				if r := t.partitions[p][next[p]]; first == nil || r.Timestamp.Before(first.Timestamp) {
+					first = r
+				}
+			}
+		}
+		if first == nil {
+			return all
+		}
+		next[first.Partition]++
+		all = append(all, first)
+	}
+}
+
+func TestFilesAndMemoryGiveTheSameReport(t *testing.T) {
+	var in topic
+	random := rand.New(rand.NewPCG(5, 6))
+	for i := range 20_000 {
+		in.put(int32(i%5), time.Duration(i)*time.Second, fmt.Sprintf("order/%d", random.IntN(9000)), "v")
+	}
+	want := in.build(t, nil)
+	for _, memory := range []int{1 << 10, 20 << 10, 300 << 10} { // more runs than are merged at a time; some; a few
+		if diff := cmp.Diff(want, in.build(t, func(o *Options) { o.memory = memory })); diff != "" {
+			t.Errorf("with %d bytes of memory:\n%s", memory, diff)
+		}
+	}
+}
