@@ -1,9 +1,14 @@
 package report
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +45,15 @@ func (t *topic) put(partition int32, after time.Duration, id, value string) *kgo
 // build makes a report of the topic as if it was read from Kafka, a partition at a time.
 func (t *topic) build(tb testing.TB, change func(*Options)) *Report {
 	tb.Helper()
+	r, err := t.try(tb, change)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
+	tb.Helper()
 	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "message-id"})
 	if err != nil {
 		tb.Fatal(err)
@@ -69,11 +83,7 @@ func (t *topic) build(tb testing.TB, change func(*Options)) *Report {
 	if change != nil {
 		change(&o)
 	}
-	r, err := Build(tb.Context(), o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
+	return Build(tb.Context(), o)
 }
 
 func TestCopiesAreCountedByContentAndPlace(t *testing.T) {
@@ -204,8 +214,40 @@ func TestFilesAndMemoryGiveTheSameReport(t *testing.T) {
 	}
 	want := in.build(t, nil)
 	for _, memory := range []int{1 << 10, 20 << 10, 300 << 10} { // more runs than are merged at a time; some; a few
-		if diff := cmp.Diff(want, in.build(t, func(o *Options) { o.memory = memory })); diff != "" {
+		dir := t.TempDir()
+		if diff := cmp.Diff(want, in.build(t, func(o *Options) { o.memory, o.TempDir = memory, dir })); diff != "" {
 			t.Errorf("with %d bytes of memory:\n%s", memory, diff)
 		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("with %d bytes of memory %v are left behind, %v", memory, left, err)
+		}
+	}
+}
+
+func TestFilesThatCannotBeWrittenEndTheReport(t *testing.T) {
+	var in topic
+	for i := range 100 {
+		in.put(0, 0, fmt.Sprint(i), "v")
+	}
+	_, err := in.try(t, func(o *Options) { o.memory, o.TempDir = 1<<10, filepath.Join(t.TempDir(), "none") })
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "write temporary files") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnInterruptedReportLeavesNothing(t *testing.T) {
+	var in topic
+	for i := range 100 {
+		in.put(int32(i%2), 0, fmt.Sprint(i), "v")
+	}
+	dir := t.TempDir()
+	stop := errors.New("interrupted")
+	_, err := in.try(t, func(o *Options) {
+		read := o.reading
+		o.memory, o.TempDir = 1<<10, dir
+		o.reading = func(each visitor) error { return errors.Join(read(each), stop) }
+	})
+	if left, readErr := os.ReadDir(dir); !errors.Is(err, stop) || readErr != nil || len(left) > 0 {
+		t.Errorf("%v, %v, left behind: %v", err, readErr, left)
 	}
 }
