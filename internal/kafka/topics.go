@@ -27,6 +27,18 @@ func describe(ctx context.Context, admin *kadm.Client, t config.Topic) (layout, 
 	return layout{t, details}, nil
 }
 
+// TopicID returns the ID of a topic; zero on brokers without topic IDs (before 2.8).
+func TopicID(ctx context.Context, client *kgo.Client, topic string) ([16]byte, error) {
+	details, err := kadm.NewClient(client).ListTopics(ctx, topic)
+	if err == nil {
+		err = details[topic].Err
+	}
+	if err != nil {
+		return [16]byte{}, fmt.Errorf("describe topic %s: %w", topic, err)
+	}
+	return details[topic].ID, nil
+}
+
 // names lists every topic of the pipeline, the input first.
 func names(t config.Topic) []string {
 	all := []string{t.Input, t.Output, t.FenceTopic}
