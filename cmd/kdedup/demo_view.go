@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/term"
 )
 
 // liveView shows the counts of the running pipeline, from its metrics.
@@ -20,8 +18,7 @@ type liveView struct {
 }
 
 func newLiveView(out io.Writer, gatherer prometheus.Gatherer) *liveView {
-	file, ok := out.(*os.File)
-	return &liveView{out: out, gatherer: gatherer, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &liveView{out: out, gatherer: gatherer, terminal: isTerminal(out)}
 }
 
 // watch returns when everything that was sent is committed, or ctx ends.

@@ -55,7 +55,7 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*idTask) error
 		return err
 	}
 	task := &idTask{config: c}
-	if task.topic, err = f.choose(c.Topics); err != nil {
+	if task.topic, err = chooseTopic(c.Topics, f.topic); err != nil {
 		return err
 	}
 	if task.id, err = f.parse(text); err != nil {
@@ -82,17 +82,18 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*idTask) error
 	return work(task)
 }
 
-func (f *idFlags) choose(topics []config.Topic) (config.Topic, error) {
-	if f.topic == "" && len(topics) == 1 {
+// chooseTopic finds the entry with this input; the only one needs no name.
+func chooseTopic(topics []config.Topic, input string) (config.Topic, error) {
+	if input == "" && len(topics) == 1 {
 		return topics[0], nil
 	}
-	at := slices.IndexFunc(topics, func(t config.Topic) bool { return t.Input == f.topic })
+	at := slices.IndexFunc(topics, func(t config.Topic) bool { return t.Input == input })
 	if at < 0 {
 		var inputs []string
 		for _, t := range topics {
 			inputs = append(inputs, t.Input)
 		}
-		return config.Topic{}, usageError{fmt.Errorf("--topic must be one of %s, got %q", strings.Join(inputs, ", "), f.topic)}
+		return config.Topic{}, usageError{fmt.Errorf("--topic must be one of %s, got %q", strings.Join(inputs, ", "), input)}
 	}
 	return topics[at], nil
 }

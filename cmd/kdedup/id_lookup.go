@@ -16,6 +16,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/server"
 )
 
@@ -80,7 +81,7 @@ func (t *idTask) lookup(ctx context.Context) (lookup, error) {
 }
 
 // forwarded compares the owner with the fence of its partition. The owner may be a record of another
-// input that shares the scope, whose fence is not this topic's.
+// input that shares the scope, whose fence is not this topic's, or of the clean topic itself.
 func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed time.Time) string {
 	client := t.admin
 	if client == nil {
@@ -92,6 +93,10 @@ func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
+	clean, err := kafka.TopicID(ctx, client, t.topic.Output)
+	if err == nil && clean != [16]byte{} && owner.TopicID == clean {
+		return "yes: it stands on " + t.topic.Output + ", see kdedup backfill"
+	}
 	handled, err := consumer.Handled(ctx, client, t.topic.FenceTopic, t.topic.Input, owner.TopicID,
 		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset, LeaderEpoch: owner.LeaderEpoch}, claimed)
 	switch {

@@ -22,7 +22,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	})
-	root.AddCommand(newRun(), newValidate(), newSetup(), newID(), newDemo(), newBench(), newReady(), newVersion())
+	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(), newDemo(), newBench(), newReady(), newVersion())
 	markUsage(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root

@@ -74,10 +74,9 @@ func (s *processStatus) Snapshot() server.Snapshot {
 
 // LookUp is `kdedup id lookup` in a process that runs.
 func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
-	flags := idFlags{topic: topic}
 	task := &idTask{config: s.p.config, id: dedup.NewID(id), store: s.p.store, admin: s.p.admin}
 	var err error
-	if task.topic, err = flags.choose(s.p.config.Topics); err != nil {
+	if task.topic, err = chooseTopic(s.p.config.Topics, topic); err != nil {
 		return server.Finding{}, err
 	}
 	task.scope = scopeOf(task.topic, "")

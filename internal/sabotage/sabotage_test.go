@@ -91,6 +91,11 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline", tests: "TestAbortedInputClaimsNothing",
 	},
 	{
+		guard: "a backfill claims only what is committed",
+		file:  "internal/logreader/read.go", old: "kgo.FetchIsolationLevel(kgo.ReadCommitted())", new: "kgo.FetchIsolationLevel(kgo.ReadUncommitted())",
+		caughtBy: "./backfill", tests: "TestWhatIsNotCommittedClaimsNothing",
+	},
+	{
 		guard: "a group that starts at the end commits where that is",
 		file:  "consumer/start.go", old: "if len(pins) == 0 {", new: "if true {",
 		caughtBy: "./consumer", tests: "TestPinStartCommitsTheEndOnce/fake",

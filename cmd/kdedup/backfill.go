@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"text/tabwriter"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/backfill"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/logreader"
+)
+
+func newBackfill() *cobra.Command {
+	var flags backfillFlags
+	cmd := &cobra.Command{
+		Use:   "backfill",
+		Short: "Claim the message IDs that stand on a clean topic already",
+		Long: "Claim the message IDs of all records on a pipeline's output topic, so that the pipeline does not\n" +
+			"emit again what was emitted before it ran. Run it once, right before the first start: claims hold\n" +
+			"for the ttl from now on. It may be interrupted and run again, and it changes no topic.\n\n" +
+			"The output must carry nothing but this pipeline's messages, with their IDs where the input has them.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, log, err := flags.load(cmd)
+			if err != nil {
+				return err
+			}
+			topic, err := chooseTopic(c.Topics, flags.topic)
+			if err != nil {
+				return err
+			}
+			return flags.run(cmd, c, topic, log)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+type backfillFlags struct {
+	configFlags
+	topic  string
+	dryRun bool
+	force  bool
+}
+
+func (f *backfillFlags) add(cmd *cobra.Command) {
+	f.configFlags.add(cmd)
+	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only count what would be claimed")
+	cmd.Flags().BoolVar(&f.force, "force", false, "also if the consumer group is active or has commits: nothing is lost then, but what the\n"+
+		"pipeline claimed before the backfill comes to it is emitted, also if it had been emitted before")
+}
+
+func (f *backfillFlags) run(cmd *cobra.Command, c config.Config, t config.Topic, log *slog.Logger) error {
+	if err := checkBackfill(c.Topics, t); err != nil {
+		return usageError{err}
+	}
+	if !f.force {
+		if err := refuseUsedGroup(cmd.Context(), c, t, log); err != nil {
+			return err
+		}
+	}
+	clean, err := describeLog(cmd.Context(), c, t.Output, logreader.Bounds{}, log)
+	if err != nil {
+		return err
+	}
+	claimer, closeStore, err := f.claimer(cmd.Context(), c.Store, t, log)
+	if err != nil {
+		return err
+	}
+	counts, err := f.claim(cmd, c, t, clean, claimer, log)
+	return errors.Join(err, printBackfill(cmd.OutOrStdout(), f.dryRun, counts), closeStore())
+}
+
+// checkBackfill refuses an output with which claims would meet records that they do not belong to.
+func checkBackfill(topics []config.Topic, t config.Topic) error {
+	for i, other := range topics {
+		sameScope := other.Scope == t.Scope && other.ScopeGroup == t.ScopeGroup
+		switch {
+		case other.Output == t.Output && !sameScope:
+			return fmt.Errorf("topics[%d] writes %s too, with IDs of another scope: an ID of its messages would block this pipeline's message with the same one", i, t.Output)
+		case other.Input == t.Output && sameScope:
+			return fmt.Errorf("topics[%d] reads %s with the same scope: its records would take these claims for their own; give it another scope", i, t.Output)
+		}
+	}
+	return nil
+}
+
+// refuseUsedGroup wants a pipeline that never ran.
+func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := adminClient(c, log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	why, err := kafka.GroupInUse(ctx, client, t.ConsumerGroup, t.Input)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%s: the pipeline has run, and claimed what it emitted itself; backfill is for what was emitted before. "+
+			"With --force it runs all the same: nothing is lost by it, but what the pipeline has claimed and not emitted yet is emitted, also if it had been before", why)
+	}
+	return err
+}
+
+// claimer opens the store and registers the scope; for a dry run it only compares it, and takes an
+// embedded store that does not exist yet for an empty one.
+func (f *backfillFlags) claimer(ctx context.Context, s config.Store, t config.Topic, log *slog.Logger) (dedup.Claimer, func() error, error) {
+	_, err := os.Stat(s.Embedded.Path)
+	if f.dryRun && s.Type == config.StoreEmbedded && errors.Is(err, fs.ErrNotExist) {
+		return backfill.DryRun{Store: emptyStore{}}, func() error { return nil }, nil
+	}
+	opening, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	store, err := openStore(opening, s, prometheus.NewRegistry(), log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.dryRun {
+		err = validateScope(opening, store, t)
+	} else {
+		err = registerScope(opening, store, t)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	if f.dryRun {
+		return backfill.DryRun{Store: store}, store.Close, nil
+	}
+	return store, store.Close, nil
+}
+
+func registerScope(ctx context.Context, store dedup.Store, t config.Topic) error {
+	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	if err != nil {
+		return err
+	}
+	return store.Register(ctx, scopeOf(t, extractor.String()))
+}
+
+// emptyStore has no claims.
+type emptyStore struct{}
+
+func (emptyStore) Lookup(context.Context, dedup.Scope, dedup.ID) (dedup.Answer, error) {
+	return dedup.Answer{}, nil
+}
+
+func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topic, clean logreader.Log, claimer dedup.Claimer, log *slog.Logger) (backfill.Counts, error) {
+	connection, err := kafka.Connection(c.Kafka, "kdedup-"+c.Instance+"-backfill", nil, log)
+	if err != nil {
+		return backfill.Counts{}, err
+	}
+	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	if err != nil {
+		return backfill.Counts{}, err
+	}
+	metrics := dedup.NewCollectors(prometheus.NewRegistry()).For(t.Input, "backfill")
+	line := newProgress(cmd.ErrOrStderr())
+	defer line.end()
+	counts, err := backfill.Run(cmd.Context(), backfill.Options{
+		Connection: connection, Clean: clean,
+		Judge:        dedup.New(scopeOf(t, extractor.String()), extractor, claimer, dedup.DefaultRetry, metrics, log),
+		BatchRecords: t.BatchRecords, Progress: line.show,
+	})
+	if err != nil && cmd.Context().Err() != nil {
+		return counts, fmt.Errorf("interrupted; what was claimed stands, run it again to go on: %w", err)
+	}
+	return counts, err
+}
+
+func printBackfill(out io.Writer, dryRun bool, c backfill.Counts) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(name string, n int64, note string) { fmt.Fprintf(table, "%s\t%d\t  %s\n", name, n, note) }
+	claimed := "claimed"
+	if dryRun {
+		claimed = "would be claimed"
+	}
+	row("records", c.Records, "on the clean topic")
+	row(claimed, c.Claimed, "")
+	row("already owned", c.Earlier, "by an earlier backfill")
+	row("", c.Taken, "by a record of the input, or by hand")
+	row("", c.Copies, "by another record of the clean topic")
+	row("missing", c.Missing, "without a message ID")
+	return table.Flush()
+}

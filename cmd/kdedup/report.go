@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/logreader"
+	"github.com/kdedup/kdedup/report"
+)
+
+func newReport() *cobra.Command {
+	var flags reportFlags
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Tell how many duplicates an input topic holds, and which ttl catches them",
+		Long: "Read what is on a pipeline's input topic and report on its duplicates: how many, where, how far\n" +
+			"apart, with other content or not, and which ttl would catch them. No consumer group is joined,\n" +
+			"nothing is committed, claimed or changed. Memory stays bounded; what does not fit goes to\n" +
+			"temporary files in $TMPDIR, about 42 bytes and the ID for each record.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, log, err := flags.load(cmd)
+			if err != nil {
+				return err
+			}
+			return flags.run(cmd, c, log)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+type reportFlags struct {
+	configFlags
+	topic, from, to string
+	maxRecords      int64
+	format, output  string
+	byHeader        string
+	hideIDs         bool
+}
+
+// The formats of a report.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatHTML  = "html"
+)
+
+func (f *reportFlags) add(cmd *cobra.Command) {
+	f.configFlags.add(cmd)
+	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
+	cmd.Flags().StringVar(&f.from, "from", "", "`TIME` of the first record: as 2026-01-31T12:00:00Z, or as 72h, so long ago")
+	cmd.Flags().StringVar(&f.to, "to", "", "`TIME` before which the last record was produced, in the same forms")
+	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0, "read only the newest `NUMBER`, about as many (0: all)")
+	cmd.Flags().StringVar(&f.format, "format", formatTable, "table, json or html")
+	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
+	cmd.Flags().StringVar(&f.byHeader, "by-header", "", "also count by the values of the header `NAME`")
+	cmd.Flags().BoolVar(&f.hideIDs, "hide-ids", false, "show hashes in place of message IDs")
+}
+
+func (f *reportFlags) run(cmd *cobra.Command, c config.Config, log *slog.Logger) error {
+	topic, err := chooseTopic(c.Topics, f.topic)
+	if err != nil {
+		return err
+	}
+	bounds, err := f.bounds(time.Now())
+	if err != nil {
+		return err
+	}
+	options, err := f.options(cmd.Context(), c, topic, bounds, log)
+	if err != nil {
+		return err
+	}
+	line := newProgress(cmd.ErrOrStderr())
+	options.Progress = line.show
+	found, err := report.Build(cmd.Context(), options)
+	line.end()
+	if err != nil {
+		return err
+	}
+	return f.write(found, cmd.OutOrStdout())
+}
+
+// bounds checks the flags.
+func (f *reportFlags) bounds(now time.Time) (b logreader.Bounds, err error) {
+	if !slices.Contains([]string{formatTable, formatJSON, formatHTML}, f.format) {
+		return b, usageError{fmt.Errorf("--format must be table, json or html, got %q", f.format)}
+	}
+	if b.From, err = parseTime("--from", f.from, now); err != nil {
+		return b, err
+	}
+	if b.To, err = parseTime("--to", f.to, now); err != nil {
+		return b, err
+	}
+	if !b.From.IsZero() && !b.To.IsZero() && !b.From.Before(b.To) {
+		return b, usageError{fmt.Errorf("--from must be before --to, got %s and %s", b.From.Format(time.RFC3339), b.To.Format(time.RFC3339))}
+	}
+	if f.maxRecords < 0 {
+		return b, usageError{fmt.Errorf("--max-records must not be negative, got %d", f.maxRecords)}
+	}
+	b.MaxRecords = f.maxRecords
+	return b, nil
+}
+
+// parseTime takes a time, or how long ago it was; nothing is the zero time.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, usageError{fmt.Errorf("%s must be a time as 2026-01-31T12:00:00Z, or how long ago, as 72h; got %q", flag, text)}
+	}
+	return at, nil
+}
+
+func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger) (report.Options, error) {
+	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	if err != nil {
+		return report.Options{}, err
+	}
+	connection, err := kafka.Connection(c.Kafka, "kdedup-"+c.Instance+"-report", nil, log)
+	if err != nil {
+		return report.Options{}, err
+	}
+	part, err := describeLog(ctx, c, t.Input, bounds, log)
+	if err != nil {
+		return report.Options{}, err
+	}
+	o := report.Options{
+		Connection: connection, Log: part, Bounded: bounds != logreader.Bounds{},
+		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: versionText(),
+		Pipeline: report.Pipeline{
+			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode, OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
+			TTL: t.TTL, Store: c.Store.Type,
+		},
+		Outcome: outcomeOf(t),
+	}
+	if c.Store.Type == config.StoreCassandra {
+		o.Pipeline.Buckets = t.Buckets
+	}
+	return o, nil
+}
+
+// describeLog asks what of a topic there is to read.
+func describeLog(ctx context.Context, c config.Config, topic string, bounds logreader.Bounds, log *slog.Logger) (logreader.Log, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := adminClient(c, log)
+	if err != nil {
+		return logreader.Log{}, err
+	}
+	defer client.Close()
+	if err := client.Ping(ctx); err != nil {
+		return logreader.Log{}, fmt.Errorf("kafka.brokers: %w", err)
+	}
+	return logreader.Describe(ctx, client, topic, bounds)
+}
+
+// outcomeOf names what the pipeline does with a verdict, as its metrics do.
+func outcomeOf(t config.Topic) func(dedup.Verdict) string {
+	policy := policyOf(t)
+	return func(v dedup.Verdict) string {
+		outcome, goesOn := policy.Outcome(v)
+		if !goesOn {
+			return "the_pipeline_ends"
+		}
+		return outcome.String()
+	}
+}
+
+func (f *reportFlags) write(r *report.Report, out io.Writer) error {
+	write := map[string]func(io.Writer) error{formatTable: r.WriteTable, formatJSON: r.WriteJSON, formatHTML: r.WriteHTML}[f.format]
+	if f.output == "" {
+		return write(out)
+	}
+	file, err := os.Create(f.output)
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return errors.Join(write(file), file.Close())
+}
