@@ -137,7 +137,7 @@ func spanTicks(x func(float64) float64, end float64) []tick {
 		text    string
 	}{{1, "1 s"}, {10, "10 s"}, {60, "1 min"}, {600, "10 min"}, {3600, "1 h"}, {21600, "6 h"}, {86400, "1 d"}, {7 * 86400, "7 d"}, {30 * 86400, "30 d"}, {365 * 86400, "1 y"}} {
 		at := x(t.seconds) * 100 / chartWidth
-		if t.seconds < end && at < 96 && (len(ticks) == 0 || at-ticks[len(ticks)-1].At >= 9) {
+		if t.seconds < end && at < 94 && (len(ticks) == 0 || at-ticks[len(ticks)-1].At >= 12) {
 			ticks = append(ticks, tick{at, t.text})
 		}
 	}
