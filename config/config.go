@@ -33,6 +33,8 @@ type Config struct {
 	Metrics Metrics `mapstructure:"metrics"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
+	// Changes of the file while kdedup runs.
+	Reload Reload `mapstructure:"reload"`
 	// Required. The pipelines, at least one; each has a consumer group of its own.
 	Topics []Topic `mapstructure:"topics"`
 
@@ -50,9 +52,18 @@ type Metrics struct {
 	PerPartition bool `mapstructure:"per_partition"`
 }
 
+// Reload says when the file is read again. SIGHUP always does it.
+type Reload struct {
+	// Whether changes of the file, and of the files that its secrets name by `file:`, are applied by
+	// themselves: it is read every 5 s, and a change counts when it was read twice. `false` waits for
+	// SIGHUP. A change takes effect without a restart.
+	Watch bool `mapstructure:"watch"`
+}
+
 // Log says what is logged, and how.
 type Log struct {
-	// The least important level that is written: `debug`, `info`, `warn` or `error`.
+	// The least important level that is written: `debug`, `info`, `warn` or `error`. A change takes
+	// effect without a restart.
 	Level string `mapstructure:"level"`
 	// `text` (key=value) or `json`, one line per event.
 	Format string `mapstructure:"format"`

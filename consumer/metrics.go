@@ -78,6 +78,14 @@ func (c *Collectors) For(topic string) *Metrics {
 	}
 }
 
+// Forget takes away every series of a topic whose members have left.
+func (c *Collectors) Forget(topic string) {
+	c.lag.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	for _, family := range []*prometheus.CounterVec{c.rebalances, c.consumed, c.rewinds, c.dataLoss} {
+		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	}
+}
+
 func (m *Metrics) setLag(partition int32, lag int64) {
 	if !m.perTopic {
 		m.lag.WithLabelValues(strconv.Itoa(int(partition))).Set(float64(lag))

@@ -76,6 +76,22 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 	return m
 }
 
+// Retire takes away the series of a topic's lanes, which have ended. What they counted stays.
+func (c *Collectors) Retire(topic string) {
+	c.blocked.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	c.waits.Retire(topic)
+}
+
+// Forget takes away every series of a topic whose lanes have ended.
+func (c *Collectors) Forget(topic string) {
+	c.Retire(topic)
+	c.seconds.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	for _, family := range []*prometheus.CounterVec{c.claims, c.ambiguous, c.retries} {
+		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	}
+	c.waits.Forget(topic)
+}
+
 // block begins a wait for the store, unless the lane waits already.
 func (m *Metrics) block() {
 	m.blocked.Set(1)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -144,6 +145,32 @@ func (c *Collectors) For(topic string, lane int) *Metrics {
 	return m
 }
 
+// Retire takes away the series of a topic's lanes, which have ended. What they counted stays.
+func (c *Collectors) Retire(topic string) {
+	lanes := prometheus.Labels{"topic": topic}
+	c.inFlight.DeletePartialMatch(lanes)
+	c.lanes.DeletePartialMatch(lanes)
+	c.ready.forget(topic)
+	c.waits.Retire(topic)
+}
+
+// Forget takes away every series of a topic whose lanes have ended.
+func (c *Collectors) Forget(topic string) {
+	c.Retire(topic)
+	all := []interface {
+		DeletePartialMatch(prometheus.Labels) int
+	}{c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.forwardSeconds, c.commitSeconds, c.ttl}
+	if c.copies != nil {
+		all = append(all, c.copies)
+	}
+	for _, family := range all {
+		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	}
+	c.ages.Forget(topic)
+	c.endToEnd.Forget(topic)
+	c.waits.Forget(topic)
+}
+
 // within tells how long a claim holds.
 func (m *Metrics) within(ttl time.Duration) *Metrics {
 	m.ttl = ttl
@@ -194,6 +221,12 @@ func (r *readiness) set(topic, lane string, ready func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asks[[2]string{topic, lane}] = ready
+}
+
+func (r *readiness) forget(topic string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.asks, func(labels [2]string, _ func() error) bool { return labels[0] == topic })
 }
 
 // Describe implements prometheus.Collector.

@@ -16,7 +16,7 @@ func healthy(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
 // readiness answers probes, which have no credentials. Only who may read the page sees the errors.
 type readiness struct {
-	checks     []Check
+	checks     func() []Check
 	clean      func(string) string
 	mayReadAll func(*http.Request) bool
 }
@@ -29,7 +29,7 @@ func (s readiness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		report strings.Builder
 		status = http.StatusOK
 	)
-	for _, check := range s.checks {
+	for _, check := range s.checks() {
 		result := "ok"
 		if err := check.Func(ctx); err != nil {
 			status, result = http.StatusServiceUnavailable, "not ok"

@@ -37,13 +37,13 @@ func (p *page) asked(w http.ResponseWriter, r *http.Request) (q question, id []b
 		}
 		return q, nil, errors.New("the request is not a form")
 	}
-	form := r.PostForm
+	form, topics := r.PostForm, p.topics()
 	q = question{Topic: form.Get("topic"), ID: form.Get("id"), Hex: form.Get("hex") != ""}
-	if q.Topic == "" && len(p.topics) == 1 {
-		q.Topic = p.topics[0]
+	if q.Topic == "" && len(topics) == 1 {
+		q.Topic = topics[0]
 	}
-	if !slices.Contains(p.topics, q.Topic) {
-		return q, nil, fmt.Errorf("topic must be %s", strings.Join(p.topics, " or "))
+	if !slices.Contains(topics, q.Topic) {
+		return q, nil, fmt.Errorf("topic must be %s", strings.Join(topics, " or "))
 	}
 	id = []byte(q.ID)
 	if q.Hex {

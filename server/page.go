@@ -15,8 +15,6 @@ import (
 type page struct {
 	source  Source
 	sampler *sampler
-	about   About
-	topics  []string // that can be looked up; nil when look-ups are off
 	lookup  bool
 	lookups chan struct{}
 	every   time.Duration
@@ -26,14 +24,19 @@ type page struct {
 
 func newPage(o Options, s *sampler, clean func(string) string) *page {
 	p := &page{
-		source: o.Source, sampler: s, about: o.About, lookup: o.Lookup, every: o.Every, clean: clean,
+		source: o.Source, sampler: s, lookup: o.Lookup, every: o.Every, clean: clean,
 		lookups: make(chan struct{}, lookupsAtOnce),
 		html:    template.Must(template.New("status.html").Funcs(formats).ParseFS(assets, "assets/status.html")),
 	}
-	for _, pipeline := range o.Source.Snapshot().Pipelines {
-		p.topics = append(p.topics, pipeline.Input)
-	}
 	return p
+}
+
+// topics are those that can be looked up.
+func (p *page) topics() (inputs []string) {
+	for _, pipeline := range p.sampler.latest.Load().Pipelines {
+		inputs = append(inputs, pipeline.Input)
+	}
+	return inputs
 }
 
 var formats = template.FuncMap{
@@ -70,8 +73,8 @@ var formats = template.FuncMap{
 	},
 	"rate": formatRate, "seconds": formatSeconds, "ago": formatAgo, "words": words,
 	"time": func(m moment) string { return formatTime(m.at) }, "clock": formatTime,
-	"stamp": func(t time.Time) string { return t.Format(time.RFC3339Nano) },
-	"line":  formatLine, "area": formatArea,
+	"stamp": func(t time.Time) string { return t.Format(time.RFC3339Nano) }, "millis": moment.stamp,
+	"line": formatLine, "area": formatArea,
 	"peak":  func(values []float64) string { return formatCount(largest(values)) },
 	"blank": func() blanks { return blanks{} },
 	"list":  func(names []string) string { return strings.Join(names, ", ") },
@@ -131,7 +134,7 @@ func (p *page) show(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *page) render(w http.ResponseWriter, code int, lookup lookupView) {
-	v := view{status: p.sampler.latest.Load(), Settings: p.about.Settings, Millis: p.every.Milliseconds(), Topics: p.topics}
+	v := view{status: p.sampler.latest.Load(), Settings: p.source.Settings(), Millis: p.every.Milliseconds(), Topics: p.topics()}
 	if p.lookup {
 		v.Lookup = &lookup
 	}

@@ -17,7 +17,7 @@ const (
 
 // prober makes the checks of /readyz for the page, so that a look at it costs nothing.
 type prober struct {
-	checks []Check
+	checks func() []Check
 	clean  func(string) string
 
 	mu    sync.Mutex
@@ -47,8 +47,9 @@ func (p *prober) round(ctx context.Context) (ready bool) {
 	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	ready = true
-	found := make([]checkStatus, len(p.checks))
-	for i, check := range p.checks {
+	checks := p.checks()
+	found := make([]checkStatus, len(checks))
+	for i, check := range checks {
 		found[i] = checkStatus{Name: check.Name, OK: true}
 		if err := check.Func(bounded); err != nil {
 			ready, found[i].OK, found[i].Error = false, false, p.clean(err.Error())

@@ -53,7 +53,7 @@ const password = "correct horse battery"
 func withAuth() server.Options {
 	o := options()
 	o.Auth = server.Auth{Username: "ops", Password: password}
-	o.Checks = []server.Check{{Name: "store", Func: func(context.Context) error { return errors.New("no hosts at 10.1.1.1") }}}
+	o.Checks = fixed(server.Check{Name: "store", Func: func(context.Context) error { return errors.New("no hosts at 10.1.1.1") }})
 	return o
 }
 
@@ -172,7 +172,7 @@ func TestSecretsInForeignTextsAreHidden(t *testing.T) {
 	o := options()
 	o.Secrets = []string{secret, "x"} // the short one would change every text
 	o.Source = &process{text: " " + secret, err: errors.New("no access with " + secret)}
-	o.Checks = []server.Check{{Name: server.StoreCheck, Func: func(context.Context) error { return errors.New("login as " + secret) }}}
+	o.Checks = fixed(server.Check{Name: server.StoreCheck, Func: func(context.Context) error { return errors.New("login as " + secret) }})
 	url := start(t, o)
 	for _, path := range []string{"/", "/api/status", "/api/config", "/readyz", "/metrics"} {
 		if _, body := get(t, url+path); strings.Contains(body, secret) {

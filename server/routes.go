@@ -22,7 +22,7 @@ func routes(o Options, s *sampler, clean func(string) string) http.Handler {
 	p := newPage(o, s, clean)
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.latest.Load()) })
-	mux.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, o.About.Settings) })
+	mux.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, o.Source.Settings()) })
 	for _, name := range []string{"status.css", "status.js", "icon.svg"} {
 		mux.HandleFunc("GET /assets/"+name, asset(name))
 	}

@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,3 +230,41 @@ func TestTheStatusFollowsTheProcess(t *testing.T) {
 }
 
 var _ server.Source = (*process)(nil)
+
+// A reload of the configuration changes the pipelines and the checks of a running server.
+func TestPipelinesMayComeAndGo(t *testing.T) {
+	o := options()
+	source, checks := &changing{process: &process{}}, atomic.Pointer[[]server.Check]{}
+	checks.Store(&[]server.Check{})
+	o.Source, o.Checks, o.Every = source, func() []server.Check { return *checks.Load() }, 10*time.Millisecond
+	url := start(t, o)
+	if _, body := ask(t, "POST", url+"/api/lookup", "topic=refunds&id=a"); !strings.Contains(body, "topic must be orders") {
+		t.Errorf("refunds is known: %s", body)
+	}
+	source.more.Store(true)
+	checks.Store(&[]server.Check{{Name: "topic refunds", Func: func(context.Context) error { return errors.New("joining") }}})
+	testkit.Eventually(t, 30*time.Second, "the new pipeline in the status", func() bool {
+		_, body := get(t, url+"/api/status")
+		return strings.Contains(body, `"input":"refunds"`)
+	})
+	if answer, body := ask(t, "POST", url+"/api/lookup", "topic=refunds&id=a"); answer.StatusCode != http.StatusOK {
+		t.Errorf("look up on refunds: %s", body)
+	}
+	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || body != "topic refunds: joining\n" {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+}
+
+// changing is a process that gets a second pipeline.
+type changing struct {
+	*process
+	more atomic.Bool
+}
+
+func (c *changing) Snapshot() server.Snapshot {
+	snap := c.process.Snapshot()
+	if c.more.Load() {
+		snap.Pipelines = append(snap.Pipelines, server.Pipeline{Input: "refunds"})
+	}
+	return snap
+}

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,6 +27,9 @@ type sampler struct {
 	states   map[string]sighting
 	batches  []Durations // the last few, the oldest first
 }
+
+// ofStore is whose counters are the store's. No topic has a name with a space.
+const ofStore = "the store"
 
 // sighting is a state and when it was first seen.
 type sighting struct {
@@ -56,12 +61,13 @@ func (s *sampler) run(ctx context.Context, every time.Duration) {
 // sample makes the status of now.
 func (s *sampler) sample(now time.Time) {
 	snap := s.source.Snapshot()
+	s.forgetOthers(snap.Pipelines)
 	interval := now.Sub(s.last)
 	if s.last.IsZero() {
 		interval = 0
 	}
 	s.last = now
-	made := &status{Time: moment{now, now}, About: s.about}
+	made := &status{Time: moment{now, now}, About: s.about, Configured: moment{snap.Configured, now}}
 	made.State, made.Checks = s.probes.results(now)
 	for _, p := range snap.Pipelines {
 		made.Pipelines = append(made.Pipelines, s.pipeline(p, now, interval))
@@ -174,7 +180,7 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 
 func (s *sampler) store(now Store, checks []checkStatus, at time.Time, interval time.Duration) storeStatus {
 	shown := storeStatus{Type: now.Type, State: "unknown", Blocked: append([]string{}, now.Blocked...), Facts: append([]Fact{}, now.Facts...)}
-	shown.Results, shown.Claims = s.rates("store", "claims", now.Claims, interval)
+	shown.Results, shown.Claims = s.rates(ofStore, "claims", now.Claims, interval)
 	shown.Batch = s.batch(now.Batches)
 	for _, c := range checks {
 		if c.Name != StoreCheck {
@@ -218,4 +224,16 @@ func (s *sampler) events(events []Event, now time.Time) []eventStatus {
 		}
 	}
 	return shown
+}
+
+// forgetOthers drops the series of pipelines that are gone: one of the same name begins with empty charts.
+func (s *sampler) forgetOthers(pipelines []Pipeline) {
+	runs := func(name string) bool {
+		return name == "" || name == ofStore || slices.ContainsFunc(pipelines, func(p Pipeline) bool { return p.Input == name })
+	}
+	maps.DeleteFunc(s.counters, func(key string, _ *counter) bool {
+		of, _, _ := strings.Cut(key, "\x00")
+		return !runs(of)
+	})
+	maps.DeleteFunc(s.lags, func(of string, _ *history) bool { return !runs(of) })
 }

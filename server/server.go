@@ -26,7 +26,7 @@ type Options struct {
 	Auth     Auth
 	TLS      TLS
 	Gatherer prometheus.Gatherer
-	Checks   []Check // all must pass for /readyz to answer 200; the page shows them too
+	Checks   func() []Check // all must pass for /readyz to answer 200; the page shows them too
 	Source   Source
 	About    About
 	Secrets  []string // never shown, whatever text they get into
@@ -67,6 +67,9 @@ const (
 func New(o Options) (*Server, error) {
 	if o.Every == 0 {
 		o.Every = 2 * time.Second
+	}
+	if o.Checks == nil {
+		o.Checks = func() []Check { return nil }
 	}
 	clean := Cleaner(o.Secrets)
 	probes := &prober{checks: o.Checks, clean: clean}

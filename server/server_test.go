@@ -57,6 +57,15 @@ func (p *process) Snapshot() server.Snapshot {
 	}
 }
 
+func (p *process) Settings() []server.Setting {
+	return []server.Setting{{Name: "kafka.brokers", Value: "a:9092"}, {Name: "log.level", Value: "info", Default: true}}
+}
+
+// fixed are checks that stay the same.
+func fixed(checks ...server.Check) func() []server.Check {
+	return func() []server.Check { return checks }
+}
+
 func (p *process) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +92,6 @@ func options() server.Options {
 		Listen: "127.0.0.1:0", Gatherer: registry, Logger: slog.New(slog.DiscardHandler), Lookup: true, Source: &process{},
 		About: server.About{
 			Instance: "test", Version: "v1.2.3", Started: time.Now(),
-			Settings: []server.Setting{{Name: "kafka.brokers", Value: "a:9092"}, {Name: "log.level", Value: "info", Default: true}},
 		},
 	}
 }
@@ -144,10 +152,10 @@ func get(t *testing.T, url string) (status int, body string) {
 
 func TestReadinessShowsEveryCheckAndFailsWithOne(t *testing.T) {
 	o := options()
-	o.Checks = []server.Check{
-		{Name: "store", Func: func(context.Context) error { return nil }},
-		{Name: "orders", Func: func(context.Context) error { return errors.New("lane 1: joining") }},
-	}
+	o.Checks = fixed(
+		server.Check{Name: "store", Func: func(context.Context) error { return nil }},
+		server.Check{Name: "orders", Func: func(context.Context) error { return errors.New("lane 1: joining") }},
+	)
 	url := start(t, o)
 	status, body := get(t, url+"/readyz")
 	if want := "store: ok\norders: lane 1: joining\n"; status != http.StatusServiceUnavailable || body != want {

@@ -10,6 +10,8 @@ type Source interface {
 	// Snapshot reads the present state from memory and returns at once. The server calls it from one
 	// goroutine, about every two seconds.
 	Snapshot() Snapshot
+	// Settings lists the configuration in force. It may be called by several goroutines.
+	Settings() []Setting
 	// LookUp tells what the store knows about a message ID; topic is an input topic. It may be called
 	// by several goroutines, and must return when ctx ends.
 	LookUp(ctx context.Context, topic string, id []byte) (Finding, error)
@@ -18,9 +20,10 @@ type Source interface {
 // Snapshot is the state of a process. Counters grow from the start of the process; what the page
 // shows per second is made from two snapshots.
 type Snapshot struct {
-	Pipelines []Pipeline // always the same ones, in the same order
-	Store     Store
-	Events    []Event // the latest one first
+	Configured time.Time  // since when the configuration is in force
+	Pipelines  []Pipeline // the same ones, in the same order, as long as Configured stays
+	Store      Store
+	Events     []Event // the latest one first
 }
 
 // Pipeline is one entry of the configuration's topics.
@@ -134,8 +137,6 @@ type About struct {
 	Go       string    `json:"go"`
 	Platform string    `json:"platform"`
 	Started  time.Time `json:"started"`
-
-	Settings []Setting `json:"-"`
 }
 
 // Setting is one setting that is in effect, its value fit to be shown.

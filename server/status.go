@@ -9,14 +9,15 @@ import (
 // status is the answer of /api/status, and what the page shows. docs/status-page.md describes its
 // fields; a test compares them with testdata/status.json.
 type status struct {
-	Time      moment           `json:"time"`
-	About     About            `json:"process"`
-	State     string           `json:"state"` // ready, not_ready or starting
-	Checks    []checkStatus    `json:"checks"`
-	Totals    totals           `json:"totals"`
-	Pipelines []pipelineStatus `json:"pipelines"`
-	Store     storeStatus      `json:"store"`
-	Events    []eventStatus    `json:"events"`
+	Time       moment           `json:"time"`
+	About      About            `json:"process"`
+	Configured moment           `json:"configured"`
+	State      string           `json:"state"` // ready, not_ready or starting
+	Checks     []checkStatus    `json:"checks"`
+	Totals     totals           `json:"totals"`
+	Pipelines  []pipelineStatus `json:"pipelines"`
+	Store      storeStatus      `json:"store"`
+	Events     []eventStatus    `json:"events"`
 }
 
 // totals are sums over the pipelines.
@@ -125,5 +126,7 @@ func (m moment) MarshalJSON() ([]byte, error) {
 	if m.at.IsZero() {
 		return []byte("null"), nil
 	}
-	return json.Marshal(m.at.UTC().Format("2006-01-02T15:04:05.000Z"))
+	return json.Marshal(m.stamp())
 }
+
+func (m moment) stamp() string { return m.at.UTC().Format("2006-01-02T15:04:05.000Z") }

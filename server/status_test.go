@@ -34,6 +34,7 @@ func (s *script) Snapshot() Snapshot {
 		state, blocked = LaneBlocked, []string{"orders lane 1"}
 	}
 	return Snapshot{
+		Configured: noon.Add(-time.Minute),
 		Pipelines: []Pipeline{
 			{
 				Input: "orders", Output: "orders.clean", ConsumerGroup: "orders-dedup", Delivery: "exactly_once", Mode: "enforce", Failures: 3,
@@ -68,6 +69,10 @@ func (s *script) Snapshot() Snapshot {
 	}
 }
 
+func (s *script) Settings() []Setting {
+	return []Setting{{"kafka.brokers", "a:9092, b:9092", false}, {"kafka.sasl.password", "[hidden]", false}, {"log.level", "info", true}}
+}
+
 // scripted is a sampler after some snapshots, two seconds apart.
 func scripted(t *testing.T, snapshots int) (Options, *sampler) {
 	t.Helper()
@@ -75,7 +80,6 @@ func scripted(t *testing.T, snapshots int) (Options, *sampler) {
 		Source: &script{step: 24690}, Every: time.Hour, Lookup: true, Logger: slog.New(slog.DiscardHandler),
 		About: About{
 			Instance: "kdedup-0", Version: "v1.2.3", Revision: "0123456789ab", Go: "go1.26", Platform: "linux/amd64", Started: noon.Add(-3 * time.Hour),
-			Settings: []Setting{{"kafka.brokers", "a:9092, b:9092", false}, {"kafka.sasl.password", "[hidden]", false}, {"log.level", "info", true}},
 		},
 	}
 	probes := &prober{}

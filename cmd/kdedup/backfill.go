@@ -126,10 +126,9 @@ func (f *backfillFlags) claimer(ctx context.Context, s config.Store, t config.To
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.dryRun {
-		err = validateScope(opening, store, t)
-	} else {
-		err = registerScope(opening, store, t)
+	e := entry{Topic: t}
+	if err = e.compare(opening, store); err == nil && !f.dryRun {
+		err = store.Register(opening, e.scope())
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
@@ -138,14 +137,6 @@ func (f *backfillFlags) claimer(ctx context.Context, s config.Store, t config.To
 		return backfill.DryRun{Store: store}, store.Close, nil
 	}
 	return store, store.Close, nil
-}
-
-func registerScope(ctx context.Context, store dedup.Store, t config.Topic) error {
-	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
-	if err != nil {
-		return err
-	}
-	return store.Register(ctx, scopeOf(t, extractor.String()))
 }
 
 // emptyStore has no claims.

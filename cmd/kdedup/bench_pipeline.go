@@ -95,7 +95,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 
 // drain runs the pipeline as `run` does, until every record is committed.
 func (b *pipelineBench) drain(ctx context.Context) (results []result, err error) {
-	p, err := wire(ctx, b.config, b.log)
+	p, err := wire(ctx, b.config, b.log, new(slog.LevelVar))
 	if err != nil {
 		return nil, err
 	}

@@ -58,11 +58,11 @@ func (d *demo) run(ctx context.Context) error {
 	defer os.RemoveAll(directory)
 
 	c := demoConfig(cluster.ListenAddrs(), directory)
-	log := newLogger(c.Log, d.errOut)
+	log, level := newLogger(c.Log, d.errOut)
 	if err := setup(ctx, c, log, false, func(string) {}); err != nil {
 		return err
 	}
-	p, err := wire(ctx, c, log)
+	p, err := wire(ctx, c, log, level)
 	if err != nil {
 		return err
 	}
@@ -87,18 +87,18 @@ func demoConfig(brokers []string, directory string) config.Config {
 
 // show produces, watches until everything is committed, and checks the result.
 func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
-	client, err := adminClient(p.config, log)
+	client, err := adminClient(p.config(), log)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nstatus    %s\npipeline  orders -> orders.clean, duplicates to orders.duplicates\n\n",
-		p.config.Kafka.Brokers[0], p.config.Store.Embedded.Path, p.server.URL())
+		p.config().Kafka.Brokers[0], p.config().Store.Embedded.Path, p.server.URL())
 
 	start := time.Now()
 	traffic := newTraffic(d.orders)
 	produced := make(chan error, 1)
-	go func() { produced <- traffic.produce(ctx, p.config.Kafka.Brokers, d.rate) }()
+	go func() { produced <- traffic.produce(ctx, p.config().Kafka.Brokers, d.rate) }()
 	err = newLiveView(d.out, p.registry).watch(ctx, traffic)
 	if produceErr := <-produced; produceErr != nil {
 		return fmt.Errorf("produce orders: %w", produceErr)
@@ -107,12 +107,12 @@ func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
 		return err
 	}
 	took := time.Since(start)
-	found, err := checkClean(ctx, p.config, traffic)
+	found, err := checkClean(ctx, p.config(), traffic)
 	if err != nil {
 		return err
 	}
 	d.table(outcomesOf(p.registry), traffic, found, took)
-	if err := d.showDuplicates(ctx, p.config); err != nil {
+	if err := d.showDuplicates(ctx, p.config()); err != nil {
 		return err
 	}
 	if err := found.err(); err != nil {

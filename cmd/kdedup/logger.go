@@ -7,14 +7,20 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-func newLogger(c config.Log, to io.Writer) *slog.Logger {
-	var level slog.Level
+// newLogger writes lines from a level on that may be changed while it is in use.
+func newLogger(c config.Log, to io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(levelOf(c))
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options)), level
+	}
+	return slog.New(slog.NewTextHandler(to, options)), level
+}
+
+func levelOf(c config.Log) (level slog.Level) {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		panic(err) // config has checked the level
 	}
-	options := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
+	return level
 }

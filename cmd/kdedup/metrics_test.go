@@ -25,13 +25,13 @@ func runDemo(t *testing.T, brokers []string, change func(*config.Config)) *proce
 	if err := setup(t.Context(), c, log, false, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := wire(t.Context(), c, log)
+	p, err := wire(t.Context(), c, log, new(slog.LevelVar))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	go func() { ended <- p.run(ctx) }()
+	go func() { ended <- p.run(ctx, nil) }()
 	go func() { ended <- newTraffic(1_000_000).produce(ctx, brokers, 1000) }()
 	t.Cleanup(func() {
 		stop()

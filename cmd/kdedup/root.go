@@ -57,19 +57,30 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.instance, "instance", "", "`NAME` of this process, in place of the configured one")
 }
 
-// load reads the configuration and makes the logger that it asks for.
-func (f *configFlags) load(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
+// read reads the configuration.
+func (f *configFlags) read() (config.Config, error) {
 	env := os.Environ()
 	if f.instance != "" {
 		env = append(env, config.EnvName("instance")+"="+f.instance)
 	}
-	c, err := config.Load(f.path, env)
+	return config.Load(f.path, env)
+}
+
+// load reads the configuration and makes the logger that it asks for.
+func (f *configFlags) load(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
+	c, log, _, err := f.loadLevel(cmd)
+	return c, log, err
+}
+
+// loadLevel is load with the logger's level.
+func (f *configFlags) loadLevel(cmd *cobra.Command) (config.Config, *slog.Logger, *slog.LevelVar, error) {
+	c, err := f.read()
 	if err != nil {
-		return config.Config{}, nil, usageError{err}
+		return config.Config{}, nil, nil, usageError{err}
 	}
-	log := newLogger(c.Log, cmd.ErrOrStderr())
+	log, level := newLogger(c.Log, cmd.ErrOrStderr())
 	for _, name := range c.UnknownEnv {
 		log.Warn("environment variable overrides no setting", "name", name)
 	}
-	return c, log, nil
+	return c, log, level, nil
 }

@@ -36,15 +36,15 @@ func sortPartitions(all []server.Partition) {
 	slices.SortFunc(all, func(a, b server.Partition) int { return cmp.Compare(a.Partition, b.Partition) })
 }
 
-// store adds up over the topics.
-func (s *processStatus) store(m metrics) server.Store {
+// storeNow adds up over the topics.
+func storeNow(c config.Config, m metrics) server.Store {
 	var (
-		now     = server.Store{Type: s.p.config.Store.Type, Blocked: []string{}}
+		now     = server.Store{Type: c.Store.Type, Blocked: []string{}}
 		again   float64
 		results = []string{"applied", "exists", "unclaimed"}
 		totals  = make([]float64, len(results))
 	)
-	for _, t := range s.p.config.Topics {
+	for _, t := range c.Topics {
 		for i, result := range results {
 			totals[i] += m.value("kdedup_claims_total", "result", result, "topic", t.Input)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/dedup"
 )
 
 func newValidate() *cobra.Command {
@@ -57,7 +56,7 @@ func validateTopics(ctx context.Context, c config.Config, log *slog.Logger) erro
 		return err
 	}
 	defer client.Close()
-	return checkTopics(ctx, client, c.Topics)
+	return checkTopics(ctx, client, entriesOf(c.Topics))
 }
 
 // validateStore opens the store and looks into each scope. An embedded store that does not exist
@@ -71,25 +70,5 @@ func validateStore(ctx context.Context, c config.Config, log *slog.Logger) error
 		return err
 	}
 	defer store.Close()
-	var problems []error
-	for i, t := range c.Topics {
-		if err := validateScope(ctx, store, t); err != nil {
-			problems = append(problems, fmt.Errorf("topics[%d]: %w", i, err))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// validateScope compares with the registration and makes none.
-func validateScope(ctx context.Context, store dedup.Store, t config.Topic) error {
-	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
-	if err != nil {
-		return err
-	}
-	scope := scopeOf(t, extractor.String())
-	registered, found, err := store.Registered(ctx, scope)
-	if err != nil || !found {
-		return err
-	}
-	return dedup.CompareScopes(scope, registered)
+	return each(entriesOf(c.Topics), func(e *entry) error { return e.compare(ctx, store) })
 }

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
-	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/server"
 )
 
@@ -23,50 +23,52 @@ const startTimeout = 60 * time.Second
 
 // process is everything that one kdedup process runs.
 type process struct {
-	config    config.Config
-	log       *slog.Logger
-	events    *eventLog // the last warnings and errors of log
-	registry  *prometheus.Registry
-	families  families
-	server    *server.Server
-	admin     *kgo.Client
-	store     dedup.Store
-	pipelines []*pipeline.Pipeline
+	log      *slog.Logger
+	level    *slog.LevelVar // of log
+	events   *eventLog      // the last warnings and errors of log
+	registry *prometheus.Registry
+	families families
+	server   *server.Server
+	admin    *kgo.Client
+	store    dedup.Store
+	active   atomic.Pointer[active] // replaced by run alone
 }
+
+// config is the configuration in force. A reload changes only its topics and what is in applied.
+func (p *process) config() config.Config { return p.active.Load().config }
 
 // wire connects everything and checks it, but starts no pipeline. What it opened before an error is
 // closed again.
-func wire(ctx context.Context, c config.Config, log *slog.Logger) (*process, error) {
+func wire(ctx context.Context, c config.Config, log *slog.Logger, level *slog.LevelVar) (*process, error) {
 	events := newEventLog(log.Handler())
-	p := &process{config: c, log: slog.New(events), events: events, registry: newRegistry()}
+	p := &process{log: slog.New(events), level: level, events: events, registry: newRegistry()}
+	p.active.Store(&active{config: c})
 	p.families = newFamilies(p.registry, c)
-	if err := p.open(ctx); err != nil {
+	if err := p.open(ctx, c); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *process) open(ctx context.Context) (err error) {
+func (p *process) open(ctx context.Context, c config.Config) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if p.admin, err = adminClient(p.config, p.log); err != nil {
+	if p.admin, err = adminClient(c, p.log); err != nil {
 		return err
 	}
-	if err := checkTopics(ctx, p.admin, p.config.Topics); err != nil {
+	entries := entriesOf(c.Topics)
+	if err := checkTopics(ctx, p.admin, entries); err != nil {
 		return err
 	}
-	if p.store, err = openStore(ctx, p.config.Store, p.registry, p.log); err != nil {
+	if p.store, err = openStore(ctx, c.Store, p.registry, p.log); err != nil {
 		return err
 	}
 	p.store = p.families.dedup.Observed(p.store)
-	for i, t := range p.config.Topics {
-		pipe, err := p.pipeline(ctx, t)
-		if err != nil {
-			return fmt.Errorf("topics[%d]: %w", i, err)
-		}
-		p.pipelines = append(p.pipelines, pipe)
+	if err := p.register(ctx, entries); err != nil {
+		return err
 	}
+	p.activate(c, nil, entries)
 	p.server, err = server.New(p.serverOptions())
 	return err
 }
@@ -84,57 +86,34 @@ func adminClient(c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Clien
 	return client, nil
 }
 
-// checkTopics asks the brokers and joins every problem.
-func checkTopics(ctx context.Context, client *kgo.Client, topics []config.Topic) error {
-	if err := client.Ping(ctx); err != nil {
-		return fmt.Errorf("kafka.brokers: %w", err)
-	}
-	var problems []error
-	for i, t := range topics {
-		for _, err := range kafka.Check(ctx, client, t) {
-			problems = append(problems, fmt.Errorf("topics[%d]: %w", i, err))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// checks are what /readyz asks.
-func (p *process) checks() []server.Check {
-	scope := scopeOf(p.config.Topics[0], "")
-	checks := []server.Check{{Name: "store", Func: func(ctx context.Context) error {
-		_, err := p.store.Lookup(ctx, scope, "readiness probe")
-		return err
-	}}}
-	for i, pipe := range p.pipelines {
-		checks = append(checks, server.Check{
-			Name: "topic " + p.config.Topics[i].Input,
-			Func: func(context.Context) error { return pipe.Ready() },
-		})
-	}
-	return checks
-}
-
-// run works until ctx ends or a pipeline cannot go on; then all the others stop too.
-func (p *process) run(ctx context.Context) error {
+// run works until ctx ends or a pipeline cannot go on; then all the others stop too. Meanwhile it
+// applies what the file says; a nil file stays as it was read.
+func (p *process) run(ctx context.Context, file *configFile) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
-	var (
-		wg    sync.WaitGroup
-		errs  = make([]error, len(p.pipelines))
-		ended = make(chan error, 1)
-	)
+	ended := make(chan error, 1)
 	go func() { ended <- p.server.Run(serving) }()
 	p.log.Info("serving metrics", "address", p.server.Addr())
-	for i, pipe := range p.pipelines {
-		wg.Go(func() {
-			defer cancel()
-			errs[i] = pipe.Run(ctx)
-		})
+	for _, r := range p.active.Load().pipelines {
+		r.begin(ctx, cancel)
 	}
-	wg.Wait()
+	notifySystemd(p.log, daemon.SdNotifyReady)
+	if file != nil {
+		p.follow(ctx, cancel, file)
+	}
+	<-ctx.Done()
+	notifySystemd(p.log, daemon.SdNotifyStopping)
+	err := p.active.Load().wait()
 	stopServing() // metrics stay readable while the last batches end
-	return errors.Join(append(errs, <-ended)...)
+	return errors.Join(err, <-ended)
+}
+
+// notifySystemd does nothing where systemd did not start the process.
+func notifySystemd(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd was not notified", "state", state, "error", err)
+	}
 }
 
 // runBeside runs the process while work does, and stops it after that. When the process ends first, so
@@ -145,7 +124,7 @@ func (p *process) runBeside(ctx context.Context, work func(context.Context) erro
 	ended := make(chan error, 1)
 	go func() {
 		defer cancel()
-		ended <- p.run(ctx)
+		ended <- p.run(ctx, nil)
 	}()
 	err := work(ctx)
 	cancel()

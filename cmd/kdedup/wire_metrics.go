@@ -20,6 +20,7 @@ type families struct {
 	consumer *consumer.Collectors
 	dedup    *dedup.Collectors
 	pipeline *pipeline.Collectors
+	config   *telemetry.Config
 }
 
 func newRegistry() *prometheus.Registry {
@@ -33,8 +34,8 @@ func newRegistry() *prometheus.Registry {
 }
 
 func newFamilies(reg prometheus.Registerer, c config.Config) families {
-	telemetry.Config(reg, configHash(c))
 	f := families{
+		config:   telemetry.NewConfig(reg),
 		consumer: consumer.NewCollectors(reg),
 		dedup:    dedup.NewCollectors(reg),
 		pipeline: pipeline.NewCollectors(reg),
@@ -45,6 +46,19 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 		f.consumer.PerTopic()
 	}
 	return f
+}
+
+// retire takes away the series of an input's lanes, which have ended.
+func (f families) retire(input string) {
+	f.dedup.Retire(input)
+	f.pipeline.Retire(input)
+}
+
+// forget takes away all series of an input whose lanes have ended.
+func (f families) forget(input string) {
+	f.consumer.Forget(input)
+	f.dedup.Forget(input)
+	f.pipeline.Forget(input)
 }
 
 // configHash is equal for processes that do the same. The instance differs on purpose, and secrets

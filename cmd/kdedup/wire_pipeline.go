@@ -13,38 +13,25 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// pipeline registers the topic's scope with the store and puts the lanes together.
-func (p *process) pipeline(ctx context.Context, t config.Topic) (*pipeline.Pipeline, error) {
-	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
-	if err != nil {
-		return nil, err
-	}
-	scope := scopeOf(t, extractor.String())
-	if err := p.store.Register(ctx, scope); err != nil {
-		return nil, err
-	}
-	if t.Start == config.StartLatest {
-		if err := consumer.PinStart(ctx, p.admin, t.ConsumerGroup, t.Input); err != nil {
-			return nil, err
-		}
-	}
-	members := p.families.consumer.For(t.Input)
+// pipeline puts the lanes of an entry together, whose scope is registered.
+func (p *process) pipeline(e entry) *pipeline.Pipeline {
+	members := p.families.consumer.For(e.Input)
 	return pipeline.New(pipeline.Options{
-		Name:  t.Input,
-		Lanes: t.Lanes,
+		Name:  e.Input,
+		Lanes: e.Lanes,
 		Join: func(ctx context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
-			return p.join(ctx, t, lane, members)
+			return p.join(ctx, e.Topic, lane, members)
 		},
 		Judge: func(lane int) pipeline.Judge {
-			metrics := p.families.dedup.For(t.Input, strconv.Itoa(lane))
-			return dedup.New(scope, extractor, p.store, retryOf(t), metrics, p.log.With("topic", t.Input, "lane", lane))
+			metrics := p.families.dedup.For(e.Input, strconv.Itoa(lane))
+			return dedup.New(e.scope(), e.extractor, p.store, retryOf(e.Topic), metrics, p.log.With("topic", e.Input, "lane", lane))
 		},
-		Policy:          policyOf(t),
-		TTL:             t.TTL,
-		ShutdownTimeout: p.config.ShutdownTimeout,
+		Policy:          policyOf(e.Topic),
+		TTL:             e.TTL,
+		ShutdownTimeout: p.config().ShutdownTimeout,
 		Collectors:      p.families.pipeline,
 		Logger:          p.log,
-	}), nil
+	})
 }
 
 // join makes a lane's member of the consumer group. The output's limits are read each time: they
@@ -72,9 +59,9 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int, members *c
 }
 
 func (p *process) memberOptions(t config.Topic, lane int) (consumer.Options, error) {
-	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, p.config.Instance, lane)
+	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, p.config().Instance, lane)
 	log := p.log.With("topic", t.Input, "lane", lane)
-	connection, err := kafka.Connection(p.config.Kafka, member, p.registry, log)
+	connection, err := kafka.Connection(p.config().Kafka, member, p.registry, log)
 	if err != nil {
 		return consumer.Options{}, err
 	}

@@ -18,25 +18,38 @@ var started = time.Now().UTC().Truncate(time.Millisecond)
 
 // serverOptions give the server what it shows. The pipelines and the store exist by now.
 func (p *process) serverOptions() server.Options {
-	c := p.config.Server
+	c := p.config()
 	return server.Options{
-		Listen: c.Listen, Hosts: c.Hosts, Lookup: c.Lookup, Pprof: c.Pprof,
-		Auth:     server.Auth{Username: c.Auth.Username, Password: c.Auth.Password.Reveal()},
-		TLS:      server.TLS{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ClientCAFile: c.TLS.ClientCAFile},
-		Gatherer: p.registry, Checks: p.checks(), Source: &processStatus{p}, About: about(p.config),
-		Secrets: p.config.Secrets(), Logger: p.log,
+		Listen: c.Server.Listen, Hosts: c.Server.Hosts, Lookup: c.Server.Lookup, Pprof: c.Server.Pprof,
+		Auth:     server.Auth{Username: c.Server.Auth.Username, Password: c.Server.Auth.Password.Reveal()},
+		TLS:      server.TLS{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile, ClientCAFile: c.Server.TLS.ClientCAFile},
+		Gatherer: p.registry, Checks: p.checks, Source: &processStatus{p}, About: about(c),
+		Secrets: c.Secrets(), Logger: p.log,
 	}
 }
 
+// checks are what /readyz asks of the pipelines that run now.
+func (p *process) checks() []server.Check {
+	now := p.active.Load()
+	scope := scopeOf(now.config.Topics[0], "")
+	checks := []server.Check{{Name: server.StoreCheck, Func: func(ctx context.Context) error {
+		_, err := p.store.Lookup(ctx, scope, "readiness probe")
+		return err
+	}}}
+	for _, r := range now.pipelines {
+		checks = append(checks, server.Check{
+			Name: "topic " + r.topic.Input,
+			Func: func(context.Context) error { return r.Ready() },
+		})
+	}
+	return checks
+}
+
 func about(c config.Config) server.About {
-	a := server.About{
+	return server.About{
 		Instance: c.Instance, Version: versionText(), Revision: revision(), Started: started,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	for _, s := range c.Settings() {
-		a.Settings = append(a.Settings, server.Setting{Name: s.Path, Value: s.Value, Default: s.Default})
-	}
-	return a
 }
 
 // revision is the commit that the Go tool recorded, if it did.
@@ -64,19 +77,28 @@ var _ server.Source = (*processStatus)(nil)
 
 // Snapshot reads the pipelines, the metrics and the log.
 func (s *processStatus) Snapshot() server.Snapshot {
-	m := readMetrics(s.p.registry)
-	snap := server.Snapshot{Store: s.store(m), Events: s.p.events.latest()}
-	for i, pipe := range s.p.pipelines {
-		snap.Pipelines = append(snap.Pipelines, pipelineNow(s.p.config.Topics[i], pipe.Lanes(), m))
+	now, m := s.p.active.Load(), readMetrics(s.p.registry)
+	snap := server.Snapshot{Configured: now.since, Store: storeNow(now.config, m), Events: s.p.events.latest()}
+	for _, r := range now.pipelines {
+		snap.Pipelines = append(snap.Pipelines, pipelineNow(r.topic, r.Lanes(), m))
 	}
 	return snap
 }
 
+// Settings are those of the configuration in force.
+func (s *processStatus) Settings() (all []server.Setting) {
+	for _, e := range s.p.config().Settings() {
+		all = append(all, server.Setting{Name: e.Path, Value: e.Value, Default: e.Default})
+	}
+	return all
+}
+
 // LookUp is `kdedup id lookup` in a process that runs.
 func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
-	task := &idTask{config: s.p.config, id: dedup.NewID(id), store: s.p.store, admin: s.p.admin}
+	c := s.p.config()
+	task := &idTask{config: c, id: dedup.NewID(id), store: s.p.store, admin: s.p.admin}
 	var err error
-	if task.topic, err = chooseTopic(s.p.config.Topics, topic); err != nil {
+	if task.topic, err = chooseTopic(c.Topics, topic); err != nil {
 		return server.Finding{}, err
 	}
 	task.scope = scopeOf(task.topic, "")
@@ -84,7 +106,7 @@ func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (se
 	if err != nil {
 		return server.Finding{}, err
 	}
-	found.Forwarded = server.Cleaner(s.p.config.Secrets())(found.Forwarded)
+	found.Forwarded = server.Cleaner(c.Secrets())(found.Forwarded)
 	return server.Finding{Rows: found.rows(), JSON: found}, nil
 }
 

@@ -49,6 +49,13 @@ func (f *Histograms) With(values ...string) *Histogram {
 	return h
 }
 
+// Forget takes away the series whose first label has the value.
+func (f *Histograms) Forget(value string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.series = slices.DeleteFunc(f.series, func(h *Histogram) bool { return h.values[0] == value })
+}
+
 // Add takes what a tally has counted, and empties it.
 func (h *Histogram) Add(t *Tally) {
 	h.mu.Lock()

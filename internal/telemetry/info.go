@@ -1,20 +1,53 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Build tells which version runs.
 func Build(reg prometheus.Registerer, version string) {
-	info(reg, "kdedup_build_info", "Always 1; the label tells the version.", "version", version)
-}
-
-// Config tells by a hash which configuration runs.
-func Config(reg prometheus.Registerer, hash string) {
-	info(reg, "kdedup_config_info",
-		"Always 1; the label is the beginning of a SHA-256 over the configuration, without instance and secrets.", "hash", hash)
-}
-
-func info(reg prometheus.Registerer, name, help, label, value string) {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kdedup_build_info", Help: "Always 1; the label tells the version.",
+	}, []string{"version"})
 	reg.MustRegister(g)
-	g.WithLabelValues(value).Set(1)
+	g.WithLabelValues(version).Set(1)
 }
+
+// Config is the family of the configuration in force and of what became of its last change.
+type Config struct {
+	info             *prometheus.GaugeVec
+	successful, when prometheus.Gauge
+}
+
+// NewConfig registers the families.
+func NewConfig(reg prometheus.Registerer) *Config {
+	c := &Config{
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kdedup_config_info",
+			Help: "Always 1; the label is the beginning of a SHA-256 over the configuration in force, without instance and secrets.",
+		}, []string{"hash"}),
+		successful: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kdedup_config_last_reload_successful",
+			Help: "1 if the last configuration that was read is in force, 0 if it was refused and an older one runs on.",
+		}),
+		when: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kdedup_config_last_reload_success_timestamp_seconds",
+			Help: "When the configuration in force was read: at the start, or by the last reload that was not refused.",
+		}),
+	}
+	reg.MustRegister(c.info, c.successful, c.when)
+	return c
+}
+
+// Loaded says that a configuration is in force since then.
+func (c *Config) Loaded(hash string, since time.Time) {
+	c.info.Reset()
+	c.info.WithLabelValues(hash).Set(1)
+	c.successful.Set(1)
+	c.when.Set(float64(since.UnixMilli()) / 1000)
+}
+
+// Refused says that a newer configuration is not in force.
+func (c *Config) Refused() { c.successful.Set(0) }

@@ -154,3 +154,49 @@ func BenchmarkObserve(b *testing.B) {
 		}
 	})
 }
+
+// The lanes of a topic end while one of them waits, and others come in their place.
+func TestWhatRetiredLanesCountedStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		family := telemetry.Blocked(reg)
+		for range 3 {
+			one, other := family.With(0, "orders", telemetry.BlockedByStore), family.With(0, "orders", telemetry.BlockedByStore)
+			elsewhere := family.With(0, "payments", telemetry.BlockedByOutput)
+			one.Begin()
+			other.Begin()
+			elsewhere.Begin()
+			time.Sleep(5 * time.Second)
+			one.End()
+			family.Retire("orders")
+			time.Sleep(time.Hour)
+			elsewhere.End()
+		}
+		if got := blocked(t, reg, telemetry.BlockedByStore); got != 30 {
+			t.Errorf("orders: got %v s, want 30 s", got)
+		}
+		if got := blocked(t, reg, telemetry.BlockedByOutput); got != 3*3605 {
+			t.Errorf("payments: got %v s, want %v s", got, 3*3605)
+		}
+	})
+}
+
+func TestSeriesOfATopicCanBeTakenAway(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	waits, histograms := telemetry.Blocked(reg), telemetry.NewHistograms(reg, ages, "topic")
+	for _, topic := range []string{"orders", "payments"} {
+		waits.With(0, topic, telemetry.BlockedByStore)
+		histograms.With(topic)
+	}
+	waits.Forget("orders")
+	histograms.Forget("orders")
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if got := f.GetMetric(); len(got) != 1 || !strings.Contains(got[0].String(), "payments") {
+			t.Errorf("%s has the series %v", f.GetName(), got)
+		}
+	}
+}

@@ -74,6 +74,29 @@ func (w *Wait) End() {
 	w.total, w.since = w.untilLocked(time.Now()), time.Time{}
 }
 
+// Retire ends the clocks of a topic whose lanes are gone. What they counted stays.
+func (f *Waits) Retire(topic string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var kept []*Wait
+	for i, w := range f.series {
+		switch {
+		case w.values[0] != topic:
+			kept = append(kept, w)
+		case !slices.ContainsFunc(kept, func(k *Wait) bool { return slices.Equal(k.values, w.values) }):
+			kept = append(kept, &Wait{values: w.values, total: f.sumLocked(i, time.Now())})
+		}
+	}
+	f.series = kept
+}
+
+// Forget takes the series of a topic away.
+func (f *Waits) Forget(topic string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.series = slices.DeleteFunc(f.series, func(w *Wait) bool { return w.values[0] == topic })
+}
+
 func (w *Wait) until(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

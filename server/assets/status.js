@@ -161,7 +161,8 @@
     stale.hidden = status !== undefined;
     if (document.visibilityState === 'visible') timer = setTimeout(poll, every);
     if (!status) return;
-    if (status.process.started !== document.body.dataset.started) location.replace('./'); // another process: the page may look different
+    const page = document.body.dataset;
+    if (status.process.started !== page.started || status.configured !== page.configured) location.replace('./'); // other pipelines, perhaps
     show(status);
     answered = formats.time(status.time);
   };

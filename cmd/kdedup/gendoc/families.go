@@ -131,7 +131,7 @@ func kindOfMetric(m prometheus.Metric) string {
 func register() ([]family, error) {
 	r := &recorder{Registerer: prometheus.NewRegistry()}
 	telemetry.Build(r, "")
-	telemetry.Config(r, "")
+	telemetry.NewConfig(r)
 	consumer.NewCollectors(r)
 	dedup.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)

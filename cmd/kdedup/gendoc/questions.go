@@ -63,6 +63,8 @@ var subjects = []subject{
 	{"Process", "What runs.", []question{
 		{"kdedup_build_info", "Which version runs?"},
 		{"kdedup_config_info", "Do all processes have the same configuration?"},
+		{"kdedup_config_last_reload_successful", "Is the last change of the configuration in force?"},
+		{"kdedup_config_last_reload_success_timestamp_seconds", "Since when is the configuration in force?"},
 	}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` is the broker, `seed_0` and so on an address of " +
 		"`kafka.brokers` before the broker behind it is known.", []question{

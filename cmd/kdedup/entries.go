@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// entry is one of the configuration's topics and its place there, for errors.
+type entry struct {
+	path string // topics[2]
+	config.Topic
+	extractor *dedup.Extractor // known after compare
+}
+
+func entriesOf(topics []config.Topic) []entry {
+	entries := make([]entry, len(topics))
+	for i, t := range topics {
+		entries[i] = entry{path: fmt.Sprintf("topics[%d]", i), Topic: t}
+	}
+	return entries
+}
+
+// each joins the errors of all entries, under their paths.
+func each(entries []entry, check func(*entry) error) error {
+	var problems []error
+	for i := range entries {
+		if err := check(&entries[i]); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", entries[i].path, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkTopics asks the brokers and joins every problem.
+func checkTopics(ctx context.Context, client *kgo.Client, entries []entry) error {
+	if err := client.Ping(ctx); err != nil {
+		return fmt.Errorf("kafka.brokers: %w", err)
+	}
+	var problems []error
+	for _, e := range entries {
+		for _, err := range kafka.Check(ctx, client, e.Topic) {
+			problems = append(problems, fmt.Errorf("%s: %w", e.path, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// register leaves the entries' marks in the store and the group: the settings of their scopes, and where
+// start: latest begins. All scopes are compared before the first is registered, so that one that is
+// refused leaves nothing of the others behind.
+func (p *process) register(ctx context.Context, entries []entry) error {
+	if err := each(entries, func(e *entry) error { return e.compare(ctx, p.store) }); err != nil {
+		return err
+	}
+	return each(entries, func(e *entry) error { return p.registerOne(ctx, e) })
+}
+
+func (p *process) registerOne(ctx context.Context, e *entry) error {
+	if err := p.store.Register(ctx, e.scope()); err != nil {
+		return err
+	}
+	if e.Start == config.StartLatest {
+		return consumer.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input)
+	}
+	return nil
+}
+
+// compare finds out whether the claims that the scope has mean to this entry what they meant to those that
+// made them. It changes nothing in the store.
+func (e *entry) compare(ctx context.Context, store dedup.Store) (err error) {
+	if e.extractor, err = dedup.NewExtractor(sourceOf(e.MessageID)); err != nil {
+		return err
+	}
+	registered, found, err := store.Registered(ctx, e.scope())
+	if err != nil || !found {
+		return err
+	}
+	return dedup.CompareScopes(e.scope(), registered)
+}
+
+func (e *entry) scope() dedup.Scope { return scopeOf(e.Topic, e.extractor.String()) }
