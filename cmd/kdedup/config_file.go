@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"reflect"
 	"time"
@@ -94,5 +95,5 @@ func (p *process) try(ctx context.Context, giveUp context.CancelFunc, f *configF
 		return // in force; or the process ends, and the servers' answers are no longer awaited
 	}
 	p.families.config.Refused()
-	p.log.Error("configuration refused, the one before runs on", "error", err)
+	slog.New(p.events.everyLine()).Error("configuration refused, the one before runs on", "error", err)
 }

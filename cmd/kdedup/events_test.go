@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,4 +91,48 @@ func TestLoggersShareWhatIsKept(t *testing.T) {
 			t.Errorf("lane %s: %d", e.Lane, e.Count)
 		}
 	}
+}
+
+// Lanes that fail the same way for an hour write a line a minute, with how many it stands for.
+func TestOfEqualLinesTheFirstIsWrittenAndThenTheirNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		leaveTime := func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}
+		events := newEventLog(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: leaveTime}))
+		log := slog.New(events).With("topic", "orders")
+		for n := range 70 { // every two seconds
+			log.With("lane", 0).Warn("lane failed", "error", fmt.Errorf("EOF from port %d", n))
+			if n == 3 {
+				log.With("lane", 1).Warn("lane failed", "error", fmt.Errorf("EOF from port %d", n))
+				log.Info("partitions assigned")
+				log.Info("partitions assigned")
+				slog.New(events.everyLine()).Error("refused")
+				slog.New(events.everyLine()).Error("refused")
+			}
+			time.Sleep(2 * time.Second)
+		}
+		log.Info("the end")
+		if err := events.flush(); err != nil {
+			t.Fatal(err)
+		}
+		want := `level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 0"
+level=WARN msg="lane failed" topic=orders lane=1 error="EOF from port 3"
+level=INFO msg="partitions assigned" topic=orders
+level=INFO msg="partitions assigned" topic=orders
+level=ERROR msg=refused
+level=ERROR msg=refused
+level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 29" repeated=29
+level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 59" repeated=30
+level=INFO msg="the end" topic=orders
+level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 69" repeated=10
+`
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 }

@@ -191,7 +191,7 @@ func (r *reloading) look(input string) sight {
 	return s
 }
 
-// settled looks when the pipeline has its lanes and each of them its partitions.
+// settled looks when the pipeline has its lanes, each of them has its partitions, and they commit.
 func (r *reloading) settled(input string, lanes int) (s sight) {
 	r.t.Helper()
 	r.waitReady()
@@ -199,6 +199,7 @@ func (r *reloading) settled(input string, lanes int) (s sight) {
 		states := r.process.active.Load().find(input + "-dedup").Lanes()
 		return len(states) == lanes && !slices.ContainsFunc(states, func(l pipeline.LaneState) bool { return len(l.Assigned) != 4/lanes })
 	})
+	r.drain(input, 10)
 	return r.look(input)
 }
 

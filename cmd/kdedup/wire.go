@@ -144,4 +144,5 @@ func (p *process) close() {
 	if p.admin != nil {
 		p.admin.Close()
 	}
+	_ = p.events.flush() // there is nowhere left to say it
 }
