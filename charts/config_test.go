@@ -184,6 +184,39 @@ func TestANewConfigurationIsANewPod(t *testing.T) {
 	}
 }
 
+// Pods that watch their file are replaced only for what they would refuse.
+func TestPodsThatWatchTheirFileAreNotReplacedForTopics(t *testing.T) {
+	at := func(more string) (checksum, config string) {
+		values := with(t, "default", more)
+		values["config"].(map[string]any)["reload"] = map[string]any{"watch": true}
+		r := mustRender(t, loadChart(t), values)
+		data, _ := configMap(r, workload(t, r).owner.GetName())
+		return workload(t, r).template.Annotations["checksum/config"], data["kdedup.yaml"]
+	}
+	checksum, config := at("{}")
+	if !strings.Contains(config, "watch: true") {
+		t.Errorf("the pods do not watch:\n%s", config)
+	}
+	for more, replaced := range map[string]bool{
+		"config: {log: {level: debug}}":  false,
+		"config: {log: {format: json}}":  true,
+		"config: {shutdown_timeout: 7s}": true,
+		"config: {topics: [{input: a, output: b, consumer_group: c, message_id: {from: key}, on_missing_id: drop}]}": false,
+	} {
+		after, changed := at(more)
+		if changed == config {
+			t.Errorf("%s changes nothing", more)
+		}
+		if (after != checksum) != replaced {
+			t.Errorf("%s: the pods are replaced is %v", more, !replaced)
+		}
+	}
+	r := mustRender(t, loadChart(t), valuesOf(t, "default"))
+	if data, _ := configMap(r, workload(t, r).owner.GetName()); !strings.Contains(data["kdedup.yaml"], "watch: false") {
+		t.Error("pods that are replaced watch their file as well")
+	}
+}
+
 func TestLookupsAreOffUnlessTheServerAsksWhoItIs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{}":                               false,

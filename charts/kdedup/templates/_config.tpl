@@ -2,10 +2,26 @@
 {{- define "kdedup.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $_ := set $config "server" (include "kdedup.server" . | fromYaml) -}}
+{{- $_ := set $config "reload" (dict "watch" (eq (include "kdedup.watches" .) "true")) -}}
 {{- if eq (include "kdedup.storeType" .) "embedded" -}}
 {{- $path := dig "store" "embedded" "path" "/var/lib/kdedup/store" $config -}}
 {{- $store := merge (dict "type" "embedded" "embedded" (dict "path" $path)) (dig "store" dict $config) -}}
 {{- $_ := set $config "store" $store -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* Whether running pods apply a new ConfigMap. Otherwise they are replaced, one after the other. */}}
+{{- define "kdedup.watches" -}}
+{{- dig "reload" "watch" false .Values.config -}}
+{{- end -}}
+
+{{/* What a pod must be replaced for. */}}
+{{- define "kdedup.fixedConfig" -}}
+{{- $config := include "kdedup.config" . | fromYaml -}}
+{{- if eq (include "kdedup.watches" .) "true" -}}
+{{- $config = omit $config "topics" -}}
+{{- $_ := set $config "log" (omit (dig "log" dict $config) "level") -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}

@@ -4,8 +4,8 @@ metadata:
     {{- $labels := merge (include "kdedup.selectorLabels" . | fromYaml) .Values.podLabels }}
     {{- include "kdedup.labelsWith" (dict "root" . "labels" $labels) | nindent 4 }}
   annotations:
-    # A new configuration is a new pod.
-    checksum/config: {{ include "kdedup.config" . | sha256sum }}
+    # A new configuration is a new pod, but for what a running one applies.
+    checksum/config: {{ include "kdedup.fixedConfig" . | sha256sum }}
     {{- with .Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
