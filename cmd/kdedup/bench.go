@@ -12,7 +12,6 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -47,6 +46,7 @@ type benchFlags struct {
 func (f *benchFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` whose settings are measured (the first one)")
+	f.completeTopic(cmd)
 	cmd.Flags().Float64Var(&f.duplicates, "duplicates", 0.1, "share of copies, 0 to 0.99")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	cmd.Flags().StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the measured part to `FILE`")
@@ -101,18 +101,10 @@ func (f *benchFlags) measure(work func() error) error {
 	return errors.Join(err, file.Close())
 }
 
-// usage is what this process has used so far.
+// usage is what this process has used so far; zero where the system does not tell.
 type usage struct {
 	cpu  time.Duration
 	peak int64 // resident memory, bytes
-}
-
-func used() usage {
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
-		return usage{}
-	}
-	return usage{time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Maxrss << 10}
 }
 
 // result is one row of a measurement.

@@ -35,6 +35,7 @@ type idFlags struct {
 func (f *idFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
+	f.completeTopic(cmd)
 	cmd.Flags().BoolVar(&f.hex, "hex", false, "ID is written in hexadecimal digits")
 }
 

@@ -22,9 +22,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	})
-	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(), newDemo(), newBench(), newReady(), newVersion())
+	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(), newDemo(), newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
-	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }
 
@@ -55,6 +54,7 @@ type configFlags struct {
 func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.path, "config", "c", "kdedup.yaml", "the configuration `FILE`")
 	cmd.Flags().StringVar(&f.instance, "instance", "", "`NAME` of this process, in place of the configured one")
+	completeFile(cmd)
 }
 
 // read reads the configuration.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -46,28 +44,10 @@ func (p *process) checks() []server.Check {
 }
 
 func about(c config.Config) server.About {
+	b := thisBuild()
 	return server.About{
-		Instance: c.Instance, Version: versionText(), Revision: revision(), Started: started,
-		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Instance: c.Instance, Version: b.Version, Revision: b.short(), Started: started, Go: b.Go, Platform: b.Platform,
 	}
-}
-
-// revision is the commit that the Go tool recorded, if it did.
-func revision() string {
-	info, _ := debug.ReadBuildInfo()
-	text, changed := "", ""
-	if info == nil {
-		return text
-	}
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			text = s.Value[:min(len(s.Value), 12)]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = ", changed"
-		}
-	}
-	return text + changed
 }
 
 // processStatus is what the status page asks.
