@@ -33,7 +33,7 @@ $(WITHSERVERS):
 
 # Without -count=1 Go would take old results of tests that run the built binary for still good.
 .PHONY: test
-test: lint $(if $(filter ./...,$(PKG)),chart) $(WITHSERVERS) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
+test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
 	$(WITHSERVERS) -- $(GO) test -race -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 35m $(TESTFLAGS) $(PKG)
 	@$(GO) tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage of all packages:", $$NF }'
 
@@ -52,6 +52,11 @@ lint: ## Check the format, vet, run staticcheck (PKG=./…)
 .PHONY: chart
 chart: ## Lint and test the Helm chart, without a cluster
 	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 $(TESTFLAGS) ./...
+
+# A module of its own, for goreleaser's types.
+.PHONY: goreleaser
+goreleaser: ## Check .goreleaser.yaml
+	cd deploy/goreleaser && nice $(GO) test -count=1 ./...
 
 .PHONY: chart-docs
 chart-docs: ## Write the chart's table of values and its schema anew

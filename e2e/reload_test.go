@@ -19,8 +19,8 @@ func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
 	deliveries(t, func(t *testing.T, delivery string) {
 		at := realServers(t)
 		steady, changed := deployAt(t, at, delivery, "batch_records: 500"), deployAt(t, at, delivery, "batch_records: 300")
-		steady.produce(100_000, 21)
-		changed.produce(100_000, 22)
+		steady.produce(30_000, 21)
+		changed.produce(30_000, 22)
 		entry := changed.topics()
 		steady.add(entry)
 		one := steady.launch(kdedup, "one", "KDEDUP_SHUTDOWN_TIMEOUT=5m") // a batch that is cut off may be doubled
