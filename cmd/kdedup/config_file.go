@@ -11,8 +11,8 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// A change counts when it was read twice, so that a file that is just being written is left alone: cut off
-// in the middle it may be a good one with fewer topics.
+// watchEvery is the pause between two looks at the file. A change counts when two looks saw it: a file that
+// is just being written, cut off in the middle, may be a good one with fewer topics.
 const watchEvery = 5 * time.Second
 
 // retryEvery is the pause after which a file is tried again that was refused because of the servers.
