@@ -60,10 +60,12 @@ const (
 func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
+	f.completeTopic(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "", "`TIME` of the first record: as 2026-01-31T12:00:00Z, or as 72h, so long ago")
 	cmd.Flags().StringVar(&f.to, "to", "", "`TIME` before which the last record was produced, in the same forms")
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0, "read only the newest `NUMBER`, about as many (0: all)")
 	cmd.Flags().StringVar(&f.format, "format", formatTable, "table, json or html")
+	complete(cmd, "format", func() []string { return []string{formatTable, formatJSON, formatHTML} })
 	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
 	cmd.Flags().StringVar(&f.byHeader, "by-header", "", "also count by the values of the header `NAME`")
 	cmd.Flags().BoolVar(&f.hideIDs, "hide-ids", false, "show hashes in place of message IDs")
