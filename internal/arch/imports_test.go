@@ -43,6 +43,7 @@ var dependencies = []struct {
 	tests    bool // the tests of all packages may import it, too
 }{
 	{"github.com/gocql/gocql", []string{"dedup/cassandra", "e2e/..."}, false},
+	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "e2e/..."}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
 	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup"}, true}, // the command's demo

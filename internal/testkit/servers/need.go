@@ -9,12 +9,48 @@ import (
 // engine does not give. With CI=true it fails instead.
 func Need(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("real servers are not for -short")
-	}
 	_, err := FindJava(t.Context())
 	if err == nil {
 		_, err = FindMaven()
+	}
+	need(t, err)
+}
+
+// NeedRedis is Need for a Redis of one's own.
+func NeedRedis(t testing.TB) {
+	t.Helper()
+	_, err := FindRedis()
+	need(t, err)
+}
+
+// RedisEnv names a Redis or Valkey that tests may use, as "host:port".
+const RedisEnv = "KDEDUP_TEST_REDIS"
+
+// Redis returns the address of a Redis that others may use too: the one that the environment names,
+// or one that ends with the test.
+func Redis(t testing.TB) string {
+	t.Helper()
+	if addr := os.Getenv(RedisEnv); addr != "" && !testing.Short() {
+		return addr
+	}
+	NeedRedis(t)
+	s, err := StartRedis(t.Context(), RedisOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Addr()
+}
+
+// need skips, or fails with CI=true, when something is missing.
+func need(t testing.TB, err error) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("real servers are not for -short")
 	}
 	switch {
 	case err == nil:

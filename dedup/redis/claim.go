@@ -1,0 +1,153 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Claim implements dedup.Store with one pipeline after the other. The first that fails is the last:
+// the caller pauses before it repeats what is open, so a server in trouble is asked little.
+func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	answers := make([]dedup.Answer, len(claims))
+	claimedAt := time.UnixMilli(time.Now().UnixMilli())
+	for from := 0; from < len(claims); from += s.options.PipelineClaims {
+		to := min(from+s.options.PipelineClaims, len(claims))
+		b := newBatch(ctx, s.options.KeyPrefix, scope, claims[from:to], claimedAt)
+		if err := s.send(ctx, b, answers[from:to]); err != nil {
+			return answers, fmt.Errorf("claim %d ids: redis: %w", len(claims), err)
+		}
+	}
+	return answers, nil
+}
+
+// send runs one pipeline and takes the answers that it gives.
+func (s *Store) send(ctx context.Context, b *batch, answers []dedup.Answer) error {
+	pipeline := s.client.Pipeline()
+	_ = pipeline.BatchProcess(ctx, b.commands...) // only queues them
+	var acked *goredis.IntCmd
+	if s.options.WaitReplicas > 0 {
+		// WAIT is about the last write of its connection, and a pipeline of known IDs writes nothing.
+		// The mark makes it wait for all that was written before, also by others.
+		pipeline.Set(ctx, markKey(s.options.KeyPrefix), "", time.Minute)
+		acked = goredis.NewIntCmd(ctx, "wait", s.options.WaitReplicas, s.options.WaitTimeout.Milliseconds())
+		_ = pipeline.Process(ctx, acked) // queued, as the others
+	}
+	start := time.Now()
+	_, err := pipeline.Exec(ctx)
+	s.metrics.seconds.Observe(time.Since(start).Seconds())
+	if err = b.take(answers, err); err == nil && acked != nil {
+		err = s.enough(acked)
+	}
+	if err != nil && acked != nil {
+		clear(answers) // what was applied may be on one server only
+	}
+	return s.explain(ctx, err)
+}
+
+// enough looks at the answer of WAIT.
+func (s *Store) enough(acked *goredis.IntCmd) error {
+	n, err := acked.Result()
+	if err == nil && n < int64(s.options.WaitReplicas) {
+		err = &replicasError{got: n, want: s.options.WaitReplicas, within: s.options.WaitTimeout}
+	}
+	return err
+}
+
+// batch is the claims of one pipeline. Its commands point into few large pieces of memory; the
+// driver would otherwise have most of the cost of a claim.
+type batch struct {
+	claims    []dedup.Claim
+	claimedAt time.Time
+	commands  []goredis.Cmder
+	found     []byte // room for the values that the server answers with
+}
+
+const (
+	words = 7               // SET key value NX GET EX seconds
+	room  = recordBytes + 2 // with the end of line the driver reads a value in one go
+)
+
+func newBatch(ctx context.Context, prefix string, scope dedup.Scope, claims []dedup.Claim, claimedAt time.Time) *batch {
+	b := &batch{
+		claims: claims, claimedAt: claimedAt,
+		commands: make([]goredis.Cmder, len(claims)),
+		found:    make([]byte, len(claims)*room),
+	}
+	texts := b.texts(claimPrefix(prefix, scope))
+	seconds := strconv.FormatInt(int64(scope.TTL/time.Second), 10)
+	args := make([]any, len(claims)*words)
+	for i := range claims {
+		set := args[i*words : (i+1)*words : (i+1)*words]
+		set[0], set[1], set[2], set[3], set[4], set[5], set[6] = "set", &texts[2*i], &texts[2*i+1], "nx", "get", "ex", &seconds
+		b.commands[i] = goredis.NewZeroCopyStringCmd(ctx, b.room(i), set...)
+	}
+	return b
+}
+
+// texts are the key and the value of each claim.
+func (b *batch) texts(prefix string) []string {
+	size := len(b.claims) * (len(prefix) + recordBytes)
+	for i := range b.claims {
+		size += len(b.claims[i].ID)
+	}
+	var (
+		all    strings.Builder
+		record [recordBytes]byte
+		texts  = make([]string, 2*len(b.claims))
+	)
+	all.Grow(size)
+	for i := range b.claims {
+		all.WriteString(prefix)
+		all.WriteString(string(b.claims[i].ID))
+		all.Write(appendRecord(record[:0], &b.claims[i], b.claimedAt))
+	}
+	rest := all.String()
+	for i := range b.claims {
+		key := len(prefix) + len(b.claims[i].ID)
+		texts[2*i], texts[2*i+1] = rest[:key], rest[key:key+recordBytes]
+		rest = rest[key+recordBytes:]
+	}
+	return texts
+}
+
+func (b *batch) room(i int) []byte { return b.found[i*room : (i+1)*room : (i+1)*room] }
+
+// take reads the answers and returns the first error. sent is the pipeline's own, which counts when
+// no command has one: then nothing was sent.
+func (b *batch) take(answers []dedup.Answer, sent error) error {
+	var first error
+	for i, command := range b.commands {
+		var err error
+		if answers[i], err = b.answer(i, command.(*goredis.ZeroCopyStringCmd)); err != nil && first == nil {
+			first = err
+		}
+	}
+	if first != nil && sent != nil && errors.Is(first, errNoAnswer) {
+		return sent
+	}
+	return first
+}
+
+var errNoAnswer = errors.New("the server gave no answer")
+
+func (b *batch) answer(i int, command *goredis.ZeroCopyStringCmd) (dedup.Answer, error) {
+	n, err := command.Result()
+	switch {
+	case err == goredis.Nil: // never wrapped: there was no such key, so the command made it
+		c := &b.claims[i]
+		return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint, ClaimedAt: b.claimedAt}, nil
+	case err != nil:
+		return dedup.Answer{}, err
+	case n == 0:
+		return dedup.Answer{}, errNoAnswer
+	}
+	return parseRecord(b.room(i)[:n])
+}
