@@ -13,6 +13,7 @@ func Default() Config {
 			Type:      StoreEmbedded,
 			Embedded:  Embedded{Path: "./kdedup-data"},
 			Cassandra: defaultCassandra(),
+			Redis:     defaultRedis(),
 		},
 		Server:  Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
 		Metrics: Metrics{PerPartition: true},
@@ -32,6 +33,17 @@ func defaultCassandra() Cassandra {
 		InFlight:          128,
 		BatchClaims:       100,
 		Replication:       "{'class': 'SimpleStrategy', 'replication_factor': 1}",
+	}
+}
+
+func defaultRedis() Redis {
+	return Redis{
+		Mode:           RedisStandalone,
+		KeyPrefix:      "kdedup",
+		Timeout:        5 * time.Second,
+		Connections:    16,
+		PipelineClaims: 1000,
+		WaitTimeout:    time.Second,
 	}
 }
 

@@ -35,7 +35,7 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 		}
 	}
 	for path := range shown {
-		if strings.HasPrefix(path, "store.cassandra.") {
+		if strings.HasPrefix(path, "store.cassandra.") || strings.HasPrefix(path, "store.redis.") {
 			t.Errorf("%s is shown, but the store in use is embedded", path)
 		}
 	}
@@ -61,6 +61,7 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	hiddenPaths := []string{
 		"kafka.sasl.password", "kafka.tls.key_file", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
+		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",
 	}
 	var want []string
 	for _, path := range hiddenPaths {

@@ -36,6 +36,7 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	want.Kafka.Brokers = []string{"kafka-1:9092", "kafka-2:9092"}
 	s := withCassandra(&want)
 	s.Hosts = []string{"cassandra-1:9042", "cassandra-2:9042"}
+	want.Store.Redis.Addresses = []string{"redis:6379"}
 	s.LocalDC, s.Replication = "dc1", "{'class': 'NetworkTopologyStrategy', 'dc1': 3}"
 	second := &want.Topics[1]
 	second.DeadLetterTopic, second.OnMissingID = "", ActionFail

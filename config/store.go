@@ -6,17 +6,21 @@ import "time"
 const (
 	StoreEmbedded  = "embedded"
 	StoreCassandra = "cassandra"
+	StoreRedis     = "redis"
 )
 
 // Store is where the claims are kept. Only the section that `type` names is used and checked.
 type Store struct {
 	// `embedded`: files of this process, for one process. `cassandra`: a table that any number of
-	// processes share.
+	// processes share. `redis`: keys that any number of processes share, in Redis or Valkey. See
+	// `docs/stores.md` for what each of them promises.
 	Type string `mapstructure:"type"`
 	// The store of type `embedded`.
 	Embedded Embedded `mapstructure:"embedded"`
 	// The store of type `cassandra`.
 	Cassandra Cassandra `mapstructure:"cassandra"`
+	// The store of type `redis`.
+	Redis Redis `mapstructure:"redis"`
 }
 
 // Embedded is a store on the local disk.
@@ -71,4 +75,54 @@ type Cassandra struct {
 	// for trials: in production use
 	// `{'class': 'NetworkTopologyStrategy', '<data centre>': 3}`.
 	Replication string `mapstructure:"replication"`
+}
+
+// Kinds of Redis deployment.
+const (
+	RedisStandalone = "standalone"
+	RedisSentinel   = "sentinel"
+	RedisCluster    = "cluster"
+)
+
+// Redis is a store in Redis 7.0 or later, or in Valkey. The server must have the `maxmemory-policy`
+// `noeviction`; another one is refused.
+type Redis struct {
+	// `standalone`: one server, or one address that always leads to the master. `sentinel`: a
+	// master that Redis Sentinel watches. `cluster`: Redis Cluster.
+	Mode string `mapstructure:"mode"`
+	// Required with `type: redis`. The server, or some sentinels, or some nodes of the cluster, as
+	// `host:port`, or `host` for port 6379 (26379 for sentinels). `standalone` takes one.
+	Addresses []string `mapstructure:"addresses"`
+	// Required with `mode: sentinel`, refused otherwise. The name of the master that the sentinels
+	// watch.
+	MasterName string `mapstructure:"master_name"`
+	// Number of the database, 0 or more. A cluster has only 0.
+	Database int `mapstructure:"database"`
+	// Name of an ACL user; needs `password`. Empty means the default user.
+	Username string `mapstructure:"username"`
+	// Password of `username`, or of the default user.
+	Password Secret `mapstructure:"password"`
+	// Name with which the sentinels are asked; needs `sentinel_password`.
+	SentinelUsername string `mapstructure:"sentinel_username"`
+	// Password with which the sentinels are asked. They do not take that of the master.
+	SentinelPassword Secret `mapstructure:"sentinel_password"`
+	// Encryption of the connections, to sentinels too.
+	TLS TLS `mapstructure:"tls"`
+	// What all keys begin with: 1 to 100 of letters, digits, `.`, `_`, `-`, `:`. Processes with
+	// other prefixes do not see each other's claims.
+	KeyPrefix string `mapstructure:"key_prefix"`
+	// How long one pipeline of claims may take, at least `100ms`. Claims that time out are sent
+	// again.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// Connections to each server, 1 to 1000. Every lane uses one at a time; further calls wait.
+	Connections int `mapstructure:"connections"`
+	// Most claims in one pipeline, 1 to 10000.
+	PipelineClaims int `mapstructure:"pipeline_claims"`
+	// How many replicas must have a claim before it counts as made, 0 to 10. 0 asks none. Then a
+	// failover rarely takes claims back, but every pipeline waits for replicas, and without enough
+	// of them nothing is claimed. Refused with `mode: cluster`.
+	WaitReplicas int `mapstructure:"wait_replicas"`
+	// How long a pipeline waits for replicas, at least `1ms` and less than `timeout`; then its
+	// claims are sent again.
+	WaitTimeout time.Duration `mapstructure:"wait_timeout"`
 }

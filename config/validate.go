@@ -80,12 +80,14 @@ func (t TLS) check(p *problems, path string) {
 }
 
 func (s Store) check(p *problems) {
-	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra)
+	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis)
 	switch s.Type {
 	case StoreEmbedded:
 		p.require("store.embedded.path", s.Embedded.Path)
 	case StoreCassandra:
 		s.Cassandra.check(p)
+	case StoreRedis:
+		s.Redis.check(p)
 	}
 }
 

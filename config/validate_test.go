@@ -175,7 +175,7 @@ func TestStoreRules(t *testing.T) {
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"type", func(c *Config) { c.Store.Type = "casandra" },
-			`store.type: must be embedded or cassandra, got "casandra"; did you mean cassandra?`},
+			`store.type: must be embedded, cassandra or redis, got "casandra"; did you mean cassandra?`},
 		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" }, "store.embedded.path: is required"},
 		{"the section that is not used", func(c *Config) { c.Store.Cassandra = Cassandra{} }, ""},
 		{"cassandra", cassandra(func(*Cassandra) {}), ""},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
 // monitor is a running Prometheus.
@@ -163,7 +164,7 @@ func boardQueries(t *testing.T) (all []boardQuery) {
 }
 
 // Every panel shows something while kdedup works: on a real Prometheus, of running processes. Those of
-// Cassandra need one.
+// Cassandra need one, and those of Redis too.
 func TestNoPanelIsEmpty(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a real Prometheus is not for -short")
@@ -176,10 +177,17 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	} else {
 		t.Log("SKIPPED, not tested: the panels of Cassandra; run make test, which starts one")
 	}
+	_, err := servers.FindRedis()
+	redis := err == nil || os.Getenv("CI") == "true"
+	if redis {
+		processes = append(processes, runDemo(t, brokers, onRedis(servers.Redis(t))))
+	} else {
+		t.Logf("SKIPPED, not tested: the panels of Redis: %v", err)
+	}
 	p := startPrometheus(t, processes...)
 	empty := make(map[boardQuery]string)
 	for _, q := range boardQueries(t) {
-		if cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_") {
+		if (cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_")) && (redis || !strings.Contains(q.expr, "kdedup_redis_")) {
 			empty[q] = "not asked yet"
 		}
 	}
@@ -218,6 +226,16 @@ func onCassandra(host, keyspace string) func(*config.Config) {
 		t := &c.Topics[0]
 		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean2", "orders-dedup2", "orders-dedup2", "orders-dedup2.fence"
 		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates2", "orders.dlq2"
+	}
+}
+
+func onRedis(address string) func(*config.Config) {
+	return func(c *config.Config) {
+		c.Instance = "demo-redis"
+		c.Store.Type, c.Store.Redis.Addresses = config.StoreRedis, []string{address}
+		t := &c.Topics[0]
+		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean3", "orders-dedup3", "orders-dedup3", "orders-dedup3.fence"
+		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates3", "orders.dlq3"
 	}
 }
 

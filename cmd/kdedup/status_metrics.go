@@ -68,6 +68,9 @@ func storeFacts(kind string, m metrics) []server.Fact {
 	if kind == config.StoreEmbedded {
 		return []server.Fact{{Name: "disk_used", Value: m.value("kdedup_embedded_disk_bytes"), Unit: "bytes"}}
 	}
+	if kind == config.StoreRedis {
+		return []server.Fact{{Name: "requests_failed", Value: m.value("kdedup_redis_failures_total"), Unit: "count"}}
+	}
 	return []server.Fact{
 		{Name: "requests_in_flight", Value: m.value("kdedup_cassandra_requests_in_flight"), Unit: "count"},
 		{Name: "requests_in_flight_at_most", Value: m.value("kdedup_cassandra_requests_limit"), Unit: "count"},

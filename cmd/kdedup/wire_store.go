@@ -23,6 +23,9 @@ func openStore(ctx context.Context, c config.Store, reg prometheus.Registerer, l
 		}
 		return store, nil
 	}
+	if c.Type == config.StoreRedis {
+		return openRedis(ctx, c.Redis, reg, log)
+	}
 	options, err := cassandraOptions(c.Cassandra, log)
 	if err != nil {
 		return nil, err
@@ -38,6 +41,9 @@ func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bo
 	if c.Type == config.StoreEmbedded {
 		say("store " + c.Embedded.Path + " needs no setup: run creates its directory")
 		return nil
+	}
+	if c.Type == config.StoreRedis {
+		return setupRedis(ctx, c.Redis, log, say)
 	}
 	options, err := cassandraOptions(c.Cassandra, log)
 	if err != nil {

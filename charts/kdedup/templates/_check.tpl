@@ -47,13 +47,13 @@
 {{- if eq (include "kdedup.storeType" .) "embedded" -}}
 {{- $path := dig "store" "embedded" "path" "/var/lib/kdedup/store" .Values.config -}}
 {{- if ne .Values.kind "StatefulSet" -}}
-{{- fail "the embedded store needs kind: StatefulSet, whose volume stays with the pod; or set config.store.type to cassandra" -}}
+{{- fail "the embedded store needs kind: StatefulSet, whose volume stays with the pod; or set config.store.type to cassandra or redis" -}}
 {{- end -}}
 {{- if ne (int .Values.replicas) 1 -}}
-{{- fail (printf "the embedded store belongs to one process: replicas must be 1, got %d; or set config.store.type to cassandra" (int .Values.replicas)) -}}
+{{- fail (printf "the embedded store belongs to one process: replicas must be 1, got %d; or set config.store.type to cassandra or redis" (int .Values.replicas)) -}}
 {{- end -}}
 {{- if .Values.autoscaling.enabled -}}
-{{- fail "the embedded store belongs to one process and cannot be scaled: disable autoscaling, or set config.store.type to cassandra" -}}
+{{- fail "the embedded store belongs to one process and cannot be scaled: disable autoscaling, or set config.store.type to cassandra or redis" -}}
 {{- end -}}
 {{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
 {{- fail (printf "config.store.embedded.path must lie under /var/lib/kdedup/, where the volume is mounted, got %s" $path) -}}

@@ -18,6 +18,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
@@ -136,6 +137,7 @@ func register() ([]family, error) {
 	dedup.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)
 	cassandra.RegisterMetrics(r)
+	redis.RegisterMetrics(r)
 	if err := registerEmbedded(r); err != nil {
 		return nil, err
 	}

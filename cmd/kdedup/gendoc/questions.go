@@ -50,6 +50,8 @@ var subjects = []subject{
 		{"kdedup_cassandra_requests_in_flight", "Cassandra: how many statements are under way?"},
 		{"kdedup_cassandra_requests_limit", "Cassandra: how many may be?"},
 		{"kdedup_cassandra_overloads_total", "Cassandra: is it overloaded?"},
+		{"kdedup_redis_pipeline_duration_seconds", "Redis: how long does a pipeline of claims take?"},
+		{"kdedup_redis_failures_total", "Redis: what leaves claims open?"},
 	}},
 	{"Lanes and the consumer group", "Whether everybody works, and what stands in the way.", []question{
 		{"kdedup_lane_ready", "Is every lane at work?"},
