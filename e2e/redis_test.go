@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
+)
+
+func startRedis(t *testing.T, config map[string]string) *servers.Server {
+	t.Helper()
+	servers.NeedRedis(t)
+	s, err := servers.StartRedis(t.Context(), servers.RedisOptions{Dir: t.TempDir(), Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func onRedis(t *testing.T, address string) place {
+	t.Helper()
+	return place{testkit.Kafka(t), fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)}
+}
+
+func redisClient(t *testing.T, address string) *goredis.Client {
+	t.Helper()
+	client := goredis.NewClient(&goredis.Options{Addr: address, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// One of two processes is killed in mid-run, and the store too, which keeps what it has answered.
+func TestAKilledProcessAndAKilledRedisLoseNothing(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		server := startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"})
+		d := deployAt(t, onRedis(t, server.Addr()), delivery, "batch_records: 1000", "session_timeout: 6s")
+		d.produce(100_000, 2)
+		d.command("validate")
+		d.start("one")
+		two := d.start("two")
+		two.waitReady()
+		d.waitFor(0.2)
+		two.kill()
+		server.Kill()
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.waitFor(0.4)
+		d.start("two")
+		d.waitFor(1)
+		v := d.check()
+		if v.lost > 0 {
+			t.Errorf("%d lost", v.lost)
+		}
+		if delivery == exactlyOnce && v.doubled > 0 {
+			t.Errorf("%d doubled", v.doubled)
+		}
+		if found := d.command("id", "lookup", d.input+"/00000000"); !strings.Contains(found, "partition") {
+			t.Errorf("id lookup: %s", found)
+		}
+	})
+}
+
+// A failover to a replica that lags takes claims back: copies are forwarded again, and nothing is
+// lost. docs/stores.md says so.
+func TestAFailoverOfRedisRepeatsAndLosesNothing(t *testing.T) {
+	master := startRedis(t, map[string]string{"repl-diskless-sync-delay": "0"})
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	replica := startRedis(t, map[string]string{"replicaof": host + " " + port})
+	client := redisClient(t, replica.Addr())
+	testkit.Eventually(t, time.Minute, "the replica's link", func() bool {
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	d := deployAt(t, onRedis(t, master.Addr()), exactlyOnce, "batch_records: 500")
+	d.produce(100_000, 4)
+	d.start("one")
+	d.waitFor(0.1)
+	command(t, client, "replicaof", "no", "one") // what comes now it does not get
+	d.waitFor(0.4)
+	master.Kill()
+	command(t, client, "config", "set", "port", port) // where the process looks for the master
+	d.waitFor(1)
+	v := d.check()
+	if v.lost > 0 {
+		t.Errorf("%d lost", v.lost)
+	}
+	if v.doubled == 0 {
+		t.Error("nothing was repeated: the failover took no claims back")
+	}
+}
+
+func command(t *testing.T, client *goredis.Client, words ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := client.Do(ctx, words...).Err(); err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+}
