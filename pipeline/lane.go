@@ -38,36 +38,47 @@ type Judge interface {
 
 // lane runs the loop on one session.
 type lane struct {
+	number  int
 	session Session
 	judge   Judge
 	policy  Policy
 	topics  *forwarder.Topics
 	metrics *Metrics
+	tracer  Tracer
 	log     *slog.Logger
 }
 
 // turn takes one batch all the way. Polling ends with the first context, work with the second.
 func (l *lane) turn(polling, work context.Context) (err error) {
+	start := time.Now()
 	batch, err := l.session.Poll(polling)
 	if batch == nil || err != nil {
 		return err
 	}
 	l.metrics.inFlight.Set(float64(len(batch.Records)))
-	defer func() { l.metrics.batchEnded(err) }()
+	trace := l.tracer.Begin(l.number, batch, start)
+	defer func() {
+		ending := endingOf(err)
+		l.metrics.batchEnded(ending)
+		trace.End(ending)
+	}()
 
 	crashpoint.At("batch-polled")
+	trace.Step(stepClaim)
 	judgements, err := l.claim(work, batch)
 	if err != nil {
 		return l.session.Abort(work, err)
 	}
 	crashpoint.At("batch-claimed")
-	plan, err := l.plan(batch, judgements)
+	plan, err := l.plan(batch, judgements, trace)
 	if err != nil {
 		return l.session.Abort(work, err)
 	}
+	trace.Step(stepForward)
 	if err := l.forward(work, batch, plan); err != nil {
 		return l.session.Abort(work, err)
 	}
+	trace.Step(stepCommit)
 	if err := l.commit(work, batch); err != nil {
 		return err
 	}

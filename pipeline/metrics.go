@@ -112,9 +112,9 @@ type Metrics struct {
 func (c *Collectors) For(topic string, lane int) *Metrics {
 	number := strconv.Itoa(lane)
 	m := &Metrics{
-		committed:      c.batches.WithLabelValues(topic, "committed"),
-		aborted:        c.batches.WithLabelValues(topic, "aborted"),
-		failed:         c.batches.WithLabelValues(topic, "failed"),
+		committed:      c.batches.WithLabelValues(topic, resultCommitted),
+		aborted:        c.batches.WithLabelValues(topic, resultAborted),
+		failed:         c.batches.WithLabelValues(topic, resultFailed),
 		nearTTL:        c.nearTTL.WithLabelValues(topic),
 		forwardSeconds: c.forwardSeconds.WithLabelValues(topic),
 		commitSeconds:  c.commitSeconds.WithLabelValues(topic),
@@ -190,14 +190,20 @@ func (m *Metrics) laneFailed(err error) {
 	m.rejoin.Begin()
 }
 
+// How the work on a batch ends.
+const (
+	resultCommitted = "committed"
+	resultAborted   = "aborted" // given back
+	resultFailed    = "failed"
+)
+
 // batchEnded counts a batch that was not committed.
-func (m *Metrics) batchEnded(err error) {
+func (m *Metrics) batchEnded(e Ending) {
 	m.inFlight.Set(0)
-	switch {
-	case err == nil:
-	case classify(err) == proceed:
+	switch e.Result {
+	case resultAborted:
 		m.aborted.Inc()
-	default:
+	case resultFailed:
 		m.failed.Inc()
 	}
 }

@@ -24,6 +24,7 @@ type Options struct {
 	TTL             time.Duration // for the metrics: how long a claim holds
 	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
 	Collectors      *Collectors
+	Tracer          Tracer // nil: no traces
 	Logger          *slog.Logger
 }
 

@@ -42,7 +42,7 @@ type plan struct {
 }
 
 // plan decides every record of a batch. It sends nothing.
-func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement) (*plan, error) {
+func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement, trace Trace) (*plan, error) {
 	p := &plan{parcel: l.topics.NewParcel(len(b.Records))}
 	for i, r := range b.Records {
 		j := &judgements[i]
@@ -51,6 +51,7 @@ func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement) (*plan, err
 			return nil, err
 		}
 		p.add(l.metrics, r, j, outcome)
+		trace.Decided(i, j, outcome)
 	}
 	return p, nil
 }

@@ -78,7 +78,10 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 	}
 	s.occupy(session)
 	defer s.vacate(session)
-	l := &lane{session: session, judge: s.judge, policy: s.options.Policy, topics: topics, metrics: s.metrics, log: s.log}
+	l := &lane{
+		number: s.number, session: session, judge: s.judge, policy: s.options.Policy, topics: topics,
+		metrics: s.metrics, tracer: s.options.tracer(), log: s.log,
+	}
 	for polling.Err() == nil {
 		err := l.turn(polling, work)
 		switch {
