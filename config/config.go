@@ -31,6 +31,8 @@ type Config struct {
 	Server Server `mapstructure:"server"`
 	// What /metrics shows.
 	Metrics Metrics `mapstructure:"metrics"`
+	// Traces of records and batches.
+	Tracing Tracing `mapstructure:"tracing"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
 	// Changes of the file while kdedup runs.

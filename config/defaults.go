@@ -17,6 +17,7 @@ func Default() Config {
 		},
 		Server:  Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
 		Metrics: Metrics{PerPartition: true},
+		Tracing: Tracing{SampleRatio: 0.1, Timeout: 10 * time.Second},
 		Log:     Log{Level: "info", Format: "text"},
 		Reload:  Reload{Watch: true},
 	}

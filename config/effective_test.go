@@ -56,12 +56,14 @@ func fill(value reflect.Value, path string) {
 
 func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c := valid("orders")
+	c.Tracing.Headers = []TracingHeader{{"authorization", "text of tracing.headers[0].value"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
 	c.Store.Type = StoreCassandra
 	hiddenPaths := []string{
 		"kafka.sasl.password", "kafka.tls.key_file", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
 		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",
+		"tracing.headers[0].value", "tracing.tls.key_file",
 	}
 	var want []string
 	for _, path := range hiddenPaths {

@@ -51,7 +51,10 @@ func TestEnvironmentOverridesParts(t *testing.T) {
 
 // Every setting that docs/configuration.md gives a variable must be found by that variable.
 func TestEverySettingHasItsVariable(t *testing.T) {
-	tree := map[string]any{"topics": []any{map[string]any{"message_id": map[string]any{"parts": []any{map[string]any{}}}}}}
+	tree := map[string]any{
+		"topics":  []any{map[string]any{"message_id": map[string]any{"parts": []any{map[string]any{}}}}},
+		"tracing": map[string]any{"headers": []any{map[string]any{}}},
+	}
 	var check func(of reflect.Type, path string, depth int)
 	check = func(of reflect.Type, path string, depth int) {
 		for key, field := range keys(of) {

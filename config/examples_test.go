@@ -38,6 +38,9 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	s.Hosts = []string{"cassandra-1:9042", "cassandra-2:9042"}
 	want.Store.Redis.Addresses = []string{"redis:6379"}
 	s.LocalDC, s.Replication = "dc1", "{'class': 'NetworkTopologyStrategy', 'dc1': 3}"
+	// What the file shows is what empty settings mean.
+	want.Tracing.Endpoint, want.Tracing.Protocol = "http://localhost:4318", OTLPOverHTTP
+	want.Tracing.Headers = []TracingHeader{{Name: "x-tenant", Value: "orders"}}
 	second := &want.Topics[1]
 	second.DeadLetterTopic, second.OnMissingID = "", ActionFail
 	second.MessageID = MessageID{From: FromComposite, Parts: []MessageID{

@@ -34,6 +34,8 @@ func textHook(env map[string]string) mapstructure.DecodeHookFuncValue {
 			return parsed(text, parseDuration)
 		case int:
 			return parsed(text, strconv.Atoi)
+		case float64:
+			return parsed(text, parseNumber)
 		case bool:
 			return parsed(text, parseBool)
 		case []string:
@@ -79,6 +81,8 @@ func bounded(days uint64, part time.Duration, err error) (time.Duration, error) 
 	}
 	return time.Duration(days)*day + part, err
 }
+
+func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 
 // parseBool takes only the two words: with 1, t or yes a typing error could pass for an answer.
 func parseBool(text string) (bool, error) {

@@ -155,6 +155,8 @@ func formOf(t reflect.Type) string {
 		return "a duration such as 30s, 168h or 7d"
 	case t.Kind() == reflect.Int:
 		return "a whole number"
+	case t.Kind() == reflect.Float64:
+		return "a number"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	default:

@@ -27,6 +27,7 @@ func (c Config) check(p *problems) {
 	c.Kafka.check(p)
 	c.Store.check(p)
 	c.Server.check(p)
+	c.Tracing.check(p)
 	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	p.oneOf("log.format", c.Log.Format, "text", "json")
 	if len(c.Topics) == 0 {

@@ -118,6 +118,8 @@ func typeName(t reflect.Type) string {
 		return "mapping"
 	case t.Kind() == reflect.Int:
 		return "whole number"
+	case t.Kind() == reflect.Float64:
+		return "number"
 	case t.Kind() == reflect.Bool:
 		return "`true` or `false`"
 	default:

@@ -1,0 +1,47 @@
+package config
+
+import "time"
+
+// Tracing sends OpenTelemetry traces to a collector, by OTLP. See docs/tracing.md.
+type Tracing struct {
+	// Whether traces are made. Nothing else switches them on, not even an `OTEL_…` variable.
+	Enabled bool `mapstructure:"enabled"`
+	// The collector, `http://host:port` or `https://host:port`. With `http/protobuf` the URL may have
+	// a path, and `/v1/traces` is added to it.
+	//
+	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`, otherwise `http://localhost:4318`, or `:4317` with `grpc`.
+	Endpoint string `mapstructure:"endpoint"`
+	// `http/protobuf` or `grpc`.
+	//
+	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` or `OTEL_EXPORTER_OTLP_PROTOCOL`, otherwise `http/protobuf`.
+	Protocol string `mapstructure:"protocol"`
+	// Headers of each request, for a collector that asks who it is. Empty means those in
+	// `OTEL_EXPORTER_OTLP_HEADERS`.
+	Headers []TracingHeader `mapstructure:"headers"`
+	// Authorities and a client certificate for an `https://` endpoint. Without this section such an
+	// endpoint must have a certificate of an authority that the system knows; the variables
+	// `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY` count then.
+	TLS TLS `mapstructure:"tls"`
+	// Share of the batches that are traced, from `0` to `1`. Records follow the traces of their
+	// producers instead: each one whose producer's trace is sampled has a span in it.
+	SampleRatio float64 `mapstructure:"sample_ratio"`
+	// Whether the spans of records tell the message ID. IDs may be personal data.
+	IncludeIDs bool `mapstructure:"include_ids"`
+	// How long one export may take, with its repeats, and how long a stop waits for the last one:
+	// `100ms` to `1m`, and at a stop never longer than `shutdown_timeout`.
+	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// TracingHeader is one header of the requests to the collector.
+type TracingHeader struct {
+	// Required. Name of the header.
+	Name string `mapstructure:"name"`
+	// Required. Its value.
+	Value Secret `mapstructure:"value"`
+}
+
+// The protocols of tracing.
+const (
+	OTLPOverHTTP = "http/protobuf"
+	OTLPOverGRPC = "grpc"
+)
