@@ -49,6 +49,7 @@ type rig struct {
 	retry         dedup.Retry
 	topics        forwarder.Topics
 	ttl           time.Duration
+	tracer        pipeline.Tracer                         // may be nil
 	connection    []kgo.Opt                               // how the pipeline connects
 	member        func(*consumer.Options)                 // changes each member's options; may be nil
 	limits        func() (map[string]int, error)          // read for each session; may be nil
@@ -117,7 +118,7 @@ func (r *rig) start(instance string) *running {
 			return dedup.New(scope, extractor, r.store, r.retry, dedups.For(input, strconv.Itoa(lane)), log)
 		},
 		Policy: r.policy, ShutdownTimeout: 10 * time.Second,
-		Collectors: pipeline.NewCollectors(reg), Logger: log,
+		Collectors: pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -15,6 +15,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/tracing"
 	"github.com/kdedup/kdedup/server"
 )
 
@@ -31,6 +32,7 @@ type process struct {
 	server   *server.Server
 	admin    *kgo.Client
 	store    dedup.Store
+	tracing  *tracing.Provider      // nil: no traces
 	active   atomic.Pointer[active] // replaced by run alone
 }
 
@@ -65,6 +67,9 @@ func (p *process) open(ctx context.Context, c config.Config) (err error) {
 		return err
 	}
 	p.store = p.families.dedup.Observed(p.store)
+	if p.tracing, err = openTracing(ctx, c, p.families.tracing, p.log); err != nil {
+		return err
+	}
 	if err := p.register(ctx, entries); err != nil {
 		return err
 	}
@@ -144,5 +149,6 @@ func (p *process) close() {
 	if p.admin != nil {
 		p.admin.Close()
 	}
+	p.closeTracing()
 	_ = p.events.flush() // there is nowhere left to say it
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/telemetry"
+	"github.com/kdedup/kdedup/internal/tracing"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -21,6 +22,7 @@ type families struct {
 	dedup    *dedup.Collectors
 	pipeline *pipeline.Collectors
 	config   *telemetry.Config
+	tracing  *tracing.Metrics
 }
 
 func newRegistry() *prometheus.Registry {
@@ -39,6 +41,7 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 		consumer: consumer.NewCollectors(reg),
 		dedup:    dedup.NewCollectors(reg),
 		pipeline: pipeline.NewCollectors(reg),
+		tracing:  tracing.NewMetrics(reg),
 	}
 	if c.Metrics.PerPartition {
 		f.pipeline.PerPartition(reg)

@@ -30,6 +30,7 @@ func (p *process) pipeline(e entry) *pipeline.Pipeline {
 		TTL:             e.TTL,
 		ShutdownTimeout: p.config().ShutdownTimeout,
 		Collectors:      p.families.pipeline,
+		Tracer:          p.tracer(e),
 		Logger:          p.log,
 	})
 }

@@ -27,11 +27,12 @@ var layers = []struct {
 	{"report", []string{"dedup", "internal/logreader"}},
 	{"backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/kafka", []string{"config"}},
+	{"internal/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
-	// Everything meets in the command. Nothing but it and the end-to-end tests imports pipeline.
+	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports pipeline.
 	{"cmd/...", []string{
 		"backfill", "config", "consumer", "dedup/...", "forwarder", "internal/kafka", "internal/logreader", "internal/telemetry",
-		"pipeline", "report", "server",
+		"internal/tracing", "pipeline", "report", "server",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -50,6 +51,8 @@ var dependencies = []struct {
 	// It also serves on http.DefaultServeMux, which nobody may use.
 	{"net/http/pprof", []string{"server"}, false},
 	{"github.com/chromedp/chromedp", nil, true},
+	{"go.opentelemetry.io/...", []string{"internal/tracing"}, true},
+	{"github.com/twmb/franz-go/plugin/kotel", []string{"internal/tracing"}, false},
 	{"testing", []string{"internal/testkit/...", "dedup/storetest"}, true},
 }
 
@@ -94,7 +97,7 @@ func layerViolation(s source, imported string) string {
 
 func dependencyViolation(s source, imported string) string {
 	for _, d := range dependencies {
-		if d.imported != imported || matchesAny(d.by, s.dir()) || (d.tests && s.isTest()) {
+		if !matches(d.imported, imported) || matchesAny(d.by, s.dir()) || (d.tests && s.isTest()) {
 			continue
 		}
 		return fmt.Sprintf("%s imports %s: only %s may", s.name, imported, list(d.by))
@@ -139,7 +142,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/kafka, internal/logreader, internal/telemetry, pipeline, report, server",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/kafka, internal/logreader, internal/telemetry, internal/tracing, pipeline, report, server",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
@@ -150,6 +153,13 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"server/browser_test.go", "github.com/chromedp/chromedp", nil},
 		{"server/page.go", "github.com/chromedp/chromedp", []string{"server/page.go imports github.com/chromedp/chromedp: only nothing may"}},
+		{"internal/tracing/record.go", "go.opentelemetry.io/otel/trace", nil},
+		{"internal/tracing/record.go", module + "pipeline", nil},
+		{"pipeline/lane.go", "go.opentelemetry.io/otel", []string{"pipeline/lane.go imports go.opentelemetry.io/otel: only internal/tracing may"}},
+		{"pipeline/lane.go", module + "internal/tracing", []string{
+			"pipeline/lane.go imports internal/tracing: of this module pipeline may import consumer, dedup, forwarder, internal/crashpoint, internal/telemetry",
+		}},
+		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
 		{"server/server.go", "testing", []string{"server/server.go imports testing: only internal/testkit/..., dedup/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})

@@ -21,6 +21,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/telemetry"
+	"github.com/kdedup/kdedup/internal/tracing"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -136,6 +137,7 @@ func register() ([]family, error) {
 	consumer.NewCollectors(r)
 	dedup.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)
+	tracing.NewMetrics(r)
 	cassandra.RegisterMetrics(r)
 	redis.RegisterMetrics(r)
 	if err := registerEmbedded(r); err != nil {

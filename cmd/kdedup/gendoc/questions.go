@@ -67,6 +67,7 @@ var subjects = []subject{
 		{"kdedup_config_info", "Do all processes have the same configuration?"},
 		{"kdedup_config_last_reload_successful", "Is the last change of the configuration in force?"},
 		{"kdedup_config_last_reload_success_timestamp_seconds", "Since when is the configuration in force?"},
+		{"kdedup_trace_spans_total", "Does the collector get all spans?"},
 	}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` is the broker, `seed_0` and so on an address of " +
 		"`kafka.brokers` before the broker behind it is known.", []question{
