@@ -53,6 +53,8 @@ func TestWhatCannotWorkIsRefusedWithAReason(t *testing.T) {
 		{"default", "extraEnv: [{name: KDEDUP_INSTANCE, value: a}]", "extraEnv must not hold KDEDUP_INSTANCE"},
 		{"default", "extraEnv: [{name: KDEDUP_SERVER_LISTEN, value: a}]", "extraEnv must not hold KDEDUP_SERVER_LISTEN"},
 		{"default", "extraEnv: [{name: KDEDUP_STORE_TYPE, value: cassandra}]", "set config.store.type, the chart reads it"},
+		{"default", "extraEnv: [{name: KDEDUP_TRACING_ENDPOINT, value: a}]", "set config.tracing.endpoint, the chart reads it"},
+		{"everything", "config: {tracing: {endpoint: '${COLLECTOR}'}}", "config.tracing.endpoint must be written out with networkPolicy.egress"},
 		{"everything", "config: {kafka: {brokers: ['${BROKER}']}}", "autoscaling needs config.kafka written out"},
 		{
 			"everything", "config: {topics: [{input: '${IN}', output: o, consumer_group: g, message_id: {from: key}}]}",

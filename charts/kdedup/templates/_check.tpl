@@ -19,6 +19,13 @@
 {{- if contains "${" (include "kdedup.shutdownTimeout" .) -}}
 {{- fail "config.shutdown_timeout must be written out: terminationGracePeriodSeconds follows from it" -}}
 {{- end -}}
+{{- if .Values.networkPolicy.egress -}}
+{{- range $key := list "enabled" "endpoint" "protocol" -}}
+{{- if contains "${" (dig "tracing" $key "" $config | toString) -}}
+{{- fail (printf "config.tracing.%s must be written out with networkPolicy.egress: the policy admits the collector's port" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- include "kdedup.checkEnv" . -}}
 {{- include "kdedup.checkEmbedded" . -}}
 {{- if eq .Values.kind "Deployment" -}}
@@ -32,7 +39,7 @@
 
 {{/* Values that decide over the objects must not be overridden where the templates do not see it. */}}
 {{- define "kdedup.checkEnv" -}}
-{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" -}}
+{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" "KDEDUP_TRACING_ENABLED" "config.tracing.enabled" "KDEDUP_TRACING_ENDPOINT" "config.tracing.endpoint" "KDEDUP_TRACING_PROTOCOL" "config.tracing.protocol" -}}
 {{- range $env := .Values.extraEnv -}}
 {{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN") -}}
 {{- fail (printf "extraEnv must not hold %s: the chart sets it" $env.name) -}}

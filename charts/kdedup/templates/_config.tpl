@@ -46,6 +46,17 @@ checked, that of the Service is one of them, for `helm test`. */}}
 {{- dig "server" "tls" "cert_file" "" .Values.config | empty | ternary "HTTP" "HTTPS" -}}
 {{- end -}}
 
+{{/* The port of the collector of traces, or nothing without tracing. */}}
+{{- define "kdedup.collectorPort" -}}
+{{- $tracing := dig "tracing" dict .Values.config -}}
+{{- if eq (toString $tracing.enabled) "true" -}}
+{{- $normal := eq (toString $tracing.protocol) "grpc" | ternary "http://localhost:4317" "http://localhost:4318" -}}
+{{- $endpoint := default $normal $tracing.endpoint -}}
+{{- $scheme := hasPrefix "https:" $endpoint | ternary "443" "80" -}}
+{{- regexFind ":[0-9]+(/|$)" $endpoint | trimPrefix ":" | trimSuffix "/" | default $scheme -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "kdedup.storeType" -}}
 {{- dig "store" "type" "embedded" .Values.config -}}
 {{- end -}}
