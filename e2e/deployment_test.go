@@ -105,6 +105,18 @@ topics:
 	return d
 }
 
+// addSettings adds lines to the top level of the configuration.
+func (d *deployment) addSettings(text string) {
+	d.t.Helper()
+	before, err := os.ReadFile(d.config)
+	if err == nil {
+		err = os.WriteFile(d.config, append(before, text+"\n"...), 0o600)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
 func (d *deployment) output() string { return d.input + ".clean" }
 
 // command runs kdedup to its end, which must be a good one.
