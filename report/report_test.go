@@ -209,8 +209,8 @@ func (t *topic) inOrder() []*kgo.Record {
 func TestFilesAndMemoryGiveTheSameReport(t *testing.T) {
 	var in topic
 	random := rand.New(rand.NewPCG(5, 6))
-	for i := range 20_000 {
-		in.put(int32(i%5), time.Duration(i)*time.Second, fmt.Sprintf("order/%d", random.IntN(9000)), "v")
+	for i := range 8_000 {
+		in.put(int32(i%5), time.Duration(i)*time.Second, fmt.Sprintf("order/%d", random.IntN(4000)), "v")
 	}
 	want := in.build(t, nil)
 	for _, memory := range []int{1 << 10, 20 << 10, 300 << 10} { // more runs than are merged at a time; some; a few
