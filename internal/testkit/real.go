@@ -11,6 +11,7 @@ const (
 	KafkaEnv       = "KDEDUP_TEST_KAFKA"
 	CassandraEnv   = "KDEDUP_TEST_CASSANDRA"    // a node with paxos_variant v2
 	CassandraV1Env = "KDEDUP_TEST_CASSANDRA_V1" // a node with paxos_variant v1, of another cluster
+	PostgresEnv    = "KDEDUP_TEST_POSTGRES"     // its superuser postgres needs no password
 )
 
 // Kafka returns the brokers of the real Kafka. All tests share it: see Topic.
@@ -30,6 +31,13 @@ func Cassandra(t testing.TB) string {
 func CassandraV1(t testing.TB) string {
 	t.Helper()
 	return realServer(t, CassandraV1Env)
+}
+
+// Postgres returns the address of the real PostgreSQL, whose superuser postgres needs no password. All
+// tests share its database postgres: see Schema.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	return realServer(t, PostgresEnv)
 }
 
 func realServer(t testing.TB, variable string) string {

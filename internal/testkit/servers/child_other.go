@@ -8,3 +8,6 @@ import "syscall"
 func childAttr(syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// descendants are not known here: a kill reaches the process and its group.
+func descendants(int) []int { return nil }

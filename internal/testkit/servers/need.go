@@ -46,6 +46,13 @@ func Redis(t testing.TB) string {
 	return s.Addr()
 }
 
+// NeedPostgres is Need for StartPostgres.
+func NeedPostgres(t testing.TB) {
+	t.Helper()
+	_, err := FindPostgres()
+	need(t, err)
+}
+
 // need skips, or fails with CI=true, when something is missing.
 func need(t testing.TB, err error) {
 	t.Helper()

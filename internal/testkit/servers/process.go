@@ -19,14 +19,19 @@ const orphanCheck = 500 * time.Millisecond
 // not reach it, and a signal reaches its children too.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended and err is set
+	stop syscall.Signal // asks it to end
+	done chan struct{}  // closed when the process has ended and err is set
 	err  error
 }
 
 // startProcess starts cmd. If this process dies, the system sends orphaned to the child.
 func startProcess(cmd *exec.Cmd, orphaned syscall.Signal) (*process, error) {
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	cmd.SysProcAttr = childAttr(orphaned)
+	p := &process{cmd: cmd, stop: syscall.SIGTERM, done: make(chan struct{})}
+	attr := childAttr(orphaned)
+	if cmd.SysProcAttr != nil {
+		attr.Credential = cmd.SysProcAttr.Credential
+	}
+	cmd.SysProcAttr = attr
 	started := make(chan error)
 	go p.own(started)
 	if err := <-started; err != nil {
@@ -86,14 +91,27 @@ func (p *process) signal(sig syscall.Signal) error {
 	return syscall.Kill(-p.cmd.Process.Pid, sig)
 }
 
+// signalAll reaches children in groups of their own too, as PostgreSQL's are.
+func (p *process) signalAll(sig syscall.Signal) error {
+	if !p.running() {
+		return errNotRunning
+	}
+	children := descendants(p.cmd.Process.Pid)
+	err := p.signal(sig)
+	for _, pid := range children {
+		_ = syscall.Kill(pid, sig) // it may have ended
+	}
+	return err
+}
+
 // terminate asks the process to end and waits for it. After the grace it is killed, which is an
 // error.
 func (p *process) terminate(grace time.Duration) error {
 	if !p.running() {
 		return nil
 	}
-	_ = p.signal(syscall.SIGTERM)
-	_ = p.signal(syscall.SIGCONT) // a paused process sees the SIGTERM only when it goes on
+	_ = p.signal(p.stop)
+	_ = p.signalAll(syscall.SIGCONT) // a paused process sees the signal only when it goes on
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -101,12 +119,14 @@ func (p *process) terminate(grace time.Duration) error {
 		return nil
 	case <-timer.C:
 		p.kill()
-		return fmt.Errorf("still running %v after SIGTERM, killed", grace)
+		return fmt.Errorf("still running %v after %v, killed", grace, p.stop)
 	}
 }
 
+// kill stops the process first, so that it starts no child while its children are looked for.
 func (p *process) kill() {
-	_ = p.signal(syscall.SIGKILL)
+	_ = p.signal(syscall.SIGSTOP)
+	_ = p.signalAll(syscall.SIGKILL)
 	<-p.done
 }
 

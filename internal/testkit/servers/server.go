@@ -13,7 +13,7 @@ import (
 
 const (
 	startLimit = 3 * time.Minute // for one start; a slow machine under load needs most of it
-	stopGrace  = time.Minute     // between SIGTERM and SIGKILL
+	stopGrace  = time.Minute     // between the signal to end and SIGKILL
 	probeEvery = 100 * time.Millisecond
 	probeLimit = 3 * time.Second // for one try
 )
@@ -27,6 +27,7 @@ type Server struct {
 	command func() *exec.Cmd
 	probe   func(ctx context.Context) error // nil when the server answers its protocol
 	routes  []Route
+	stop    syscall.Signal // asks it to end; 0 is SIGTERM
 
 	mu   sync.Mutex
 	proc *process
@@ -84,7 +85,7 @@ func (s *Server) Resume() error { return s.signal("resume", syscall.SIGCONT) }
 func (s *Server) signal(what string, sig syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.proc.signal(sig); err != nil {
+	if err := s.proc.signalAll(sig); err != nil {
 		return fmt.Errorf("%s %s: %w", what, s.name, err)
 	}
 	return nil
@@ -132,7 +133,11 @@ func (s *Server) launch() (*process, error) {
 	defer log.Close() // the child has its own descriptor
 	cmd := s.command()
 	cmd.Stdout, cmd.Stderr = log, log
-	return startProcess(cmd, syscall.SIGKILL)
+	proc, err := startProcess(cmd, syscall.SIGKILL)
+	if err == nil && s.stop != 0 {
+		proc.stop = s.stop
+	}
+	return proc, err
 }
 
 // waitFor returns nil as soon as probe does, and an error when the time or the process ends first.

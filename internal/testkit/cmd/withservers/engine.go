@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
@@ -17,6 +18,7 @@ var kinds = []kind{
 	{"kafka", testkit.KafkaEnv},
 	{"cassandra", testkit.CassandraEnv},
 	{"cassandra-v1", testkit.CassandraV1Env},
+	{"postgres", testkit.PostgresEnv},
 }
 
 // server is one that runs: a process or a container.
@@ -28,13 +30,38 @@ type server interface {
 // engine is a way to start servers.
 type engine struct {
 	name  string
+	only  []string                    // the servers that it can start; nil: all
 	find  func(context.Context) error // nil when it works here, else what is missing
 	start func(ctx context.Context, name, dir string) (server, error)
 }
 
 var engines = []engine{
-	{name: "docker", find: servers.FindDocker, start: startContainer},
-	{name: "java", find: findJava, start: startProcess},
+	{name: "docker", only: javaServers, find: servers.FindDocker, start: startContainer},
+	{name: "java", only: javaServers, find: findJava, start: startProcess},
+	{name: "programs", only: []string{"postgres"}, find: findPrograms, start: startProgram},
+}
+
+var javaServers = []string{"kafka", "cassandra", "cassandra-v1"}
+
+// divide returns those of the kinds that the engine can start, and the others.
+func (e engine) divide(all []kind) (can, cannot []kind) {
+	for _, k := range all {
+		if e.only == nil || slices.Contains(e.only, k.name) {
+			can = append(can, k)
+		} else {
+			cannot = append(cannot, k)
+		}
+	}
+	return can, cannot
+}
+
+func findPrograms(context.Context) error {
+	_, err := servers.FindPostgres()
+	return err
+}
+
+func startProgram(ctx context.Context, _, dir string) (server, error) {
+	return started(servers.StartPostgres(ctx, servers.PostgresOptions{Dir: dir}))
 }
 
 func findJava(ctx context.Context) error {

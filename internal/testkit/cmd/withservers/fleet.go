@@ -34,26 +34,34 @@ func (o *options) startFleet(ctx context.Context) (*fleet, error) {
 	return f, o.tryEngines(ctx, f, missing, dir)
 }
 
-// tryEngines starts the servers in the first way that works. A way that should work and does not is
+// tryEngines starts each server in the first way that works. A way that should work and does not is
 // no reason to skip tests.
 func (o *options) tryEngines(ctx context.Context, f *fleet, missing []kind, dir string) error {
 	var unusable []error
 	failed := false
 	for _, e := range o.engines {
+		wanted, others := e.divide(missing)
+		if len(wanted) == 0 {
+			continue
+		}
 		if err := e.find(ctx); err != nil {
 			unusable = append(unusable, fmt.Errorf("%s: %w", e.name, err))
 			continue
 		}
-		err := o.startAll(ctx, f, e, missing, dir)
-		if err == nil {
-			return nil
+		part := new(fleet)
+		if err := o.startAll(ctx, part, e, wanted, dir); err != nil {
+			o.stopServers(part)
+			o.say("with %s: %v", e.name, err)
+			failed = true
+			continue
 		}
-		o.stopServers(f)
-		o.say("with %s: %v", e.name, err)
-		failed = true
+		f.servers, f.env = append(f.servers, part.servers...), append(f.env, part.env...)
+		missing = others
 	}
 	reason := errors.Join(unusable...)
 	switch {
+	case len(missing) == 0:
+		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("start servers: %w", context.Cause(ctx))
 	case failed:

@@ -3,8 +3,8 @@
 //	go run ./internal/testkit/cmd/withservers [flags] -- go test ./...
 //
 // A server whose address the environment holds already (KDEDUP_TEST_KAFKA, KDEDUP_TEST_CASSANDRA,
-// KDEDUP_TEST_CASSANDRA_V1) is used as it is. The others are started, with a container engine or as
-// Java programs, and stopped when the command has ended. Where neither is possible the command runs
+// KDEDUP_TEST_CASSANDRA_V1, KDEDUP_TEST_POSTGRES) is used as it is. The others are started, with a
+// container engine or as programs, and stopped when the command has ended. Where neither is possible the command runs
 // without them, and its tests are skipped; with CI=true that is a failure.
 //
 // The exit code is the command's.
@@ -70,8 +70,8 @@ func parse(args []string, stderr *os.File) (*options, error) {
 		fmt.Fprintln(stderr, "usage: withservers [flags] -- COMMAND [ARGUMENT]...")
 		flags.PrintDefaults()
 	}
-	names := flags.String("with", "kafka,cassandra,cassandra-v1", "the `servers` that the command needs")
-	using := flags.String("using", "docker,java", "how to start them, the first `way` that works here")
+	names := flags.String("with", "kafka,cassandra,cassandra-v1,postgres", "the `servers` that the command needs")
+	using := flags.String("using", "docker,java,programs", "how to start them, the first `way` that works here")
 	flags.StringVar(&o.dir, "dir", "", "keep data and logs in this `directory` (default: a temporary one, removed at the end)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

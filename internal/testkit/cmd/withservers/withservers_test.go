@@ -133,8 +133,8 @@ func TestAddressesOfTheEnvironmentAreUsedAsTheyAre(t *testing.T) {
 	t.Setenv(testkit.KafkaEnv, "mine:9092")
 	var p pretend
 	got := runWith(t, printAddresses, func(o *options) { o.getenv = os.Getenv }, p.engine("pretend"))
-	if want := "mine:9092 addr-of-cassandra addr-of-cassandra-v1\n"; got.out != want || p.starts.Load() != 2 {
-		t.Errorf("%d servers started, output %q, want 2, %q", p.starts.Load(), got.out, want)
+	if want := "mine:9092 addr-of-cassandra addr-of-cassandra-v1\n"; got.out != want || int(p.starts.Load()) != len(kinds)-1 {
+		t.Errorf("%d servers started, output %q, want %d, %q", p.starts.Load(), got.out, len(kinds)-1, want)
 	}
 }
 
@@ -142,8 +142,8 @@ func TestTheFirstEngineThatWorksIsUsed(t *testing.T) {
 	absent := pretend{missing: errors.New("not installed")}
 	var present, spare pretend
 	got := runWith(t, "true", nil, absent.engine("absent"), present.engine("present"), spare.engine("spare"))
-	starts := []int32{absent.starts.Load(), present.starts.Load(), spare.starts.Load()}
-	if diff := cmp.Diff([]int32{0, 3, 0}, starts); diff != "" || got.code != 0 {
+	starts := []int{int(absent.starts.Load()), int(present.starts.Load()), int(spare.starts.Load())}
+	if diff := cmp.Diff([]int{0, len(kinds), 0}, starts); diff != "" || got.code != 0 {
 		t.Errorf("got %+v, starts: -want +got:\n%s", got, diff)
 	}
 }
@@ -152,11 +152,40 @@ func TestAnEngineWhoseServersDoNotStartGivesWayToTheNext(t *testing.T) {
 	broken := pretend{broken: map[string]error{"cassandra": errors.New("no image")}}
 	var next pretend
 	got := runWith(t, printAddresses, nil, broken.engine("broken"), next.engine("next"))
-	if got.code != 0 || next.starts.Load() != 3 || broken.running.Load() != 0 {
+	if got.code != 0 || int(next.starts.Load()) != len(kinds) || broken.running.Load() != 0 {
 		t.Errorf("got %+v, %d started, %d of the broken engine run on", got, next.starts.Load(), broken.running.Load())
 	}
 	if !strings.Contains(got.stderr, "no image") {
 		t.Errorf("the reason is not reported:\n%s", got.stderr)
+	}
+}
+
+func TestEachServerIsStartedInTheFirstWayThatCan(t *testing.T) {
+	var some, all pretend
+	first := some.engine("first")
+	first.only = []string{"kafka"}
+	got := runWith(t, printAddresses, nil, first, all.engine("second"))
+	if want := "addr-of-kafka addr-of-cassandra addr-of-cassandra-v1\n"; got.code != 0 || got.out != want {
+		t.Errorf("got %+v", got)
+	}
+	if some.starts.Load() != 1 || int(all.starts.Load()) != len(kinds)-1 || some.running.Load()+all.running.Load() != 0 {
+		t.Errorf("%d and %d started, %d and %d run on", some.starts.Load(), all.starts.Load(), some.running.Load(), all.running.Load())
+	}
+}
+
+func TestAServerThatNoWayCanStartIsMissing(t *testing.T) {
+	var p pretend
+	some := p.engine("some")
+	some.only = []string{"kafka", "cassandra", "cassandra-v1"}
+	absent := pretend{missing: errors.New("no PostgreSQL: install it")}
+	for ci, want := range map[bool]result{false: {0, "ran\n", "WARNING"}, true: {exitFailed, "", "may be skipped"}} {
+		got := runWith(t, "echo ran", func(o *options) { o.ci = ci }, some, absent.engine("programs"))
+		if got.code != want.code || got.out != want.out || !strings.Contains(got.stderr, want.stderr) || !strings.Contains(got.stderr, testkit.PostgresEnv) {
+			t.Errorf("CI=%v: got %+v", ci, got)
+		}
+		if p.running.Load() != 0 {
+			t.Errorf("%d servers run on", p.running.Load())
+		}
 	}
 }
 
@@ -238,7 +267,7 @@ func TestTemporaryFilesGoAndNamedOnesStay(t *testing.T) {
 	var p pretend
 	runWith(t, "true", nil, p.engine("pretend"))
 	runWith(t, "true", func(o *options) { o.dir = named }, p.engine("pretend"))
-	if diff := cmp.Diff([]int{0, 3}, []int{entries(t, temporary), entries(t, named)}); diff != "" {
+	if diff := cmp.Diff([]int{0, len(kinds)}, []int{entries(t, temporary), entries(t, named)}); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
