@@ -14,6 +14,7 @@ const (
 	atLeastOnce = "at_least_once"
 	cassandra   = "cassandra"
 	embedded    = "embedded"
+	postgres    = "postgres"
 )
 
 // repeats says how many messages a crash may repeat. With exactly_once it is always never.
@@ -52,6 +53,7 @@ var crashPoints = []crashPoint{
 	{name: "init-producer-id-answered", delivery: atLeastOnce},
 	{name: "batch-polled", later: 3},
 	{name: "bucket-claimed", store: cassandra, later: 100},
+	{name: "rows-inserted", store: postgres, later: 3},
 	{name: "claims-written", store: embedded, later: 3},
 	{name: "claims-synced", store: embedded, later: 3},
 	{name: "batch-claimed", later: 3},

@@ -45,6 +45,8 @@ var dependencies = []struct {
 }{
 	{"github.com/gocql/gocql", []string{"dedup/cassandra", "e2e/..."}, false},
 	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "e2e/..."}, false},
+	{"github.com/jackc/pgx/v5", []string{"dedup/postgres"}, false},
+	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres"}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
 	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup"}, true}, // the command's demo
@@ -147,6 +149,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
 		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, e2e/... may"}},
+		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup may",
 		}},

@@ -12,6 +12,7 @@ var steps = []string{
 	"fences-read",         //
 	"batch-polled",        // nothing of it is claimed
 	"bucket-claimed",      // cassandra: one more conditional batch is answered
+	"rows-inserted",       // postgres: one more batch is committed, and the others' owners are not read
 	"claims-written",      // embedded: visible to other calls, perhaps not durable
 	"claims-synced",       // embedded: durable, not answered
 	"batch-claimed",       // every claim is answered

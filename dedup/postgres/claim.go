@@ -1,0 +1,229 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/crashpoint"
+)
+
+// Claim implements dedup.Store. The batches of a call run side by side, as many as there are
+// connections.
+func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	c := &call{
+		store: s, scope: scopeKey(scope), ttl: scope.TTL,
+		claims: claims, keys: keysOf(claims), answers: make([]dedup.Answer, len(claims)),
+		claimedAt: time.UnixMilli(time.Now().UnixMilli()),
+	}
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		first error
+	)
+	for batch := range slices.Chunk(inOrder(c.keys), s.options.BatchClaims) {
+		wg.Go(func() {
+			if err := c.decide(ctx, batch); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == nil {
+					first = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if first != nil {
+		return c.answers, fmt.Errorf("claim %d ids: postgres: %w", len(claims), explain(ctx, first))
+	}
+	return c.answers, nil
+}
+
+// call is one call of Claim. Its batches write different answers.
+type call struct {
+	store     *Store
+	scope     int64
+	ttl       time.Duration
+	claims    []dedup.Claim
+	keys      [][]byte
+	answers   []dedup.Answer
+	claimedAt time.Time
+}
+
+// decide claims what is open and asks for the owners of the rest, until nothing is open. Another
+// round is needed only for claims that were there when the INSERT looked and had ended, by
+// expiry or release, when the SELECT did.
+func (c *call) decide(ctx context.Context, open []int32) error {
+	for claim := c.store.sql.insert; ; claim = c.store.sql.takeOver {
+		if err := c.statement(ctx, open, claim, c.write); err != nil {
+			return err
+		}
+		crashpoint.At("rows-inserted")
+		if open = c.undecided(open); len(open) == 0 {
+			return nil
+		}
+		if err := c.statement(ctx, open, c.store.sql.read, c.read); err != nil {
+			return err
+		}
+		if open = c.undecided(open); len(open) == 0 {
+			return nil
+		}
+	}
+}
+
+// undecided keeps the order.
+func (c *call) undecided(of []int32) []int32 {
+	var open []int32
+	for _, i := range of {
+		if c.answers[i].Outcome == dedup.Undecided {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+const (
+	attempts   = 10 // of a statement that the server undoes
+	firstPause = 10 * time.Millisecond
+)
+
+// statement runs one and repeats it while the server undoes it for the sake of another transaction:
+// no two claims do that to each other, but somebody else's statements may.
+func (c *call) statement(ctx context.Context, open []int32, sql string, run func(context.Context, []int32, string) error) error {
+	for n := 1; ; n++ {
+		err := c.store.timed(ctx, func(ctx context.Context) error { return run(ctx, open, sql) })
+		if !isNotApplied(err) || n == attempts {
+			return err
+		}
+		c.store.metrics.retries.Inc()
+		if !pause(ctx, rand.N(firstPause<<min(n, 5))) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// timed bounds a statement and measures it.
+func (s *Store) timed(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	start := time.Now()
+	defer func() { s.metrics.seconds.Observe(time.Since(start).Seconds()) }()
+	return run(ctx)
+}
+
+// write sends the claims. None of them counts before the statement has ended well: the rows arrive
+// before its transaction is committed.
+func (c *call) write(ctx context.Context, open []int32, sql string) error {
+	rows, err := c.store.pool.Query(ctx, sql, c.arguments(open)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	applied := make([]int32, 0, len(open))
+	for rows.Next() {
+		i, err := c.find(open, rows.RawValues()[0])
+		if err != nil {
+			return err
+		}
+		applied = append(applied, i)
+	}
+	if rows.Close(); rows.Err() != nil {
+		return rows.Err()
+	}
+	for _, i := range applied {
+		c.answers[i] = dedup.Answer{
+			Outcome: dedup.Applied, Owner: c.claims[i].Owner, Fingerprint: c.claims[i].Fingerprint, ClaimedAt: c.claimedAt,
+		}
+	}
+	return nil
+}
+
+// arguments are the claims column by column.
+func (c *call) arguments(open []int32) []any {
+	var (
+		n            = len(open)
+		keys         = make([][]byte, n)
+		topics       = make([][16]byte, n)
+		partitions   = make([]int32, n)
+		offsets      = make([]int64, n)
+		epochs       = make([]int32, n)
+		fingerprints = make([][]byte, n)
+	)
+	for at, i := range open {
+		claim := &c.claims[i]
+		keys[at] = c.keys[i]
+		topics[at], partitions[at] = claim.Owner.TopicID, claim.Owner.Partition
+		offsets[at], epochs[at] = claim.Owner.Offset, claim.Owner.LeaderEpoch
+		fingerprints[at] = claim.Fingerprint[:]
+	}
+	return []any{c.scope, keys, topics, partitions, offsets, epochs, fingerprints, c.claimedAt, c.ttl.Seconds()}
+}
+
+// read takes the owners that are there.
+func (c *call) read(ctx context.Context, open []int32, sql string) error {
+	keys := make([][]byte, len(open))
+	for at, i := range open {
+		keys[at] = c.keys[i]
+	}
+	rows, err := c.store.pool.Query(ctx, sql, c.scope, keys)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		key, answer, err := scanOwner(rows)
+		if err != nil {
+			return err
+		}
+		i, err := c.find(open, key)
+		if err != nil {
+			return err
+		}
+		c.answers[i] = answer
+	}
+	return rows.Err()
+}
+
+// find returns the claim with the key; open is in the order of the keys.
+func (c *call) find(open []int32, key []byte) (int32, error) {
+	at, found := slices.BinarySearchFunc(open, key, func(i int32, key []byte) int { return bytes.Compare(c.keys[i], key) })
+	if !found {
+		return 0, fmt.Errorf("the server answered for an id that it was not asked for: %x", key)
+	}
+	return open[at], nil
+}
+
+// scanOwner reads a row of message_id and ownerColumns.
+func scanOwner(row pgx.Row) (key []byte, answer dedup.Answer, err error) {
+	var fingerprint []byte
+	err = row.Scan(&key, &answer.Owner.TopicID, &answer.Owner.Partition, &answer.Owner.Offset, &answer.Owner.LeaderEpoch,
+		&fingerprint, &answer.ClaimedAt)
+	if err != nil {
+		return nil, dedup.Answer{}, err
+	}
+	if len(fingerprint) != len(answer.Fingerprint) {
+		return nil, dedup.Answer{}, fmt.Errorf("a fingerprint has %d bytes, want %d: who wrote that row?", len(fingerprint), len(answer.Fingerprint))
+	}
+	copy(answer.Fingerprint[:], fingerprint)
+	answer.Outcome = dedup.Exists
+	return key, answer, nil
+}
+
+// pause reports whether it ended by itself.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Classes and codes of errors, see appendix A of PostgreSQL's manual.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	undefinedDatabase    = "3D000"
+	undefinedTable       = "42P01"
+	invalidSchema        = "3F000"
+	noPrivilege          = "42501"
+)
+
+// isNotApplied reports whether the server undid the statement for the sake of another one. Of every
+// other error it is left open here what it did.
+func isNotApplied(err error) bool {
+	code := codeOf(err)
+	return code == serializationFailure || code == deadlockDetected
+}
+
+func codeOf(err error) string {
+	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return server.Code
+	}
+	return ""
+}
+
+// explain adds the remedy to errors that a user can mend, and why the caller's context ended.
+func explain(ctx context.Context, err error) error {
+	switch codeOf(err) {
+	case undefinedDatabase:
+		return fmt.Errorf("%w; create it with: createdb, or name another one", err)
+	case undefinedTable, invalidSchema:
+		return fmt.Errorf("%w; create it with: kdedup setup -c FILE", err)
+	case noPrivilege:
+		return fmt.Errorf("%w; docs/stores.md lists the rights that are needed", err)
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// missingError is a part of the schema that setup creates.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string {
+	return e.what + " does not exist; create it with: kdedup setup -c FILE"
+}

@@ -1,0 +1,28 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Sweep deletes expired claims now.
+func (s *Store) Sweep(ctx context.Context) (deleted int64, err error) { return s.sweep(ctx) }
+
+// SweepLock is the advisory lock of the process that sweeps.
+func (s *Store) SweepLock() int64 { return s.sweepLock() }
+
+// SweepBatch is how many rows go at a time.
+const SweepBatch = sweepBatch
+
+// Retries counts the statements that were sent again.
+func (s *Store) Retries() prometheus.Counter { return s.metrics.retries }
+
+// SweptClaims counts them.
+func (s *Store) SweptClaims() prometheus.Counter { return s.metrics.swept }
+
+// ScopeKey is the number of a scope in the table.
+var ScopeKey = scopeKey
+
+// KeyOf is what is stored for an ID.
+var KeyOf = keyOf

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Options say where the table is and how it is asked. All fields without "optional" are needed.
+type Options struct {
+	Hosts         []string // host:port; the first that takes writes is used
+	Database      string
+	Username      string
+	Password      string      // optional
+	TLS           *tls.Config // optional
+	Schema, Table string
+	Timeout       time.Duration // of one statement, and of one attempt to connect
+	Connections   int           // for claims
+	BatchClaims   int           // claims in one statement
+	SweepInterval time.Duration // between two looks for expired claims; 0: this process deletes none
+	Logger        *slog.Logger
+}
+
+func (o Options) claimsTable() string { return pgx.Identifier{o.Schema, o.Table}.Sanitize() }
+
+// scopesTable keeps the settings under which the claims of each scope were made.
+func (o Options) scopesTable() string { return pgx.Identifier{o.Schema, "dedup_scopes"}.Sanitize() }
+
+// connect makes a pool; it connects when the pool is used. Statements are not prepared under a name
+// and nothing is set for a session, so a pgbouncer may stand in between that hands every transaction
+// to another session.
+func (o Options) connect(ctx context.Context, check func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(o.address())
+	if err != nil {
+		return nil, err
+	}
+	conn := config.ConnConfig
+	conn.Password = o.Password // not from PGPASSWORD or a .pgpass
+	conn.RuntimeParams = map[string]string{"application_name": "kdedup"}
+	conn.ConnectTimeout = o.Timeout
+	conn.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if o.TLS != nil {
+		conn.TLSConfig = serverTLS(o.TLS, conn.Host)
+		for _, other := range conn.Fallbacks {
+			other.TLSConfig = serverTLS(o.TLS, other.Host)
+		}
+	}
+	config.MaxConns = int32(o.Connections) + 1 // one for the sweep
+	config.AfterConnect = check
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// address has no password, so that no error can show one.
+func (o Options) address() string {
+	query := url.Values{"sslmode": {"disable"}, "target_session_attrs": {"read-write"}}
+	hosts := make([]string, len(o.Hosts))
+	for i, host := range o.Hosts {
+		hosts[i] = withPort(host)
+	}
+	return "postgres://" + url.User(o.Username).String() + "@" + strings.Join(hosts, ",") + "/" +
+		url.PathEscape(o.Database) + "?" + query.Encode()
+}
+
+func withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		return net.JoinHostPort(host, "5432")
+	}
+	return host
+}
+
+func serverTLS(config *tls.Config, host string) *tls.Config {
+	if config.ServerName != "" {
+		return config
+	}
+	config = config.Clone()
+	config.ServerName = host
+	return config
+}
+
+// checkSession refuses a connection on which an answer would not be durable.
+func checkSession(ctx context.Context, conn *pgx.Conn) error {
+	var commit, user string
+	row := conn.QueryRow(ctx, "SELECT current_setting('synchronous_commit'), current_user")
+	if err := row.Scan(&commit, &user); err != nil {
+		return fmt.Errorf("read synchronous_commit: %w", err)
+	}
+	if commit == "off" {
+		return fmt.Errorf("%w; run: ALTER ROLE %s SET synchronous_commit = on", errForgetful, pgx.Identifier{user}.Sanitize())
+	}
+	return nil
+}
+
+var errForgetful = errors.New("synchronous_commit is off: a crash of the server would forget claims that were answered")

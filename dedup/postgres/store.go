@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Store is a dedup.Store on PostgreSQL. Any number of processes may share its table.
+type Store struct {
+	pool    *pgxpool.Pool
+	options Options
+	sql     statements
+	metrics *metrics
+
+	stop       context.CancelFunc
+	background sync.WaitGroup // the sweep
+}
+
+var _ dedup.Store = (*Store)(nil)
+
+// Open connects and checks that the tables are there. It creates nothing, see Setup.
+func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
+	pool, err := options.connect(ctx, checkSession)
+	if err != nil {
+		return nil, fmt.Errorf("open store: postgres %v: %w", options.Hosts, err)
+	}
+	if err := checkSchema(ctx, pool, options); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open store: postgres %v: %w", options.Hosts, explain(ctx, err))
+	}
+	sweeping, stop := context.WithCancel(context.Background())
+	s := &Store{
+		pool: pool, options: options, sql: newStatements(options.claimsTable()), stop: stop,
+		metrics: newMetrics(reg, func() (acquired, limit int32) { stat := pool.Stat(); return stat.AcquiredConns(), stat.MaxConns() }),
+	}
+	if options.SweepInterval > 0 {
+		s.background.Go(func() { s.sweepEvery(sweeping, options.SweepInterval) })
+	}
+	return s, nil
+}
+
+// Close implements dedup.Store.
+func (s *Store) Close() error {
+	s.stop()
+	s.background.Wait()
+	s.pool.Close()
+	return nil
+}
+
+// Lookup implements dedup.Store.
+func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (answer dedup.Answer, err error) {
+	err = s.bounded(ctx, func(ctx context.Context) error {
+		_, answer, err = scanOwner(s.pool.QueryRow(ctx, s.sql.lookup, scopeKey(scope), keyOf(id)))
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return dedup.Answer{}, nil
+	}
+	if err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: postgres: %w", explain(ctx, err))
+	}
+	return answer, nil
+}
+
+// Release implements dedup.Store.
+func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
+	err := s.bounded(ctx, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, s.sql.release, scopeKey(scope), keyOf(id))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("release an id: postgres: %w", explain(ctx, err))
+	}
+	return nil
+}
+
+// bounded gives a statement that is no claim its time.
+func (s *Store) bounded(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	return run(ctx)
+}
