@@ -42,6 +42,7 @@ var shapes = []shape{
 		},
 		env: map[string]string{"CASSANDRA_USERNAME": "kdedup"},
 	},
+	{name: "postgres", external: []string{"Secret postgres-kdedup"}},
 	{
 		name: "everything",
 		external: []string{

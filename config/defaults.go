@@ -14,6 +14,7 @@ func Default() Config {
 			Embedded:  Embedded{Path: "./kdedup-data"},
 			Cassandra: defaultCassandra(),
 			Redis:     defaultRedis(),
+			Postgres:  defaultPostgres(),
 		},
 		Server:  Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
 		Metrics: Metrics{PerPartition: true},
@@ -45,6 +46,19 @@ func defaultRedis() Redis {
 		Connections:    16,
 		PipelineClaims: 1000,
 		WaitTimeout:    time.Second,
+	}
+}
+
+func defaultPostgres() Postgres {
+	return Postgres{
+		Database:      "kdedup",
+		Username:      "kdedup",
+		Schema:        "kdedup",
+		Table:         "processed_messages",
+		Timeout:       5 * time.Second,
+		Connections:   4,
+		BatchClaims:   2500,
+		SweepInterval: time.Minute,
 	}
 }
 

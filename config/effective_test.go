@@ -35,7 +35,7 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 		}
 	}
 	for path := range shown {
-		if strings.HasPrefix(path, "store.cassandra.") || strings.HasPrefix(path, "store.redis.") {
+		if strings.HasPrefix(path, "store.") && path != "store.type" && !strings.HasPrefix(path, "store.embedded.") {
 			t.Errorf("%s is shown, but the store in use is embedded", path)
 		}
 	}
@@ -58,10 +58,10 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c := valid("orders")
 	c.Tracing.Headers = []TracingHeader{{"authorization", "text of tracing.headers[0].value"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
-	c.Store.Type = StoreCassandra
 	hiddenPaths := []string{
 		"kafka.sasl.password", "kafka.tls.key_file", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
+		"store.postgres.password", "store.postgres.tls.key_file",
 		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",
 		"tracing.headers[0].value", "tracing.tls.key_file",
 	}
@@ -72,9 +72,12 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	if diff := cmp.Diff(want, c.Secrets()); diff != "" {
 		t.Errorf("Secrets (-want +got):\n%s", diff)
 	}
-	for _, s := range c.Settings() {
-		if slices.Contains(hiddenPaths, s.Path) != (s.Value == "[hidden]") {
-			t.Errorf("%s is shown as %q", s.Path, s.Value)
+	for _, kind := range []string{StoreCassandra, StorePostgres} {
+		c.Store.Type = kind
+		for _, s := range c.Settings() {
+			if slices.Contains(hiddenPaths, s.Path) != (s.Value == "[hidden]") {
+				t.Errorf("%s: %s is shown as %q", kind, s.Path, s.Value)
+			}
 		}
 	}
 }

@@ -41,6 +41,7 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	// What the file shows is what empty settings mean.
 	want.Tracing.Endpoint, want.Tracing.Protocol = "http://localhost:4318", OTLPOverHTTP
 	want.Tracing.Headers = []TracingHeader{{Name: "x-tenant", Value: "orders"}}
+	want.Store.Postgres.Hosts = []string{"postgres-1:5432", "postgres-2:5432"}
 	second := &want.Topics[1]
 	second.DeadLetterTopic, second.OnMissingID = "", ActionFail
 	second.MessageID = MessageID{From: FromComposite, Parts: []MessageID{

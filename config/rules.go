@@ -58,6 +58,14 @@ func (p *problems) cassandraName(path, name string) {
 	}
 }
 
+var postgresName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+func (p *problems) postgresName(path, name string) {
+	if !postgresName.MatchString(name) {
+		p.add(path, "", "must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got %q", name)
+	}
+}
+
 // addresses checks a list of servers, each host:port or a host alone.
 func (p *problems) addresses(path string, list []string) {
 	if len(list) == 0 {

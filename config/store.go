@@ -7,13 +7,15 @@ const (
 	StoreEmbedded  = "embedded"
 	StoreCassandra = "cassandra"
 	StoreRedis     = "redis"
+	StorePostgres  = "postgres"
 )
 
 // Store is where the claims are kept. Only the section that `type` names is used and checked.
 type Store struct {
 	// `embedded`: files of this process, for one process. `cassandra`: a table that any number of
-	// processes share. `redis`: keys that any number of processes share, in Redis or Valkey. See
-	// `docs/stores.md` for what each of them promises.
+	// processes share. `redis`: keys that any number of processes share, in Redis or Valkey.
+	// `postgres`: a table in PostgreSQL, shared likewise. See `docs/stores.md` for what each of
+	// them promises.
 	Type string `mapstructure:"type"`
 	// The store of type `embedded`.
 	Embedded Embedded `mapstructure:"embedded"`
@@ -21,6 +23,8 @@ type Store struct {
 	Cassandra Cassandra `mapstructure:"cassandra"`
 	// The store of type `redis`.
 	Redis Redis `mapstructure:"redis"`
+	// The store of type `postgres`.
+	Postgres Postgres `mapstructure:"postgres"`
 }
 
 // Embedded is a store on the local disk.
@@ -125,4 +129,37 @@ type Redis struct {
 	// How long a pipeline waits for replicas, at least `1ms` and less than `timeout`; then its
 	// claims are sent again.
 	WaitTimeout time.Duration `mapstructure:"wait_timeout"`
+}
+
+// Postgres is a store in a PostgreSQL table, version 13 or later.
+type Postgres struct {
+	// Required with `type: postgres`. The server as `host:port`, or `host` for port 5432. Of several,
+	// such as a primary and its standbys, the first that takes writes is used. A pgbouncer is fine,
+	// also with `pool_mode = transaction`.
+	Hosts []string `mapstructure:"hosts"`
+	// Database of the table. It must exist.
+	Database string `mapstructure:"database"`
+	// Name to log in with.
+	Username string `mapstructure:"username"`
+	// Password of `username`. Empty means that the server asks for none, or for a client certificate.
+	Password Secret `mapstructure:"password"`
+	// Encryption of the connections to the server.
+	TLS TLS `mapstructure:"tls"`
+	// Schema of the tables: a lower-case letter, then lower-case letters, digits and `_`, at most 48.
+	Schema string `mapstructure:"schema"`
+	// Table of the claims: a lower-case letter, then lower-case letters, digits and `_`, at most 48.
+	Table string `mapstructure:"table"`
+	// How long one statement may take, and one attempt to connect, at least `1s`. A statement that
+	// times out is sent again.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// Most connections of this process for claims, 1 to 100; further statements wait here. There is
+	// one more, which deletes expired claims. About as many as the server has cores for this process.
+	Connections int `mapstructure:"connections"`
+	// Most claims in one statement, 1 to 10000. The statements of a batch of records run side by
+	// side, on different connections.
+	BatchClaims int `mapstructure:"batch_claims"`
+	// How often this process looks for expired claims to delete, `0s` or at least `1s`. Of all
+	// processes that share a table one at a time deletes. `0s` means that this process never does: then
+	// another one must.
+	SweepInterval time.Duration `mapstructure:"sweep_interval"`
 }

@@ -81,7 +81,7 @@ func (t TLS) check(p *problems, path string) {
 }
 
 func (s Store) check(p *problems) {
-	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis)
+	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis, StorePostgres)
 	switch s.Type {
 	case StoreEmbedded:
 		p.require("store.embedded.path", s.Embedded.Path)
@@ -89,6 +89,8 @@ func (s Store) check(p *problems) {
 		s.Cassandra.check(p)
 	case StoreRedis:
 		s.Redis.check(p)
+	case StorePostgres:
+		s.Postgres.check(p)
 	}
 }
 
@@ -112,6 +114,25 @@ func (c Cassandra) check(p *problems) {
 	within(p, path+".batch_claims", c.BatchClaims, 1, 200)
 	if !isReplication(strings.TrimSpace(c.Replication)) {
 		p.add(path+".replication", "", "must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got %q", c.Replication)
+	}
+}
+
+func (c Postgres) check(p *problems) {
+	const path = "store.postgres"
+	p.addresses(path+".hosts", c.Hosts)
+	p.require(path+".database", c.Database)
+	p.require(path+".username", c.Username)
+	c.TLS.check(p, path+".tls")
+	p.postgresName(path+".schema", c.Schema)
+	p.postgresName(path+".table", c.Table)
+	if c.Table == "dedup_scopes" {
+		p.add(path+".table", "", "must not be dedup_scopes, which keeps the settings of the scopes")
+	}
+	within(p, path+".timeout", c.Timeout, time.Second, longest)
+	within(p, path+".connections", c.Connections, 1, 100)
+	within(p, path+".batch_claims", c.BatchClaims, 1, 10_000)
+	if c.SweepInterval != 0 {
+		within(p, path+".sweep_interval", c.SweepInterval, time.Second, longest)
 	}
 }
 

@@ -38,6 +38,12 @@ func withCassandra(c *Config) *Cassandra {
 	return &c.Store.Cassandra
 }
 
+func withPostgres(c *Config) *Postgres {
+	c.Store.Type = StorePostgres
+	c.Store.Postgres.Hosts = []string{"localhost:5432"}
+	return &c.Store.Postgres
+}
+
 // rule breaks one thing of a valid configuration. An empty want means that it stays valid.
 type rule struct {
 	name     string
@@ -175,7 +181,7 @@ func TestStoreRules(t *testing.T) {
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"type", func(c *Config) { c.Store.Type = "casandra" },
-			`store.type: must be embedded, cassandra or redis, got "casandra"; did you mean cassandra?`},
+			`store.type: must be embedded, cassandra, redis or postgres, got "casandra"; did you mean cassandra?`},
 		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" }, "store.embedded.path: is required"},
 		{"the section that is not used", func(c *Config) { c.Store.Cassandra = Cassandra{} }, ""},
 		{"cassandra", cassandra(func(*Cassandra) {}), ""},
@@ -214,5 +220,36 @@ func TestStoreRules(t *testing.T) {
 			"store.cassandra.batch_claims: must be at most 200, got 201"},
 		{"replication", cassandra(func(s *Cassandra) { s.Replication = "3" }),
 			`store.cassandra.replication: must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got "3"`},
+	})
+}
+
+func TestPostgresRules(t *testing.T) {
+	postgres := func(set func(*Postgres)) func(*Config) {
+		return func(c *Config) { set(withPostgres(c)) }
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"postgres", postgres(func(*Postgres) {}), ""},
+		{"no hosts", postgres(func(s *Postgres) { s.Hosts = nil }), "store.postgres.hosts: is required, at least one host:port"},
+		{"host", postgres(func(s *Postgres) { s.Hosts = []string{"postgres://a"} }),
+			`store.postgres.hosts[0]: must be host:port or a host, got "postgres://a"`},
+		{"database", postgres(func(s *Postgres) { s.Database = "" }), "store.postgres.database: is required"},
+		{"username", postgres(func(s *Postgres) { s.Username = "" }), "store.postgres.username: is required"},
+		{"no password", postgres(func(s *Postgres) { s.Password = "" }), ""},
+		{"its own section of TLS", postgres(func(s *Postgres) { s.TLS.ServerName = "a" }),
+			"store.postgres.tls.server_name: has no effect while store.postgres.tls.enabled is false; set enabled to true"},
+		{"schema", postgres(func(s *Postgres) { s.Schema = "Kdedup" }),
+			`store.postgres.schema: must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got "Kdedup"`},
+		{"table", postgres(func(s *Postgres) { s.Table = "a-b" }),
+			`store.postgres.table: must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got "a-b"`},
+		{"longest table", postgres(func(s *Postgres) { s.Table = strings.Repeat("t", 48) }), ""},
+		{"the other table", postgres(func(s *Postgres) { s.Table = "dedup_scopes" }),
+			"store.postgres.table: must not be dedup_scopes, which keeps the settings of the scopes"},
+		{"timeout", postgres(func(s *Postgres) { s.Timeout = time.Millisecond }), "store.postgres.timeout: must be at least 1s, got 1ms"},
+		{"no connections", postgres(func(s *Postgres) { s.Connections = 0 }), "store.postgres.connections: must be at least 1, got 0"},
+		{"too many connections", postgres(func(s *Postgres) { s.Connections = 101 }), "store.postgres.connections: must be at most 100, got 101"},
+		{"empty batches", postgres(func(s *Postgres) { s.BatchClaims = 0 }), "store.postgres.batch_claims: must be at least 1, got 0"},
+		{"batches too large", postgres(func(s *Postgres) { s.BatchClaims = 10_001 }), "store.postgres.batch_claims: must be at most 10000, got 10001"},
+		{"no sweep", postgres(func(s *Postgres) { s.SweepInterval = 0 }), ""},
+		{"sweep", postgres(func(s *Postgres) { s.SweepInterval = time.Millisecond }), "store.postgres.sweep_interval: must be at least 1s, got 1ms"},
 	})
 }

@@ -164,7 +164,7 @@ func boardQueries(t *testing.T) (all []boardQuery) {
 }
 
 // Every panel shows something while kdedup works: on a real Prometheus, of running processes. Those of
-// Cassandra need one, and those of Redis too.
+// Cassandra need one, and those of Redis and PostgreSQL too.
 func TestNoPanelIsEmpty(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a real Prometheus is not for -short")
@@ -184,10 +184,17 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	} else {
 		t.Logf("SKIPPED, not tested: the panels of Redis: %v", err)
 	}
+	postgres := os.Getenv(testkit.PostgresEnv)
+	if postgres != "" || os.Getenv("CI") == "true" {
+		processes = append(processes, runDemo(t, brokers, onPostgres(testkit.Postgres(t), testkit.Schema(t))))
+	} else {
+		t.Log("SKIPPED, not tested: the panels of PostgreSQL; run make test, which starts one")
+	}
 	p := startPrometheus(t, processes...)
 	empty := make(map[boardQuery]string)
 	for _, q := range boardQueries(t) {
-		if (cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_")) && (redis || !strings.Contains(q.expr, "kdedup_redis_")) {
+		if (cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_")) && (redis || !strings.Contains(q.expr, "kdedup_redis_")) &&
+			(postgres != "" || !strings.Contains(q.expr, "kdedup_postgres_")) {
 			empty[q] = "not asked yet"
 		}
 	}
@@ -233,6 +240,17 @@ func onRedis(address string) func(*config.Config) {
 	return func(c *config.Config) {
 		c.Instance = "demo-redis"
 		c.Store.Type, c.Store.Redis.Addresses = config.StoreRedis, []string{address}
+		t := &c.Topics[0]
+		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean4", "orders-dedup4", "orders-dedup4", "orders-dedup4.fence"
+		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates4", "orders.dlq4"
+	}
+}
+
+func onPostgres(host, schema string) func(*config.Config) {
+	return func(c *config.Config) {
+		c.Instance = "demo-postgres"
+		c.Store.Type, c.Store.Postgres.Hosts, c.Store.Postgres.Schema = config.StorePostgres, []string{host}, schema
+		c.Store.Postgres.Database, c.Store.Postgres.Username = "postgres", "postgres"
 		t := &c.Topics[0]
 		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean3", "orders-dedup3", "orders-dedup3", "orders-dedup3.fence"
 		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates3", "orders.dlq3"

@@ -71,6 +71,13 @@ func storeFacts(kind string, m metrics) []server.Fact {
 	if kind == config.StoreRedis {
 		return []server.Fact{{Name: "requests_failed", Value: m.value("kdedup_redis_failures_total"), Unit: "count"}}
 	}
+	if kind == config.StorePostgres {
+		return []server.Fact{
+			{Name: "connections_in_use", Value: m.value("kdedup_postgres_connections_in_use"), Unit: "count"},
+			{Name: "connections_at_most", Value: m.value("kdedup_postgres_connections_limit"), Unit: "count"},
+			{Name: "statements_sent_again", Value: m.value("kdedup_postgres_retries_total"), Unit: "count"},
+		}
+	}
 	return []server.Fact{
 		{Name: "requests_in_flight", Value: m.value("kdedup_cassandra_requests_in_flight"), Unit: "count"},
 		{Name: "requests_in_flight_at_most", Value: m.value("kdedup_cassandra_requests_limit"), Unit: "count"},

@@ -145,6 +145,7 @@ func lookUps(t *testing.T, base string) map[string]string {
 const (
 	kafkaSecret  = "kafka-s3cr3t"
 	cassSecret   = "cassandra-s3cr3t"
+	pgSecret     = "postgres-s3cr3t"
 	serverSecret = "server-s3cr3t"
 	keySecret    = "key-s3cr3t" // in the name of each private key
 )
@@ -192,12 +193,13 @@ store:
   type: embedded
   embedded: {path: %q}
   cassandra: {username: cassandra-user, password: %s, tls: {enabled: true, cert_file: %q, key_file: %q}}
+  postgres: {username: postgres-user, password: %s, tls: {enabled: true, cert_file: %q, key_file: %q}}
 server:
   listen: 127.0.0.1:0
   auth: {username: ops, password: %s}
   tls: {cert_file: %q, key_file: %q}
 topics:
-%s`, brokers[0], cert, cert, key, kafkaSecret, filepath.Join(t.TempDir(), "data"), cassSecret, cert, key, serverSecret, cert, key, ordersTopic)
+%s`, brokers[0], cert, cert, key, kafkaSecret, filepath.Join(t.TempDir(), "data"), cassSecret, cert, key, pgSecret, cert, key, serverSecret, cert, key, ordersTopic)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,9 @@ func openStore(ctx context.Context, c config.Store, reg prometheus.Registerer, l
 	if c.Type == config.StoreRedis {
 		return openRedis(ctx, c.Redis, reg, log)
 	}
+	if c.Type == config.StorePostgres {
+		return openPostgres(ctx, c.Postgres, reg, log)
+	}
 	options, err := cassandraOptions(c.Cassandra, log)
 	if err != nil {
 		return nil, err
@@ -44,6 +47,9 @@ func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bo
 	}
 	if c.Type == config.StoreRedis {
 		return setupRedis(ctx, c.Redis, log, say)
+	}
+	if c.Type == config.StorePostgres {
+		return setupPostgres(ctx, c.Postgres, log, dryRun, say)
 	}
 	options, err := cassandraOptions(c.Cassandra, log)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/telemetry"
@@ -140,6 +141,7 @@ func register() ([]family, error) {
 	tracing.NewMetrics(r)
 	cassandra.RegisterMetrics(r)
 	redis.RegisterMetrics(r)
+	postgres.RegisterMetrics(r)
 	if err := registerEmbedded(r); err != nil {
 		return nil, err
 	}

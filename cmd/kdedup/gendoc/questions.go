@@ -52,6 +52,13 @@ var subjects = []subject{
 		{"kdedup_cassandra_overloads_total", "Cassandra: is it overloaded?"},
 		{"kdedup_redis_pipeline_duration_seconds", "Redis: how long does a pipeline of claims take?"},
 		{"kdedup_redis_failures_total", "Redis: what leaves claims open?"},
+		{"kdedup_postgres_statement_duration_seconds", "PostgreSQL: how long does a statement take?"},
+		{"kdedup_postgres_connections_in_use", "PostgreSQL: how many connections are busy?"},
+		{"kdedup_postgres_connections_limit", "PostgreSQL: how many may be?"},
+		{"kdedup_postgres_retries_total", "PostgreSQL: does somebody else stand in the way of claims?"},
+		{"kdedup_postgres_expired_deleted_total", "PostgreSQL: are expired claims deleted?"},
+		{"kdedup_postgres_sweep_lag_seconds", "PostgreSQL: does that keep up?"},
+		{"kdedup_postgres_sweep_errors_total", "PostgreSQL: does it fail?"},
 	}},
 	{"Lanes and the consumer group", "Whether everybody works, and what stands in the way.", []question{
 		{"kdedup_lane_ready", "Is every lane at work?"},
