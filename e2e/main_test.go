@@ -1,4 +1,4 @@
-// Package e2e_test runs the built binary against a real Kafka and a real Cassandra and checks the
+// Package e2e_test runs the built binary against a real Kafka and real stores and checks the
 // promise: every message ID once on the clean topic, byte for byte, in partition order.
 package e2e_test
 

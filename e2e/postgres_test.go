@@ -1,0 +1,80 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// onPostgres is the real Kafka, and a schema of the test's own in the real PostgreSQL.
+func onPostgres(t *testing.T) place {
+	t.Helper()
+	return place{testkit.Kafka(t), fmt.Sprintf(
+		"{type: postgres, postgres: {hosts: [%q], database: postgres, username: postgres, schema: %s}}", testkit.Postgres(t), testkit.Schema(t))}
+}
+
+// Two processes share a PostgreSQL; one is killed in mid-run and comes back.
+func TestOnPostgresAKilledProcessLosesNothing(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		const n = 100_000
+		d := deployAt(t, onPostgres(t), delivery, "batch_records: 1000", "session_timeout: 6s")
+		d.produce(n, 31)
+		d.start("one")
+		two := d.start("two")
+		two.waitReady()
+		d.waitFor(0.2)
+		two.kill()
+		d.waitFor(0.3)
+		d.start("two")
+		d.waitFor(1)
+		v := d.check()
+		if v.lost > 0 {
+			t.Errorf("%d lost", v.lost)
+		}
+		if delivery == exactlyOnce && v.doubled > 0 {
+			t.Errorf("%d doubled", v.doubled)
+		}
+	})
+}
+
+func TestOnPostgresTwoProcessesCleanABacklog(t *testing.T) {
+	deliveries(t, func(t *testing.T, delivery string) {
+		const n = 100_000
+		d := deployAt(t, onPostgres(t), delivery)
+		d.produce(n, 32)
+		one, two := d.start("one"), d.start("two")
+		d.waitFor(1)
+		testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool {
+			return total(one.outcomes(), two.outcomes()) == n
+		})
+		one.stop()
+		two.stop()
+		if v := d.check(); v.lost > 0 || v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+		d.command("validate")
+		d.command("id", "claim", "--yes", "by-hand")
+		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "claimed by hand") {
+			t.Errorf("a claim by hand shows as\n%s", got)
+		}
+		d.command("id", "release", "--yes", "by-hand")
+		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "the next copy will be forwarded") {
+			t.Errorf("after its release the id shows as\n%s", got)
+		}
+		d.command("bench", "claims", "--ids", "20000")
+	})
+}
+
+// The points of this store alone: those of the lane are the same with every store.
+func TestACrashBetweenTheStatementsOnPostgres(t *testing.T) {
+	t.Parallel()
+	at := onPostgres(t)
+	for _, c := range crashCases(postgres, all) {
+		if c.crashes[0].point == "rows-inserted" {
+			t.Run(c.String(), func(t *testing.T) { c.run(t, at, 1500) })
+		}
+	}
+}
