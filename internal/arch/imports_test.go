@@ -22,6 +22,10 @@ var layers = []struct {
 	{"dedup/...", []string{"dedup", "internal/crashpoint"}},
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", nil},
+	// A library of its own: nothing of Kafka, and no telemetry.
+	{"idempotency", nil},
+	{"idempotency/...", []string{"idempotency"}},
+	{"examples/idempotency", []string{"idempotency/..."}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/telemetry"}},
 	// Work on topics beside the pipelines, for commands of their own.
 	{"report", []string{"dedup", "internal/logreader"}},
@@ -43,10 +47,10 @@ var dependencies = []struct {
 	by       []string
 	tests    bool // the tests of all packages may import it, too
 }{
-	{"github.com/gocql/gocql", []string{"dedup/cassandra", "e2e/..."}, false},
-	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "e2e/..."}, false},
-	{"github.com/jackc/pgx/v5", []string{"dedup/postgres"}, false},
-	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres"}, false},
+	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/..."}, false},
+	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/..."}, false},
+	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres"}, false},
+	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres"}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
 	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup"}, true}, // the command's demo
@@ -55,7 +59,7 @@ var dependencies = []struct {
 	{"github.com/chromedp/chromedp", nil, true},
 	{"go.opentelemetry.io/...", []string{"internal/tracing"}, true},
 	{"github.com/twmb/franz-go/plugin/kotel", []string{"internal/tracing"}, false},
-	{"testing", []string{"internal/testkit/...", "dedup/storetest"}, true},
+	{"testing", []string{"internal/testkit/...", "dedup/storetest", "idempotency/storetest"}, true},
 }
 
 func TestImportDirections(t *testing.T) {
@@ -139,6 +143,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"dedup/redis/store.go", module + "dedup", nil},
 		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports dedup/memory: of this module dedup/... may import dedup, internal/crashpoint"}},
 		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports dedup/memory: of this module dedup may import internal/telemetry"}},
+		{"idempotency/lease.go", module + "dedup", []string{"idempotency/lease.go imports dedup: of this module idempotency may import nothing"}},
 		{"server/page.go", module + "pipeline", []string{"server/page.go imports pipeline: of this module server may import nothing"}},
 		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
@@ -148,8 +153,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
-		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, e2e/... may"}},
-		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres may"}},
+		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/... may"}},
+		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup may",
 		}},
@@ -163,7 +168,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"pipeline/lane.go imports internal/tracing: of this module pipeline may import consumer, dedup, forwarder, internal/crashpoint, internal/telemetry",
 		}},
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
-		{"server/server.go", "testing", []string{"server/server.go imports testing: only internal/testkit/..., dedup/storetest may"}},
+		{"server/server.go", "testing", []string{"server/server.go imports testing: only internal/testkit/..., dedup/storetest, idempotency/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})
 		if diff := cmp.Diff(c.want, got); diff != "" {
