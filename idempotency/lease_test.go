@@ -146,6 +146,7 @@ func TestAnOwnerThatCannotRenewIsCancelledAndRefused(t *testing.T) {
 		owner, successor := newExecutor(t, store, idempotency.Options{}), newExecutor(t, inner, idempotency.Options{})
 		var wg sync.WaitGroup
 		_, err := owner.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
+			time.Sleep(lease / 2) // and renews once
 			store.down.Store(true)
 			wg.Go(func() {
 				result, err := successor.Execute(t.Context(), key, request, answers("the successor's"))
@@ -217,8 +218,12 @@ func TestShortOutagesOfTheStoreAreNotSeen(t *testing.T) {
 					cut(store).Store(true)
 					time.AfterFunc(5*time.Second, func() { cut(store).Store(false) })
 				}
+				begin := time.Now()
 				outage() // while the key is claimed
 				result, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
+					if waited := time.Since(begin); waited > 10*time.Second {
+						t.Errorf("the function began %v after the outage did", waited)
+					}
 					time.Sleep(lease/3 - time.Second)
 					outage() // while the lease is renewed
 					time.Sleep(lease)
@@ -228,6 +233,50 @@ func TestShortOutagesOfTheStoreAreNotSeen(t *testing.T) {
 				wantResponse(t, result, err, "receipt", false)
 				result, err = e.Execute(t.Context(), key, request, never(t))
 				wantResponse(t, result, err, "receipt", true)
+			})
+		})
+	}
+}
+
+// The owner does not know of its last renewal, and must neither take that for the record of its response
+// nor for somebody else's.
+func TestAResponseIsRecordedAfterARenewalThatWasNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &outage{Store: memory.New()}
+		e := newExecutor(t, store, idempotency.Options{})
+		result, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
+			store.unanswered.Store(true)
+			time.Sleep(lease/3 + time.Second) // a renewal is under way
+			store.unanswered.Store(false)
+			return []byte("receipt"), ctx.Err()
+		})
+		wantResponse(t, result, err, "receipt", false)
+		result, err = newExecutor(t, store, idempotency.Options{}).Execute(t.Context(), key, request, never(t))
+		wantResponse(t, result, err, "receipt", true)
+	})
+}
+
+func TestALeaseOutlivesTheCallerAndAShorterTTL(t *testing.T) {
+	for name, options := range map[string]idempotency.Options{
+		"the caller": {},
+		"a ttl":      {NamespaceTTL: func(string) time.Duration { return time.Second }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New()
+				other := newExecutor(t, store, idempotency.Options{Wait: idempotency.NoWait})
+				ctx, cancel := context.WithCancel(t.Context())
+				result, err := newExecutor(t, store, options).Execute(ctx, key, request, func(context.Context) ([]byte, error) {
+					cancel()
+					for range 20 {
+						time.Sleep(lease / 4)
+						if _, err := other.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrInProgress) {
+							t.Errorf("another caller got %v", err)
+						}
+					}
+					return []byte("receipt"), nil
+				})
+				wantResponse(t, result, err, "receipt", false)
 			})
 		})
 	}

@@ -72,7 +72,7 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	var errs []error
 	if o.Namespace == nil {
-		errs = append(errs, errors.New("Namespace: must be set; return a constant if all clients are one"))
+		errs = append(errs, fmt.Errorf("%s: must be set; return a constant if all clients are one", "Namespace"))
 	}
 	if o.MaxRequest < 0 {
 		errs = append(errs, fmt.Errorf("MaxRequest: must be positive, got %d", o.MaxRequest))
