@@ -33,10 +33,14 @@ var layers = []struct {
 	{"internal/kafka", []string{"config"}},
 	{"internal/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
+	{"internal/workload", nil},
+	// The contestants are not part of the product and share nothing with it: they stand for other people's programs.
+	{"bench/contestants/...", []string{"bench/contestants/member"}},
+	{"bench", []string{"internal/testkit/servers", "internal/workload"}},
 	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports pipeline.
 	{"cmd/...", []string{
 		"backfill", "config", "consumer", "dedup/...", "forwarder", "internal/kafka", "internal/logreader", "internal/telemetry",
-		"internal/tracing", "pipeline", "report", "server",
+		"internal/tracing", "internal/workload", "pipeline", "report", "server",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -47,8 +51,8 @@ var dependencies = []struct {
 	by       []string
 	tests    bool // the tests of all packages may import it, too
 }{
-	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/..."}, false},
-	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/..."}, false},
+	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/...", "bench/..."}, false},
+	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/...", "bench/..."}, false},
 	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres"}, false},
 	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres"}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
@@ -149,16 +153,17 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/kafka, internal/logreader, internal/telemetry, internal/tracing, pipeline, report, server",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/kafka, internal/logreader, internal/telemetry, internal/tracing, internal/workload, pipeline, report, server",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
-		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/... may"}},
+		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/..., bench/... may"}},
 		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup may",
 		}},
 		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
+		{"bench/contestants/lwt/main.go", module + "dedup", []string{"bench/contestants/lwt/main.go imports dedup: of this module bench/contestants/... may import bench/contestants/member"}},
 		{"server/browser_test.go", "github.com/chromedp/chromedp", nil},
 		{"server/page.go", "github.com/chromedp/chromedp", []string{"server/page.go imports github.com/chromedp/chromedp: only nothing may"}},
 		{"internal/tracing/record.go", "go.opentelemetry.io/otel/trace", nil},

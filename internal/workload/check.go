@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Found is how a clean topic differs from what it should hold: every message once, in the order in
+// which its partition was produced.
+type Found struct {
+	Records   int `json:"records"`
+	Lost      int `json:"lost"`      // messages that are not there
+	Doubled   int `json:"doubled"`   // records beyond the first of their message
+	Changed   int `json:"changed"`   // records that are not byte for byte what was produced
+	Misplaced int `json:"misplaced"` // records behind one of their partition that was produced later
+}
+
+// Err is nil if nothing differs.
+func (f Found) Err() error {
+	if f.Lost+f.Doubled+f.Changed+f.Misplaced > 0 {
+		return fmt.Errorf("the clean topic is wrong: %d lost, %d doubled, %d changed, %d out of order", f.Lost, f.Doubled, f.Changed, f.Misplaced)
+	}
+	return nil
+}
+
+// Check reads the clean topic of this many messages as a consumer does that sees only committed
+// transactions.
+func (s Spec) Check(ctx context.Context, connection []kgo.Opt, topic string, messages int) (Found, error) {
+	c := checker{spec: s, seen: make([]bool, messages), last: make(map[int32]uint64)}
+	err := Read(ctx, connection, topic, func(r *kgo.Record) bool {
+		c.add(r)
+		return true
+	})
+	for _, seen := range c.seen {
+		if !seen {
+			c.found.Lost++
+		}
+	}
+	return c.found, err
+}
+
+type checker struct {
+	spec  Spec
+	seen  []bool           // by message
+	last  map[int32]uint64 // by partition, the latest place
+	found Found
+}
+
+func (c *checker) add(r *kgo.Record) {
+	c.found.Records++
+	message, ok := c.message(r)
+	switch {
+	case !ok:
+		c.found.Changed++
+		return
+	case c.seen[message]:
+		c.found.Doubled++
+	}
+	c.seen[message] = true
+	place := binary.BigEndian.Uint64(r.Headers[1].Value)
+	if latest, ok := c.last[r.Partition]; ok && place <= latest {
+		c.found.Misplaced++
+	}
+	c.last[r.Partition] = max(c.last[r.Partition], place)
+}
+
+// message returns which one the record carries, if it is one of those that were produced.
+func (c *checker) message(r *kgo.Record) (message uint64, ok bool) {
+	if len(r.Value) != c.spec.Size || len(r.Headers) != 2 || len(r.Headers[1].Value) != 8 {
+		return 0, false
+	}
+	message = binary.BigEndian.Uint64(r.Value)
+	if message >= uint64(len(c.seen)) {
+		return 0, false
+	}
+	want := c.spec.Value(int(message))
+	return message, bytes.Equal(r.Value, want) && r.Headers[0].Key == IDHeader && string(r.Headers[0].Value) == c.spec.ID(int(message))
+}
