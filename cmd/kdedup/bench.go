@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/workload"
 )
 
 func newBench() *cobra.Command {
@@ -26,7 +27,8 @@ func newBench() *cobra.Command {
 		Short: "Measure a configuration on the servers that it names",
 		Long: "Measure what the store, or the whole pipeline, does on your servers. A topic of the configuration\n" +
 			"gives the settings; everything is done on topics, a consumer group and a scope of its own, which\n" +
-			"are deleted at the end.",
+			"are deleted at the end. Of the topic itself a few records are read, to see what its IDs look like\n" +
+			"and how many come; that tells how large the store will be.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -39,8 +41,12 @@ type benchFlags struct {
 	configFlags
 	topic      string
 	duplicates float64
+	ordered    bool
+	rate       float64
 	json       bool
 	profile    string
+
+	own config.Topic // the user's, as it is configured
 }
 
 func (f *benchFlags) add(cmd *cobra.Command) {
@@ -48,6 +54,8 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` whose settings are measured (the first one)")
 	f.completeTopic(cmd)
 	cmd.Flags().Float64Var(&f.duplicates, "duplicates", 0.1, "share of copies, 0 to 0.99")
+	cmd.Flags().BoolVar(&f.ordered, "time-ordered", false, "IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
+	cmd.Flags().Float64Var(&f.rate, "rate", 0, "records a `SECOND` that the advice is for (as the topic had in the last 24 hours)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	cmd.Flags().StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the measured part to `FILE`")
 }
@@ -61,6 +69,9 @@ func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, 
 	if f.duplicates < 0 || f.duplicates > 0.99 {
 		return c, nil, usageError{fmt.Errorf("--duplicates must be 0 to 0.99, got %v", f.duplicates)}
 	}
+	if f.rate < 0 {
+		return c, nil, usageError{fmt.Errorf("--rate must be at least 0, got %v", f.rate)}
+	}
 	at := 0
 	if f.topic != "" {
 		at = slices.IndexFunc(c.Topics, func(t config.Topic) bool { return t.Input == f.topic })
@@ -68,7 +79,8 @@ func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, 
 	if at < 0 {
 		return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q", f.topic)}
 	}
-	c.Topics = []config.Topic{benchTopic(c.Topics[at])}
+	f.own = c.Topics[at]
+	c.Topics = []config.Topic{benchTopic(f.own)}
 	c.Server.Listen = "127.0.0.1:0"
 	return c, log, nil
 }
@@ -78,7 +90,7 @@ func benchTopic(t config.Topic) config.Topic {
 	t.Input, t.Output, t.DeadLetterTopic, t.DuplicatesTopic = name, name+".clean", name+".dlq", ""
 	t.ConsumerGroup, t.FenceTopic = name, name+".fence"
 	t.Scope, t.ScopeGroup = name, name
-	t.MessageID = config.MessageID{From: config.FromHeader, Name: orderIDHeader}
+	t.MessageID = config.MessageID{From: config.FromHeader, Name: workload.IDHeader}
 	t.TTL = max(time.Second, min(t.TTL, 24*time.Hour)) // what a broken run leaves behind goes by itself
 	t.Start, t.Mode = config.StartEarliest, config.ModeEnforce
 	return t

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/workload"
 )
 
 func newBenchClaims() *cobra.Command {
@@ -26,7 +27,7 @@ func newBenchClaims() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "claims",
 		Short: "Measure the store alone",
-		Long:  "Claim random IDs from as many lanes and in as large batches as the topic's settings say.",
+		Long:  "Claim IDs from as many lanes and in as large batches as the topic's settings say.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.settings(cmd)
@@ -40,16 +41,20 @@ func newBenchClaims() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			bench := &claimBench{store: store, topic: c.Topics[0], ids: ids, duplicates: flags.duplicates}
+			bench := &claimBench{
+				store: store, topic: c.Topics[0], ids: ids, duplicates: flags.duplicates,
+				spec: workload.Spec{IDBytes: workload.UUIDBytes, Ordered: flags.ordered},
+			}
 			var results []result
 			err = flags.measure(func() (err error) {
 				results, err = bench.run(cmd.Context(), cmd.ErrOrStderr())
 				return err
 			})
-			if err != nil {
-				return errors.Join(err, store.Close())
+			if err := errors.Join(err, store.Close()); err != nil {
+				return err
 			}
-			return errors.Join(flags.print(cmd.OutOrStdout(), results), store.Close())
+			results = append(results, flags.advise(cmd.Context(), c, log, bench.rate)...)
+			return flags.print(cmd.OutOrStdout(), results)
 		},
 	}
 	flags.add(cmd)
@@ -63,6 +68,8 @@ type claimBench struct {
 	topic      config.Topic
 	ids        int
 	duplicates float64
+	spec       workload.Spec // makes the IDs
+	rate       float64       // claims a second, once it has run
 
 	next      atomic.Int64 // claims handed out so far
 	applied   atomic.Int64
@@ -91,10 +98,11 @@ func (b *claimBench) run(ctx context.Context, progress io.Writer) (results []res
 	}
 	took, after := time.Since(start), used()
 	slices.Sort(b.durations)
+	b.rate = float64(b.ids) / took.Seconds()
 	return []result{
 		{"claims", b.ids, fmt.Sprintf("%d lanes, batches of %d, %d buckets", b.topic.Lanes, b.topic.BatchRecords, b.topic.Buckets)},
 		{"applied", b.applied.Load(), ""},
-		{"claims/s", float64(b.ids) / took.Seconds(), ""},
+		{"claims/s", b.rate, ""},
 		{"cpu us/claim", float64((after.cpu - before.cpu).Microseconds()) / float64(b.ids), "of this process"},
 		{"batch p50 ms", percentile(b.durations, 0.50), ""},
 		{"batch p99 ms", percentile(b.durations, 0.99), ""},
@@ -121,7 +129,7 @@ func (b *claimBench) lane(ctx context.Context, scope dedup.Scope, lane int) erro
 	}
 }
 
-// claims are for random IDs; some were claimed before, by other lanes too.
+// claims are for new IDs and for some that were claimed before, by other lanes too.
 func (b *claimBench) claims(random *rand.Rand, first, n int64) []dedup.Claim {
 	claims := make([]dedup.Claim, 0, n)
 	taken := make(map[int64]bool)
@@ -135,7 +143,7 @@ func (b *claimBench) claims(random *rand.Rand, first, n int64) []dedup.Claim {
 		}
 		taken[number] = true
 		claims = append(claims, dedup.Claim{
-			ID: dedup.ID(orderID(int32(number))), Owner: dedup.Coordinates{Partition: int32(first % 8), Offset: first + i},
+			ID: dedup.ID(b.spec.ID(int(number))), Owner: dedup.Coordinates{Partition: int32(first % 8), Offset: first + i},
 		})
 	}
 	return claims

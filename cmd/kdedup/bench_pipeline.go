@@ -6,19 +6,23 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/pipeline"
 )
 
 func newBenchPipeline() *cobra.Command {
 	var (
 		flags benchFlags
-		b     = pipelineBench{records: 1_000_000, size: 200, partitions: 8}
+		b     = pipelineBench{spec: workload.Default()}
 	)
 	cmd := &cobra.Command{
 		Use:   "pipeline",
@@ -31,8 +35,9 @@ func newBenchPipeline() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if b.records < 1 || b.size < benchHeader || b.partitions < 1 {
-				return usageError{fmt.Errorf("--records and --partitions must be at least 1 and --size at least %d", benchHeader)}
+			b.spec.Duplicates, b.spec.Ordered = flags.duplicates, flags.ordered
+			if err := b.spec.Validate(); err != nil {
+				return usageError{err}
 			}
 			b.config, b.log, b.progress, b.flags = c, log, cmd.ErrOrStderr(), &flags
 			results, err := b.run(cmd.Context())
@@ -43,25 +48,32 @@ func newBenchPipeline() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().IntVar(&b.records, "records", b.records, "`NUMBER` of records")
-	cmd.Flags().IntVar(&b.size, "size", b.size, "`BYTES` of a value")
-	cmd.Flags().IntVar(&b.partitions, "partitions", b.partitions, "`NUMBER` of partitions")
+	cmd.Flags().IntVar(&b.spec.Records, "records", b.spec.Records, "`NUMBER` of records")
+	cmd.Flags().IntVar(&b.spec.Size, "size", b.spec.Size, "`BYTES` of a value")
+	cmd.Flags().IntVar(&b.spec.Partitions, "partitions", b.spec.Partitions, "`NUMBER` of partitions")
+	cmd.Flags().IntVar(&b.spec.IDBytes, "id-bytes", b.spec.IDBytes, "`BYTES` of an ID")
+	cmd.Flags().IntVar(&b.spec.Hot, "hot", 0, "so many of the records are copies of the first one")
 	return cmd
 }
 
 // pipelineBench is one measurement on topics of its own.
 type pipelineBench struct {
-	config                    config.Config
-	log                       *slog.Logger
-	progress                  io.Writer
-	records, size, partitions int
-	flags                     *benchFlags
+	config   config.Config
+	log      *slog.Logger
+	progress io.Writer
+	spec     workload.Spec
+	flags    *benchFlags
+	rate     float64 // records a second, once it has run
 }
 
 func (b *pipelineBench) topic() config.Topic { return b.config.Topics[0] }
 
 func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
-	client, err := adminClient(b.config, b.log)
+	connection, err := kafka.Connection(b.config.Kafka, "kdedup-bench", nil, b.log)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(connection...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,27 +82,34 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error { return b.deleteTopics(ctx, admin) }))
 	}()
-	if _, err := admin.CreateTopic(ctx, int32(b.partitions), -1, nil, b.topic().Input); err != nil {
+	if _, err := admin.CreateTopic(ctx, int32(b.spec.Partitions), -1, nil, b.topic().Input); err != nil {
 		return nil, fmt.Errorf("create topic %s: %w", b.topic().Input, err)
 	}
 	if err := setup(ctx, b.config, b.log, false, func(string) {}); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(b.progress, "producing %d records\n", b.records)
-	messages, err := b.fill(ctx)
+	fmt.Fprintf(b.progress, "producing %d records\n", b.spec.Records)
+	messages, err := b.spec.Fill(ctx, connection, b.topic().Input)
 	if err != nil {
-		return nil, fmt.Errorf("produce: %w", err)
+		return nil, err
 	}
 	drained, err := b.drain(ctx)
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(b.progress, "checking the clean topic")
-	found, err := b.check(ctx, messages)
+	found, err := b.spec.Check(ctx, connection, b.topic().Output, messages)
 	if err != nil {
 		return nil, err
 	}
-	return append(drained, found.results()...), found.err()
+	results = append(drained, foundResults(found)...)
+	return append(results, b.flags.advise(ctx, b.config, b.log, b.rate)...), found.Err()
+}
+
+func foundResults(f workload.Found) []result {
+	return []result{
+		{"lost", f.Lost, ""}, {"doubled", f.Doubled, ""}, {"changed", f.Changed, ""}, {"out of order", f.Misplaced, ""},
+	}
 }
 
 // drain runs the pipeline as `run` does, until every record is committed.
@@ -107,22 +126,26 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 	}()
 	var (
 		before, start = used(), time.Now()
+		joined, ended time.Time
 		after         usage
-		took          time.Duration
 	)
 	err = p.runBeside(ctx, func(ctx context.Context) error {
-		err := b.flags.measure(func() error { return b.watch(ctx, p.registry) })
-		took, after = time.Since(start), used()
-		return err
+		return b.flags.measure(func() (err error) {
+			joined, ended, err = b.watch(ctx, p)
+			after = used()
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
+	b.rate = float64(b.spec.Records) / ended.Sub(joined).Seconds()
 	topic, m := b.topic(), readMetrics(p.registry)
 	return []result{
-		{"records", b.records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets", b.size, b.partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
-		{"records/s", float64(b.records) / took.Seconds(), "from the start, with joining the group"},
-		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(b.records), "of this process"},
+		{"records", b.spec.Records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets", b.spec.Size, b.spec.Partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
+		{"records/s", b.rate, "from when a lane was given partitions to the last commit"},
+		{"start s", joined.Sub(start).Seconds(), "before that"},
+		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(b.spec.Records), "of this process"},
 		{"peak rss MiB", after.peak >> 20, "of this process, with producing"},
 		{"claiming s", m.seconds("kdedup_claim_duration_seconds"), "all lanes together"},
 		{"forwarding s", m.seconds("kdedup_forward_duration_seconds"), ""},
@@ -130,26 +153,38 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 	}, nil
 }
 
-// watch returns when all records are committed.
-func (b *pipelineBench) watch(ctx context.Context, gatherer prometheus.Gatherer) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+// watchEvery is how exact the times are. Reading the metrics more often would show in them.
+const watchEvery = 100 * time.Millisecond
+
+// watch returns when the first lane was given partitions and when all records were committed.
+func (b *pipelineBench) watch(ctx context.Context, p *process) (joined, ended time.Time, err error) {
+	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	shown := time.Now()
+	last := time.Now()
+	shown := last
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return joined, ended, context.Cause(ctx)
 		case <-tick.C:
 		}
-		done := sum(outcomesOf(gatherer))
-		if done >= b.records {
-			return nil
+		if joined.IsZero() && anyAssigned(p.pipelines[0]) {
+			joined = last // it was then, or a little later
 		}
-		if time.Since(shown) > time.Second {
-			fmt.Fprintf(b.progress, "%d of %d records\n", done, b.records)
-			shown = time.Now()
+		last = time.Now()
+		done := sum(outcomesOf(p.registry))
+		if done >= b.spec.Records {
+			return joined, last, nil
+		}
+		if last.Sub(shown) > time.Second {
+			fmt.Fprintf(b.progress, "%d of %d records\n", done, b.spec.Records)
+			shown = last
 		}
 	}
+}
+
+func anyAssigned(p *pipeline.Pipeline) bool {
+	return slices.ContainsFunc(p.Lanes(), func(l pipeline.LaneState) bool { return len(l.Assigned) > 0 })
 }
 
 func (b *pipelineBench) deleteTopics(ctx context.Context, admin *kadm.Client) error {

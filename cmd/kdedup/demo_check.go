@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/workload"
 )
 
 // check compares the clean topic with what was produced.
@@ -34,7 +34,7 @@ func checkClean(ctx context.Context, c config.Config, t *traffic) (check, error)
 		found check
 		seen  = make(map[string]bool, t.orders)
 	)
-	err := readTopic(ctx, c.Kafka.Brokers, c.Topics[0].Output, func(r *kgo.Record) bool {
+	err := workload.Read(ctx, demoConnection(c), c.Topics[0].Output, func(r *kgo.Record) bool {
 		id := headerOf(r, orderIDHeader)
 		found.records++
 		if seen[id] {
@@ -67,48 +67,12 @@ func sameBytes(a, b *kgo.Record) bool {
 	return true
 }
 
-// readTopic calls each with every committed record until it returns false or the end is reached.
-func readTopic(ctx context.Context, brokers []string, topic string, each func(*kgo.Record) bool) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords()) // the end may be a marker
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", topic, err)
-	}
-	open := make(map[int32]int64)
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			open[o.Partition] = o.Offset
-		}
-	})
-	for len(open) > 0 {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err0(); err != nil {
-			return fmt.Errorf("read %s: %w", topic, err)
-		}
-		for _, r := range fetches.Records() {
-			if !r.Attrs.IsControl() && !each(r) {
-				return nil
-			}
-			if r.Offset+1 >= open[r.Partition] {
-				delete(open, r.Partition)
-			}
-		}
-	}
-	return nil
-}
-
 // showDuplicates prints some records of the duplicates topic and where their originals are.
 func (d *demo) showDuplicates(ctx context.Context, c config.Config) error {
 	const some = 5
 	shown := 0
 	fmt.Fprintln(d.out, "\nSome of the dropped duplicates, from orders.duplicates:")
-	return readTopic(ctx, c.Kafka.Brokers, c.Topics[0].DuplicatesTopic, func(r *kgo.Record) bool {
+	return workload.Read(ctx, demoConnection(c), c.Topics[0].DuplicatesTopic, func(r *kgo.Record) bool {
 		fmt.Fprintf(d.out, "  %s  was orders[%s]@%s, a copy of orders[%s]@%s, claimed %s\n",
 			headerOf(r, orderIDHeader),
 			headerOf(r, forwarder.HeaderSourcePartition), headerOf(r, forwarder.HeaderSourceOffset),
@@ -118,6 +82,8 @@ func (d *demo) showDuplicates(ctx context.Context, c config.Config) error {
 		return shown < some
 	})
 }
+
+func demoConnection(c config.Config) []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(c.Kafka.Brokers...)} }
 
 func headerOf(r *kgo.Record, name string) string {
 	for _, h := range r.Headers {

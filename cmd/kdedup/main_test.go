@@ -91,8 +91,9 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"run", "--lanes", "3"}, 2, "unknown flag: --lanes"},
 		{[]string{"dance"}, 2, `unknown command "dance"`},
 		{[]string{"bench", "claims", "-c", good, "--topic", "none"}, 2, `no entry of topics has the input "none"`},
-		{[]string{"bench", "pipeline", "-c", good, "--records", "0"}, 2, "--records and --partitions must be at least 1"},
+		{[]string{"bench", "pipeline", "-c", good, "--records", "0"}, 2, "records must be at least 1"},
 		{[]string{"bench", "claims", "-c", good, "--duplicates", "1"}, 2, "--duplicates must be 0 to 0.99"},
+		{[]string{"bench", "claims", "-c", good, "--rate", "-1"}, 2, "--rate must be at least 0"},
 		{[]string{"demo", "--rate", "0"}, 2, "--orders and --rate must be at least 1"},
 		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "connection refused"},
 	}
@@ -278,10 +279,13 @@ func TestBenchMeasuresChecksAndCleansUp(t *testing.T) {
 	}{
 		{
 			[]string{"bench", "pipeline", "-c", path, "--records", "5000", "--partitions", "3"},
-			[]string{`records/s +\d`, `lost +0`, `doubled +0`, `changed +0`, `out of order +0`},
+			[]string{`records/s +\d`, `start s +\d`, `lost +0`, `doubled +0`, `changed +0`, `out of order +0`, `claims kept +\d`, `id order +unknown`},
 		},
 		{[]string{"bench", "pipeline", "-c", path, "--records", "100", "--json"}, []string{`"lost":0`, `"records/s":\d`}},
-		{[]string{"bench", "claims", "-c", path, "--ids", "20000", "--topic", "orders"}, []string{`claims/s +\d`, `batch p99 ms +\d`}},
+		{
+			[]string{"bench", "claims", "-c", path, "--ids", "20000", "--topic", "orders", "--time-ordered", "--rate", "1000"},
+			[]string{`claims/s +\d`, `batch p99 ms +\d`, `advice for records/s +1000.0 +--rate`, `claims kept +604800000`},
+		},
 	} {
 		code, text := kdedup(t.Context(), c.args...)
 		for _, want := range c.want {
