@@ -195,15 +195,3 @@ func FuzzJSONField(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkJSONField(b *testing.B) {
-	doc := []byte(`{"order":{"customer":"c-1029","lines":[{"sku":"a","qty":2},{"sku":"b","qty":1}],"note":"` +
-		strings.Repeat("n", 150) + `","id":"8c5b4a0e-1f0e-4f7c-9b59-0d5b7f0b8a11"}}`)
-	e := mustExtractor(b, dedup.Source{From: "json", Path: "order.id"})
-	b.SetBytes(int64(len(doc)))
-	for b.Loop() {
-		if _, missing := e.Extract(&kgo.Record{Value: doc}); missing != dedup.NotMissing {
-			b.Fatal(missing)
-		}
-	}
-}

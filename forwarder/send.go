@@ -23,8 +23,9 @@ type Producer interface {
 // records may have been written and others not: the caller aborts.
 func (p *Parcel) Send(ctx context.Context, to Producer) error {
 	var first firstFailure
+	promise := first.promise // once: in the loop it would be allocated for every record
 	for i := range p.records {
-		to.Produce(ctx, &p.records[i], first.promise)
+		to.Produce(ctx, &p.records[i], promise)
 		crashpoint.At("record-produced")
 	}
 	crashpoint.At("parcel-produced")
