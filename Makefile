@@ -15,8 +15,9 @@ FUZZTIME    ?= 20s
 MINUTES     ?= 5
 SEED        ?= 1
 DELIVERY    ?= exactly_once,at_least_once
-BENCH       ?= .
-BENCHFLAGS  ?= -benchmem
+BENCH       ?= compare
+MICRO       ?= .
+MICROFLAGS  ?= -benchmem -count=6
 
 .PHONY: help
 help: ## Show this list
@@ -85,8 +86,14 @@ docs: ## Write the generated documents anew
 	$(GO) generate ./...
 
 .PHONY: bench
-bench: $(WITHSERVERS) ## Run the benchmarks against real servers (BENCH=regexp, PKG=./…, BENCHFLAGS=…)
-	$(WITHSERVERS) -- $(GO) test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) $(PKG)
+bench: build ## Compare with other programs on real servers, rewrite docs/performance.md (BENCH='[flags] [latency|…]')
+	@$(GO) build -o bin/bench/ ./bench/...
+	bin/bench/bench $(BENCH)
+
+# To compare two states of the code: go tool -modfile=tools/go.mod benchstat old.txt new.txt, of what this printed.
+.PHONY: microbench
+microbench: ## Run the Go benchmarks (MICRO=regexp, PKG=./…, MICROFLAGS=…)
+	$(GO) test -run '^$$' -bench '$(MICRO)' $(MICROFLAGS) $(PKG)
 
 .PHONY: demo
 demo: build ## See it work, without Kafka and Cassandra

@@ -50,6 +50,9 @@ func (s Spec) record(topic string, it item) *kgo.Record {
 	}
 }
 
+// MessageOf is the number of the message that a record of a workload carries.
+func MessageOf(r *kgo.Record) int { return int(binary.BigEndian.Uint64(r.Value)) }
+
 // Each calls each with every record in the order of production, until it returns false.
 func (s Spec) Each(topic string, each func(*kgo.Record) bool) {
 	for it := range s.items() {

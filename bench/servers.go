@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/kdedup/kdedup/internal/testkit/servers"
+)
+
+// Variables that name servers to use instead of starting some.
+const (
+	kafkaEnv     = "KDEDUP_BENCH_KAFKA"     // brokers, with commas
+	cassandraEnv = "KDEDUP_BENCH_CASSANDRA" // nodes, with commas
+	redisEnv     = "KDEDUP_BENCH_REDIS"     // host:port; keys are left to expire
+)
+
+// fleet is the servers of a measurement. An address is empty where there is no such server.
+type fleet struct {
+	kafka, cassandra, redis string
+	versions                []string // of what was started, and what else readers of the numbers should know
+	stops                   []func() error
+}
+
+// stopper is a server that was started.
+type stopper interface {
+	Addr() string
+	Stop() error
+}
+
+// startFleet starts the servers that are needed and that the environment does not name, with their
+// data in dir. What was started is in the fleet also after an error.
+func startFleet(ctx context.Context, need needs, dir string, heap heaps) (*fleet, error) {
+	f := &fleet{kafka: os.Getenv(kafkaEnv), cassandra: os.Getenv(cassandraEnv), redis: os.Getenv(redisEnv)}
+	var err error
+	if f.kafka == "" {
+		f.kafka, err = f.started(startKafka(ctx, filepath.Join(dir, "kafka"), heap.kafka))
+		f.versions = append(f.versions, "Kafka "+servers.KafkaVersion+" ("+heap.kafka+" heap)")
+	}
+	if err == nil && need.cassandra && f.cassandra == "" {
+		f.cassandra, err = f.started(startCassandra(ctx, filepath.Join(dir, "cassandra"), heap.cassandra))
+		f.versions = append(f.versions, "Cassandra "+servers.CassandraVersion+" ("+heap.cassandra+" heap, Paxos v2)")
+	}
+	if err == nil && need.redis && f.redis == "" {
+		err = f.startRedis(ctx, filepath.Join(dir, "redis"))
+	}
+	return f, err
+}
+
+// heaps are as for -Xmx.
+type heaps struct{ kafka, cassandra string }
+
+func (f *fleet) started(s stopper, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	f.stops = append(f.stops, s.Stop)
+	return s.Addr(), nil
+}
+
+// stop ends what was started.
+func (f *fleet) stop() error {
+	var errs []error
+	for _, stop := range f.stops {
+		errs = append(errs, stop())
+	}
+	f.stops = nil
+	return errors.Join(errs...)
+}
+
+func hasJava(ctx context.Context) bool {
+	_, err := servers.FindJava(ctx)
+	if err == nil {
+		_, err = servers.FindMaven()
+	}
+	return err == nil
+}
+
+// startKafka prefers a process to a container: nothing then stands between it and its clients.
+func startKafka(ctx context.Context, dir, heap string) (stopper, error) {
+	options := servers.KafkaOptions{Dir: dir, Heap: heap}
+	if hasJava(ctx) {
+		return asStopper(servers.StartKafka(ctx, options))
+	}
+	return asStopper(servers.StartKafkaContainer(ctx, options))
+}
+
+func startCassandra(ctx context.Context, dir, heap string) (stopper, error) {
+	options := servers.CassandraOptions{Dir: dir, Heap: heap, PaxosVariant: servers.PaxosV2}
+	if hasJava(ctx) {
+		return asStopper(servers.StartCassandra(ctx, options))
+	}
+	return asStopper(servers.StartCassandraContainer(ctx, options))
+}
+
+// asStopper keeps a nil pointer from becoming a server that is not nil.
+func asStopper[S stopper](s S, err error) (stopper, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// startRedis leaves the address empty where the program is missing. Redis keeps its keys in memory
+// only: what makes it fastest, and forgets all claims when it ends.
+func (f *fleet) startRedis(ctx context.Context, dir string) error {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil
+	}
+	ports, err := servers.FreePorts("127.0.0.1", 1)
+	if err != nil {
+		return err
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+	f.redis, err = f.started(asStopper(servers.StartProgram(ctx, servers.ProgramOptions{
+		Name: "redis", Dir: dir, Addr: addr,
+		Command: func() *exec.Cmd {
+			return exec.Command(program, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+		},
+		Probe: func(ctx context.Context) error { return pingRedis(ctx, addr) },
+	})))
+	if err != nil {
+		return err
+	}
+	f.versions = append(f.versions, "Redis "+redisVersion(ctx, program)+" (in memory only)")
+	return nil
+}
+
+// pingRedis dials by itself first: the client writes every failed attempt to the standard error.
+func pingRedis(ctx context.Context, addr string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	return client.Ping(ctx).Err()
+}
+
+// redisVersion takes "v=7.0.15" from what the program prints.
+func redisVersion(ctx context.Context, program string) string {
+	out, _ := exec.CommandContext(ctx, program, "--version").Output() // the version is for readers only
+	for field := range strings.FieldsSeq(string(out)) {
+		if version, ok := strings.CutPrefix(field, "v="); ok {
+			return version
+		}
+	}
+	return "of an unknown version"
+}
+
+// forgetKeys empties the Redis that was started here. Another's is left alone.
+func (f *fleet) forgetKeys(ctx context.Context) error {
+	if f.redis == "" || os.Getenv(redisEnv) != "" {
+		return nil
+	}
+	client := redis.NewClient(&redis.Options{Addr: f.redis})
+	defer client.Close()
+	if err := client.FlushAll(ctx).Err(); err != nil {
+		return fmt.Errorf("empty redis: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/workload"
+)
+
+// clearLimit is for taking a stage down, also after an interrupt.
+const clearLimit = time.Minute
+
+// programs say where the contestants' programs are.
+type programs struct {
+	kdedup string
+	dir    string // of the hand-written ones
+}
+
+func (p programs) contestant(name string) string { return filepath.Join(p.dir, name) }
+
+// settings of kdedup that differ from its defaults, as lines of YAML.
+type settings struct{ topic, cassandra []string }
+
+// stage is what one run has for itself: topics, a group, a keyspace, a directory.
+type stage struct {
+	fleet       *fleet
+	database    *database // nil without Cassandra
+	programs    programs
+	settings    settings
+	replication string
+	admin       *kadm.Client
+	name        string
+	dir         string
+	spec        workload.Spec
+	hurry       bool // do not wait for a quiet machine
+}
+
+func (s *stage) input() string      { return s.name }
+func (s *stage) output() string     { return s.name + ".clean" }
+func (s *stage) group() string      { return s.name + "-dedup" }
+func (s *stage) keyspace() string   { return strings.ReplaceAll(s.name, "-", "_") }
+func (s *stage) configFile() string { return filepath.Join(s.dir, "kdedup.yaml") }
+func (s *stage) connection() []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(strings.Split(s.fleet.kafka, ",")...)}
+}
+
+// prepare makes the topics and whatever the contestant needs. config is the input's.
+func (s *stage) prepare(ctx context.Context, c contestant, config map[string]*string) error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	if err := s.createTopic(ctx, s.input(), config); err != nil {
+		return err
+	}
+	if err := s.createTopic(ctx, s.output(), nil); err != nil {
+		return err
+	}
+	if c.setup == nil {
+		return nil
+	}
+	return c.setup(ctx, s)
+}
+
+// createTopic returns when every partition has a leader: a broker may know a topic later than the
+// controller that created it.
+func (s *stage) createTopic(ctx context.Context, topic string, config map[string]*string) error {
+	if _, err := s.admin.CreateTopic(ctx, int32(s.spec.Partitions), -1, config, topic); err != nil {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	for {
+		details, err := s.admin.ListTopics(ctx, topic)
+		if err == nil && led(details[topic]) == s.spec.Partitions {
+			return nil
+		}
+		if err := sleep(ctx, askVisible); err != nil {
+			return fmt.Errorf("create topic %s: wait for its leaders: %w", topic, err)
+		}
+	}
+}
+
+const askVisible = 100 * time.Millisecond
+
+func led(topic kadm.TopicDetail) (n int) {
+	for _, p := range topic.Partitions {
+		if p.Err == nil && p.Leader >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// clear leaves nothing of the run on the servers. It also runs after an interrupt.
+func (s *stage) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearLimit)
+	defer cancel()
+	errs := []error{s.deleteTopics(ctx), s.fleet.forgetKeys(ctx), os.RemoveAll(s.dir)}
+	if s.database != nil {
+		errs = append(errs, s.database.drop(ctx, s.keyspace()))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stage) deleteTopics(ctx context.Context) error {
+	topics, err := s.admin.ListTopics(ctx)
+	if err != nil {
+		return fmt.Errorf("delete the topics of %s: %w", s.name, err)
+	}
+	var ours []string
+	for topic := range topics {
+		if strings.HasPrefix(topic, s.name) {
+			ours = append(ours, topic)
+		}
+	}
+	if len(ours) == 0 {
+		return nil
+	}
+	answers, err := s.admin.DeleteTopics(ctx, ours...)
+	if err = errors.Join(err, answers.Error()); err != nil {
+		return fmt.Errorf("delete the topics of %s: %w", s.name, err)
+	}
+	_, _ = s.admin.DeleteGroup(ctx, s.group()) // a contestant that never joined has none
+	return nil
+}
+
+// setupKdedup writes a configuration of defaults and has kdedup create what it needs.
+func setupKdedup(store, delivery string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		if err := os.WriteFile(s.configFile(), []byte(s.config(store, delivery)), 0o600); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, s.programs.kdedup, "setup", "-c", s.configFile())
+		cmd.Env = withoutSettings(os.Environ())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("kdedup setup: %w\n%s", err, out)
+		}
+		return nil
+	}
+}
+
+func (s *stage) config(store, delivery string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("kafka: {brokers: [%s]}", s.fleet.kafka)
+	line("server: {listen: \"127.0.0.1:0\"}")
+	line("store:")
+	line("  type: %s", store)
+	line("  embedded: {path: %q}", filepath.Join(s.dir, "data"))
+	line("  cassandra:")
+	line("    hosts: [%s]", s.fleet.cassandra)
+	line("    keyspace: %s", s.keyspace())
+	line("    replication: %q", s.replication)
+	for _, setting := range s.settings.cassandra {
+		line("    %s", setting)
+	}
+	line("topics:")
+	line("  - input: %s", s.input())
+	line("    output: %s", s.output())
+	line("    consumer_group: %s", s.group())
+	line("    delivery: %s", delivery)
+	line("    message_id: {from: header, name: %s}", workload.IDHeader)
+	line("    dead_letter_topic: %s.dlq", s.name)
+	for _, setting := range s.settings.topic {
+		line("    %s", setting)
+	}
+	return b.String()
+}
