@@ -97,9 +97,10 @@ func checkRun(t *testing.T, c contestant, r Run) {
 	if c.ceiling {
 		return
 	}
-	// Without a crash nobody loses anything. The copies of the copiers are what there is to remove.
+	// The copies of the copiers are what there is to remove. Without a crash nobody loses anything, but lwt
+	// where an insert that the node applied timed out.
 	removes := !strings.HasPrefix(c.name, "copy")
-	if f := r.Found; f.Lost > 0 || f.Changed > 0 || (f.Doubled > 0) == removes {
+	if f := r.Found; (f.Lost > 0 && c.name != "lwt") || f.Changed > 0 || (f.Doubled > 0) == removes {
 		t.Errorf("found %+v", *f)
 	}
 	if r.Found.Misplaced > 0 && c.name != "redis" {
