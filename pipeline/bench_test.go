@@ -26,7 +26,7 @@ func BenchmarkPlan(b *testing.B) {
 			forwarded := len(batch.Records) - len(batch.Records)/every
 			b.ReportAllocs()
 			for b.Loop() {
-				p, err := l.plan(batch, judgements)
+				p, err := l.plan(batch, judgements, noTrace{})
 				if err != nil || p.parcel.Len() != forwarded {
 					b.Fatal(p, err)
 				}

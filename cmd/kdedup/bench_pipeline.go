@@ -153,12 +153,12 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 	}, nil
 }
 
-// watchEvery is how exact the times are. Reading the metrics more often would show in them.
-const watchEvery = 100 * time.Millisecond
+// lookEvery is how exact the times are. Reading the metrics more often would show in them.
+const lookEvery = 100 * time.Millisecond
 
 // watch returns when the first lane was given partitions and when all records were committed.
 func (b *pipelineBench) watch(ctx context.Context, p *process) (joined, ended time.Time, err error) {
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := time.Now()
 	shown := last
@@ -168,7 +168,7 @@ func (b *pipelineBench) watch(ctx context.Context, p *process) (joined, ended ti
 			return joined, ended, context.Cause(ctx)
 		case <-tick.C:
 		}
-		if joined.IsZero() && anyAssigned(p.pipelines[0]) {
+		if joined.IsZero() && anyAssigned(p.active.Load().pipelines[0].Pipeline) {
 			joined = last // it was then, or a little later
 		}
 		last = time.Now()
