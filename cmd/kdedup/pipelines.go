@@ -38,11 +38,6 @@ func (a *active) find(group string) *pipelineRun {
 	return a.pipelines[at]
 }
 
-// reads reports whether a pipeline has the input, and with it the metrics under this name.
-func (a *active) reads(input string) bool {
-	return slices.ContainsFunc(a.pipelines, func(r *pipelineRun) bool { return r.topic.Input == input })
-}
-
 // wait returns what the pipelines returned, when all have.
 func (a *active) wait() error {
 	var errs []error
