@@ -44,7 +44,7 @@ func named(kept *tracetest.InMemoryExporter, name string) (found tracetest.SpanS
 func attributes(s tracetest.SpanStub) map[string]string {
 	texts := make(map[string]string)
 	for _, a := range s.Attributes {
-		texts[string(a.Key)] = a.Value.Emit()
+		texts[string(a.Key)] = a.Value.String()
 	}
 	return texts
 }

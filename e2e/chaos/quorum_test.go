@@ -6,8 +6,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// blockedSeconds is how long the two lanes of a process wait together in two session timeouts.
-const blockedSeconds = 4 * sessionTimeout
+// longBlock is how long the two lanes of a process wait together in two session timeouts.
+const longBlock = 4 * sessionTimeout
 
 // loseQuorum kills two of the three nodes while all else is well, and starts them again. Nothing can be
 // claimed meanwhile: the lanes wait in their group, and go on by themselves.
@@ -35,7 +35,7 @@ func (s *storm) loseQuorum(records int) {
 func (s *storm) waited(before []counters) error {
 	for i, now := range s.allCounters() {
 		waited := now.blocked - before[i].blocked
-		if float64(waited) < blockedSeconds.Seconds() || now.storeUp {
+		if float64(waited) < longBlock.Seconds() || now.storeUp {
 			return fmt.Errorf("%s waited for %d s, store up: %v", s.workers[i].name, waited, now.storeUp)
 		}
 	}
