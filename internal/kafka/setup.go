@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
@@ -89,13 +90,19 @@ func (s setup) create(ctx context.Context, topic string, values map[string]strin
 		s.say("would create " + what)
 		return nil
 	}
-	if _, err := s.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic); err != nil {
+	_, err := s.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic)
+	late := errors.Is(err, kerr.TopicAlreadyExists) // another setup runs, or ran just now
+	if err != nil && !late {
 		return fmt.Errorf("create topic %s: %w", topic, err)
 	}
 	if err := s.waitVisible(ctx, topic, partitions); err != nil {
 		return err
 	}
-	s.say("created " + what)
+	if late {
+		s.say("topic " + topic + " exists")
+	} else {
+		s.say("created " + what)
+	}
 	return nil
 }
 

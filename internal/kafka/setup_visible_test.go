@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -47,6 +48,31 @@ func TestSetupReturnsWhenTheBrokersKnowTheTopics(t *testing.T) {
 		return response, nil, true
 	})
 	setup(t, client, topic, false)
+	if problems := kafka.Check(t.Context(), client, topic); len(problems) > 0 {
+		t.Errorf("after setup: %v", problems)
+	}
+}
+
+// Every process of a deployment may run setup before it starts.
+func TestSetupsAtOnceDoNotDisturbEachOther(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	topic := config.DefaultTopic()
+	topic.Input = testkit.Topic(t, brokers, "orders", 3, nil)
+	topic.Output, topic.FenceTopic = topic.Input+".clean", topic.Input+".fence"
+	var setups sync.WaitGroup
+	for range 16 {
+		setups.Go(func() {
+			if err := kafka.Setup(t.Context(), client, topic, false, func(string) {}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	setups.Wait()
 	if problems := kafka.Check(t.Context(), client, topic); len(problems) > 0 {
 		t.Errorf("after setup: %v", problems)
 	}
