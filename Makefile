@@ -35,7 +35,7 @@ $(WITHSERVERS):
 # Without -count=1 Go would take old results of tests that run the built binary for still good.
 .PHONY: test
 test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
-	$(WITHSERVERS) -- $(GO) test -race -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 35m $(TESTFLAGS) $(PKG)
+	$(WITHSERVERS) -- $(GO) test -race -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 50m $(TESTFLAGS) $(PKG)
 	@$(GO) tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage of all packages:", $$NF }'
 
 .PHONY: test-short
