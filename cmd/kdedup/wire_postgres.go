@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/postgres"
-	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 func openPostgres(ctx context.Context, c config.Postgres, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
@@ -38,15 +36,12 @@ func setupPostgres(ctx context.Context, c config.Postgres, log *slog.Logger, dry
 }
 
 func postgresOptions(c config.Postgres, log *slog.Logger) (postgres.Options, error) {
-	var encryption *tls.Config
-	if c.TLS.Enabled {
-		var err error
-		if encryption, err = kafka.TLS(c.TLS); err != nil {
-			return postgres.Options{}, fmt.Errorf("store.postgres.tls: %w", err)
-		}
+	encrypted, err := encryption("store.postgres.tls", c.TLS)
+	if err != nil {
+		return postgres.Options{}, err
 	}
 	return postgres.Options{
-		Hosts: c.Hosts, Database: c.Database, Username: c.Username, Password: c.Password.Reveal(), TLS: encryption,
+		Hosts: c.Hosts, Database: c.Database, Username: c.Username, Password: c.Password.Reveal(), TLS: encrypted,
 		Schema: c.Schema, Table: c.Table, Timeout: c.Timeout, Connections: c.Connections, BatchClaims: c.BatchClaims,
 		SweepInterval: c.SweepInterval, Logger: log,
 	}, nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/redis"
-	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 func openRedis(ctx context.Context, c config.Redis, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
@@ -38,17 +36,14 @@ func setupRedis(ctx context.Context, c config.Redis, log *slog.Logger, say func(
 }
 
 func redisOptions(c config.Redis, log *slog.Logger) (redis.Options, error) {
-	var encryption *tls.Config
-	if c.TLS.Enabled {
-		var err error
-		if encryption, err = kafka.TLS(c.TLS); err != nil {
-			return redis.Options{}, fmt.Errorf("store.redis.tls: %w", err)
-		}
+	encrypted, err := encryption("store.redis.tls", c.TLS)
+	if err != nil {
+		return redis.Options{}, err
 	}
 	return redis.Options{
 		Mode: c.Mode, Addresses: c.Addresses, MasterName: c.MasterName, Database: c.Database,
 		Username: c.Username, Password: c.Password.Reveal(),
-		SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword.Reveal(), TLS: encryption,
+		SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword.Reveal(), TLS: encrypted,
 		KeyPrefix: c.KeyPrefix, Timeout: c.Timeout, Connections: c.Connections, PipelineClaims: c.PipelineClaims,
 		WaitReplicas: c.WaitReplicas, WaitTimeout: c.WaitTimeout, Logger: log,
 	}, nil

@@ -10,70 +10,47 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 func openStore(ctx context.Context, c config.Store, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
-	if c.Type == config.StoreEmbedded {
-		store, err := embedded.Open(embedded.Options{Path: c.Embedded.Path, Logger: log, Registerer: reg})
-		if err != nil {
-			return nil, fmt.Errorf("store.embedded.path: %w", err)
-		}
-		return store, nil
-	}
-	if c.Type == config.StoreRedis {
+	switch c.Type {
+	case config.StoreCassandra:
+		return openCassandra(ctx, c.Cassandra, reg, log)
+	case config.StoreRedis:
 		return openRedis(ctx, c.Redis, reg, log)
-	}
-	if c.Type == config.StorePostgres {
+	case config.StorePostgres:
 		return openPostgres(ctx, c.Postgres, reg, log)
 	}
-	options, err := cassandraOptions(c.Cassandra, log)
+	store, err := embedded.Open(embedded.Options{Path: c.Embedded.Path, Logger: log, Registerer: reg})
 	if err != nil {
-		return nil, err
-	}
-	store, err := cassandra.Open(ctx, options, reg)
-	if err != nil {
-		return nil, fmt.Errorf("store.cassandra: %w", err)
+		return nil, fmt.Errorf("store.embedded.path: %w", err)
 	}
 	return store, nil
 }
 
 func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bool, say func(string)) error {
-	if c.Type == config.StoreEmbedded {
-		say("store " + c.Embedded.Path + " needs no setup: run creates its directory")
-		return nil
-	}
-	if c.Type == config.StoreRedis {
+	switch c.Type {
+	case config.StoreCassandra:
+		return setupCassandra(ctx, c.Cassandra, log, dryRun, say)
+	case config.StoreRedis:
 		return setupRedis(ctx, c.Redis, log, say)
-	}
-	if c.Type == config.StorePostgres {
+	case config.StorePostgres:
 		return setupPostgres(ctx, c.Postgres, log, dryRun, say)
 	}
-	options, err := cassandraOptions(c.Cassandra, log)
-	if err != nil {
-		return err
-	}
-	if err := cassandra.Setup(ctx, options, c.Cassandra.Replication, dryRun, say); err != nil {
-		return fmt.Errorf("store.cassandra: %w", err)
-	}
+	say("store " + c.Embedded.Path + " needs no setup: run creates its directory")
 	return nil
 }
 
-func cassandraOptions(c config.Cassandra, log *slog.Logger) (cassandra.Options, error) {
-	var encryption *tls.Config
-	if c.TLS.Enabled {
-		var err error
-		if encryption, err = kafka.TLS(c.TLS); err != nil {
-			return cassandra.Options{}, fmt.Errorf("store.cassandra.tls: %w", err)
-		}
+// encryption returns nil if none is wanted. Section is the name of the settings, for errors.
+func encryption(section string, t config.TLS) (*tls.Config, error) {
+	if !t.Enabled {
+		return nil, nil
 	}
-	return cassandra.Options{
-		Hosts: c.Hosts, Keyspace: c.Keyspace, Table: c.Table, LocalDC: c.LocalDC,
-		Username: c.Username, Password: c.Password.Reveal(), TLS: encryption,
-		Consistency: c.Consistency, SerialConsistency: c.SerialConsistency,
-		Timeout: c.Timeout, Connections: c.Connections, InFlight: c.InFlight, BatchClaims: c.BatchClaims,
-		Logger: log,
-	}, nil
+	conf, err := kafka.TLS(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", section, err)
+	}
+	return conf, nil
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/tracing"
 	"github.com/kdedup/kdedup/pipeline"
 )
@@ -23,11 +21,9 @@ func openTracing(ctx context.Context, c config.Config, m *tracing.Metrics, log *
 	for _, h := range t.Headers {
 		collector.Headers[h.Name] = h.Value.Reveal()
 	}
-	if t.TLS.Enabled {
-		var err error
-		if collector.TLS, err = kafka.TLS(t.TLS); err != nil {
-			return nil, fmt.Errorf("tracing.tls: %w", err)
-		}
+	var err error
+	if collector.TLS, err = encryption("tracing.tls", t.TLS); err != nil {
+		return nil, err
 	}
 	return tracing.Open(ctx, tracing.Options{
 		Collector: collector, SampleRatio: t.SampleRatio,
