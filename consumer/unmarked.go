@@ -90,11 +90,11 @@ func endedTransactions(ctx context.Context, admin *kadm.Client, open map[openPro
 	for p := range open {
 		ids = append(ids, p.id)
 	}
-	ended := []string{"Empty", "CompleteCommit", "CompleteAbort"}
-	listed, err := admin.ListTransactions(ctx, ids, ended)
+	listed, err := admin.ListTransactions(ctx, ids, nil)
 	if err != nil {
 		return nil, fmt.Errorf("list transactions: %w", err)
 	}
+	ended := []string{"Empty", "CompleteCommit", "CompleteAbort"}
 	names := make(map[int64]string)
 	for _, transaction := range listed {
 		if slices.Contains(ended, transaction.State) {
