@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"time"
 )
 
@@ -30,6 +31,17 @@ func (s State) String() string {
 		return "released"
 	}
 	return "unknown"
+}
+
+// ParseState is the inverse of String, for stores that keep the name. Another name is an error that wraps
+// ErrRecord.
+func ParseState(name string) (State, error) {
+	for state := Started; state <= Released; state++ {
+		if state.String() == name {
+			return state, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: state %q", ErrRecord, name)
 }
 
 // Owner tells executions apart. It is random.

@@ -67,16 +67,6 @@ func parseRow(row map[string]any) (record idempotency.Record, err error) {
 	record.Response, _ = row["response"].([]byte)
 	lease, _ := row["lease_ms"].(int64)
 	record.Lease = time.Duration(lease) * time.Millisecond
-	record.State, err = parseState(state)
+	record.State, err = idempotency.ParseState(state)
 	return record, err
-}
-
-// parseState is the inverse of State.String.
-func parseState(name string) (idempotency.State, error) {
-	for state := idempotency.Started; state <= idempotency.Released; state++ {
-		if state.String() == name {
-			return state, nil
-		}
-	}
-	return 0, fmt.Errorf("%w: state %q", idempotency.ErrRecord, name)
 }

@@ -121,18 +121,8 @@ func (s *Store) get(ctx context.Context, key idempotency.Key) (record idempotenc
 	copy(record.Owner[:], owner)
 	copy(record.Request[:], request)
 	record.Lease = time.Duration(lease) * time.Millisecond
-	record.State, err = parseState(state)
+	record.State, err = idempotency.ParseState(state)
 	return record, err
-}
-
-// parseState is the inverse of State.String.
-func parseState(name string) (idempotency.State, error) {
-	for state := idempotency.Started; state <= idempotency.Released; state++ {
-		if state.String() == name {
-			return state, nil
-		}
-	}
-	return 0, fmt.Errorf("%w: state %q", idempotency.ErrRecord, name)
 }
 
 // Swap implements idempotency.Store.
