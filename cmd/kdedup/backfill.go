@@ -55,8 +55,7 @@ type backfillFlags struct {
 
 func (f *backfillFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
-	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
-	f.completeTopic(cmd)
+	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only count what would be claimed")
 	cmd.Flags().BoolVar(&f.force, "force", false, "also if the consumer group is active or has commits: nothing is lost then, but what the\n"+
 		"pipeline claimed before the backfill comes to it is emitted, also if it had been emitted before")

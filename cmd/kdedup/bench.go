@@ -51,8 +51,7 @@ type benchFlags struct {
 
 func (f *benchFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
-	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` whose settings are measured (the first one)")
-	f.completeTopic(cmd)
+	f.addTopic(cmd, &f.topic, "input `TOPIC` whose settings are measured (the first one)")
 	cmd.Flags().Float64Var(&f.duplicates, "duplicates", 0.1, "share of copies, 0 to 0.99")
 	cmd.Flags().BoolVar(&f.ordered, "time-ordered", false, "IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0, "records a `SECOND` that the advice is for (as the topic had in the last 24 hours)")

@@ -14,8 +14,9 @@ func complete(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
-// completeTopic offers the input topics of the configuration that the command line names.
-func (f *configFlags) completeTopic(cmd *cobra.Command) {
+// addTopic adds --topic, for which it offers the input topics of the configuration that the command line names.
+func (f *configFlags) addTopic(cmd *cobra.Command, topic *string, usage string) {
+	cmd.Flags().StringVar(topic, "topic", "", usage)
 	complete(cmd, "topic", func() (inputs []string) {
 		c, err := f.read()
 		if err != nil {

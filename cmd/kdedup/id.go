@@ -34,8 +34,7 @@ type idFlags struct {
 
 func (f *idFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
-	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
-	f.completeTopic(cmd)
+	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().BoolVar(&f.hex, "hex", false, "ID is written in hexadecimal digits")
 }
 

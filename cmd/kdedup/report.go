@@ -59,8 +59,7 @@ const (
 
 func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
-	cmd.Flags().StringVar(&f.topic, "topic", "", "input `TOPIC` (needed if the configuration has several)")
-	f.completeTopic(cmd)
+	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().StringVar(&f.from, "from", "", "`TIME` of the first record: as 2026-01-31T12:00:00Z, or as 72h, so long ago")
 	cmd.Flags().StringVar(&f.to, "to", "", "`TIME` before which the last record was produced, in the same forms")
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0, "read only the newest `NUMBER`, about as many (0: all)")
