@@ -184,7 +184,7 @@ func TestTokensGrowFromOneExecutionToTheNext(t *testing.T) {
 		for range 3 {
 			_, _ = e.Execute(t.Context(), key, request, take)
 		}
-		time.Sleep(time.Minute) // the key is forgotten
+		time.Sleep(time.Minute) // of the bubble, as below: the key is forgotten
 		_, _ = e.Execute(t.Context(), key, request, take)
 		for i := 1; i < len(tokens); i++ {
 			if tokens[i] <= tokens[i-1] {

@@ -57,7 +57,7 @@ func TestADeadOwnerIsTakenOverAfterItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		dead := abandon(t, store)
-		time.Sleep(10 * lease) // nobody looked, so nobody can know
+		time.Sleep(10 * lease) // of the bubble, as below: nobody looked, so nobody can know
 		begin := time.Now()
 		result, err := newExecutor(t, store, idempotency.Options{Lease: time.Second}).Execute(t.Context(), key, request, answers("receipt"))
 		wantResponse(t, result, err, "receipt", false)

@@ -114,7 +114,7 @@ func TestOfEqualLinesTheFirstIsWrittenAndThenTheirNumber(t *testing.T) {
 				slog.New(events.everyLine()).Error("refused")
 				slog.New(events.everyLine()).Error("refused")
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // of the bubble
 		}
 		log.Info("the end")
 		if err := events.flush(); err != nil {
