@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/idorder"
 )
 
 // orderSample keeps an even sample of all IDs and when they came, to see what they look like and
@@ -16,12 +17,7 @@ import (
 type orderSample struct {
 	random *rand.Rand
 	seen   int64
-	ids    []sampled
-}
-
-type sampled struct {
-	id dedup.ID // its first sampleBytes
-	at int64
+	ids    []idorder.Sampled // with the first sampleBytes of each
 }
 
 const (
@@ -50,15 +46,15 @@ func (s *orderSample) add(id dedup.ID, at int64) {
 }
 
 // sample copies: an ID shares memory with its record.
-func sample(id dedup.ID, at int64) sampled {
-	return sampled{dedup.ID(strings.Clone(string(id[:min(len(id), sampleBytes)]))), at}
+func sample(id dedup.ID, at int64) idorder.Sampled {
+	return idorder.Sampled{ID: strings.Clone(string(id[:min(len(id), sampleBytes)])), At: at}
 }
 
 // kinds returns the share of each kind, the largest first.
 func (s *orderSample) kinds(now time.Time) []Kind {
 	counts := make(map[string]int)
 	for _, one := range s.ids {
-		counts[kindOf([]byte(one.id), now)]++
+		counts[kindOf([]byte(one.ID), now)]++
 	}
 	var all []Kind
 	for name, n := range counts {
@@ -70,25 +66,12 @@ func (s *orderSample) kinds(now time.Time) []Kind {
 	return all
 }
 
-// correlation compares every pair of the sample that differs in both ID and time. It is nil where
-// there are too few.
+// correlation is Kendall's tau of IDs and times. It is nil where there are too few.
 func (s *orderSample) correlation() *float64 {
 	if len(s.ids) < sampleLeast {
 		return nil
 	}
-	var same, pairs int64
-	for i, a := range s.ids {
-		for _, b := range s.ids[:i] {
-			byTime, byID := cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)
-			if byTime == 0 || byID == 0 {
-				continue
-			}
-			pairs++
-			if byTime == byID {
-				same++
-			}
-		}
-	}
+	same, pairs := idorder.Compare(s.ids)
 	if pairs == 0 {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/idorder"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
@@ -76,20 +76,14 @@ func rateOf(topic string, begins, ends kadm.ListedOffsets, now time.Time) float6
 	return float64(records) / max(1, now.Sub(first).Seconds())
 }
 
-// sampledID is an ID and when its record was produced.
-type sampledID struct {
-	id string
-	at int64 // milliseconds
-}
-
 // sampleIDs spreads the sample over the window, as far as its records are still there.
-func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets) ([]sampledID, error) {
+func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets) ([]idorder.Sampled, error) {
 	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
 	if err != nil {
 		return nil, err
 	}
 	const pieces = 10
-	var sample []sampledID
+	var sample []idorder.Sampled
 	limited, cancel := context.WithTimeout(ctx, inputWait)
 	defer cancel()
 	for piece := range int64(pieces) {
@@ -99,7 +93,7 @@ func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins
 		}
 		err := readPiece(limited, connection, starts, each, func(r *kgo.Record) {
 			if id, missing := extractor.Extract(r); missing == dedup.NotMissing {
-				sample = append(sample, sampledID{string(id), r.Timestamp.UnixMilli()})
+				sample = append(sample, idorder.Sampled{ID: string(id), At: r.Timestamp.UnixMilli()})
 			}
 		})
 		if err != nil && limited.Err() == nil {
@@ -146,38 +140,24 @@ func readPiece(ctx context.Context, connection []kgo.Opt, starts map[string]map[
 	return nil
 }
 
-func meanBytes(sample []sampledID) int {
+func meanBytes(sample []idorder.Sampled) int {
 	if len(sample) == 0 {
 		return 0
 	}
 	total := 0
 	for _, s := range sample {
-		total += len(s.id)
+		total += len(s.ID)
 	}
 	return total / len(sample)
 }
 
-// orderOf compares every pair of the sample that differs in both ID and time. With random IDs half of
-// the pairs agree; nearly all do when the order of the IDs is that of time, but for what producers and
-// partitions lag behind each other.
-func orderOf(sample []sampledID) string {
+// orderOf says too little is known where too few pairs differ.
+func orderOf(sample []idorder.Sampled) string {
 	const nearlyAll = 0.95
 	if len(sample) < leastSample {
 		return orderUnknown
 	}
-	same, pairs := 0, 0
-	for i, a := range sample {
-		for _, b := range sample[:i] {
-			byTime, byID := cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)
-			if byTime == 0 || byID == 0 {
-				continue
-			}
-			pairs++
-			if byTime == byID {
-				same++
-			}
-		}
-	}
+	same, pairs := idorder.Compare(sample)
 	switch {
 	case pairs < leastSample:
 		return orderUnknown

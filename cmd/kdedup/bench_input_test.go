@@ -11,15 +11,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/idorder"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
 // sampled makes IDs that came one a second.
-func sampled(n int, id func(i int) string) []sampledID {
-	var sample []sampledID
+func sampled(n int, id func(i int) string) []idorder.Sampled {
+	var sample []idorder.Sampled
 	for i := range n {
-		sample = append(sample, sampledID{id(i), int64(i) * 1000})
+		sample = append(sample, idorder.Sampled{ID: id(i), At: int64(i) * 1000})
 	}
 	return sample
 }
@@ -30,7 +31,7 @@ func TestTheOrderOfIDs(t *testing.T) {
 	atRandom := workload.Spec{IDBytes: workload.UUIDBytes}
 	for _, c := range []struct {
 		name   string
-		sample []sampledID
+		sample []idorder.Sampled
 		want   string
 	}{
 		{"UUIDv7", sampled(500, inTime.ID), orderTime},

@@ -28,18 +28,19 @@ var layers = []struct {
 	{"examples/idempotency", []string{"idempotency/..."}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/telemetry"}},
 	// Work on topics beside the pipelines, for commands of their own.
-	{"report", []string{"dedup", "internal/logreader"}},
+	{"report", []string{"dedup", "internal/idorder", "internal/logreader"}},
 	{"backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/kafka", []string{"config"}},
 	{"internal/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
+	{"internal/idorder", nil},
 	{"internal/workload", nil},
 	// The contestants are not part of the product and share nothing with it: they stand for other people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},
 	{"bench", []string{"internal/testkit/servers", "internal/workload"}},
 	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports pipeline.
 	{"cmd/...", []string{
-		"backfill", "config", "consumer", "dedup/...", "forwarder", "internal/kafka", "internal/logreader", "internal/telemetry",
+		"backfill", "config", "consumer", "dedup/...", "forwarder", "internal/idorder", "internal/kafka", "internal/logreader", "internal/telemetry",
 		"internal/tracing", "internal/workload", "pipeline", "report", "server",
 	}},
 	{"e2e/...", []string{"..."}},
@@ -153,7 +154,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/kafka, internal/logreader, internal/telemetry, internal/tracing, internal/workload, pipeline, report, server",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, dedup/..., forwarder, internal/idorder, internal/kafka, internal/logreader, internal/telemetry, internal/tracing, internal/workload, pipeline, report, server",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
