@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -92,7 +93,7 @@ func TestConformance(t *testing.T) {
 					}
 					return openProxied(t, options)
 				},
-				Ambiguous: func(_ *testing.T, s dedup.Store) { s.(*proxied).proxy.loseNextInsert() },
+				Ambiguous: func(_ *testing.T, s dedup.Store) { s.(*proxied).proxy.LoseNext(isInserted) },
 			})
 		})
 	}
@@ -113,12 +114,15 @@ func partition(t *testing.T, o postgres.Options) {
 // proxied is a store behind a proxy of its own.
 type proxied struct {
 	*postgres.Store
-	proxy *proxy
+	proxy *testkit.Proxy
 }
 
 func openProxied(t *testing.T, o postgres.Options) *proxied {
 	t.Helper()
-	p := startProxy(t, o.Hosts[0])
-	o.Hosts = []string{p.addr()}
+	p := testkit.StartProxy(t, o.Hosts[0])
+	o.Hosts = []string{p.Addr()}
 	return &proxied{open(t, o), p}
 }
+
+// isInserted: the server tells that an INSERT was done, and has committed it by then.
+func isInserted(answer []byte) bool { return bytes.Contains(answer, []byte("INSERT 0 ")) }

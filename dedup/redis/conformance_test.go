@@ -15,6 +15,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/dedup/storetest"
+	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
@@ -80,18 +81,18 @@ func startCluster(t *testing.T) redis.Options {
 func TestConformance(t *testing.T) {
 	server := servers.Redis(t)
 	storetest.Run(t, func(t *testing.T) dedup.Store {
-		p := startProxy(t, server)
-		return &proxied{open(t, optionsFor(p.addr())), p}
+		p := testkit.StartProxy(t, server)
+		return &proxied{open(t, optionsFor(p.Addr())), p}
 	}, storetest.Features{
 		ExpiryGranularity: time.Second,
 		Reopen:            func(t *testing.T, _ dedup.Store) dedup.Store { return open(t, optionsFor(server)) },
-		Ambiguous:         func(_ *testing.T, s dedup.Store) { s.(*proxied).proxy.swallow.Store(true) },
+		Ambiguous:         func(_ *testing.T, s dedup.Store) { s.(*proxied).proxy.LoseNext(func([]byte) bool { return true }) },
 	})
 }
 
 type proxied struct {
 	dedup.Store
-	proxy *proxy
+	proxy *testkit.Proxy
 }
 
 func TestConformanceOfACluster(t *testing.T) {

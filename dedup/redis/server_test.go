@@ -119,12 +119,12 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 // A server that takes over is a new connection, so it is looked at before it gets claims.
 func TestAServerThatEvictsIsRefusedOnReconnection(t *testing.T) {
 	server := startServer(t, nil)
-	p := startProxy(t, server.Addr())
-	store := open(t, optionsFor(p.addr()))
+	p := testkit.StartProxy(t, server.Addr())
+	store := open(t, optionsFor(p.Addr()))
 	wantClaimed(t, store, claimsOf(10, 1))
 	client := admin(t, server.Addr())
 	do(t, client, "config", "set", "maxmemory-policy", "volatile-ttl")
-	p.cut()
+	p.Cut()
 	answers, err := store.Claim(t.Context(), scope, claimsOf(10, 1))
 	if err == nil || !strings.Contains(err.Error(), "volatile-ttl") || undecided(answers) != 10 {
 		t.Errorf("%d undecided, %v", undecided(answers), err)
