@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 )
 
-const defaultCassandraHeap = "1g"
+const (
+	defaultCassandraHeap = "1g"
+	tokensPerNode        = 4
+)
 
 // Variants of the Paxos protocol under Cassandra's lightweight transactions.
 const (
@@ -108,7 +111,7 @@ func cassandraConfig(data string, o CassandraOptions) map[string]any {
 	}
 	return map[string]any{
 		"cluster_name": "kdedup-test",
-		"num_tokens":   4,
+		"num_tokens":   tokensPerNode,
 		"allocate_tokens_for_local_replication_factor": 1,
 		"partitioner":              "org.apache.cassandra.dht.Murmur3Partitioner",
 		"authenticator":            "AllowAllAuthenticator",

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -54,8 +58,26 @@ func clusterOptions(n int, opts CassandraOptions) ([]CassandraOptions, error) {
 		nodes[i].Port, nodes[i].StoragePort = ports[0], ports[1]
 		nodes[i].Seed = address(host(0), ports[1])
 		nodes[i].replicas = n
+		nodes[i].Config = maps.Clone(opts.Config)
+		if nodes[i].Config == nil {
+			nodes[i].Config = make(map[string]any)
+		}
+		nodes[i].Config["initial_token"] = tokens(i, n)
 	}
 	return nodes, nil
+}
+
+// tokens spreads the nodes' tokens evenly over Murmur3's ring, one node's between the others'. A
+// node that chooses its own may choose those of another one, of which it has not heard yet, and ends.
+func tokens(node, nodes int) string {
+	const halfRing = 1 << 63
+	step := math.MaxUint64/uint64(nodes*tokensPerNode) + 1
+	texts := make([]string, tokensPerNode)
+	for i := range texts {
+		place := uint64(i*nodes+node)*step + step/2 // between 0 and 2^64, of which half is negative
+		texts[i] = strconv.FormatInt(int64(place-halfRing), 10)
+	}
+	return strings.Join(texts, ",")
 }
 
 // Addrs are the nodes' addresses for clients.
