@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/internal/certs"
 )
 
 // Options describe the server.
@@ -24,7 +26,7 @@ type Options struct {
 	Lookup   bool
 	Pprof    bool
 	Auth     Auth
-	TLS      TLS
+	TLS      certs.ServerFiles // none without CertFile
 	Gatherer prometheus.Gatherer
 	Checks   func() []Check // all must pass for /readyz to answer 200; the page shows them too
 	Source   Source
@@ -80,11 +82,11 @@ func New(o Options) (*Server, error) {
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	if o.TLS.CertFile != "" {
-		files, err := newCertificates(o.TLS, o.Logger)
+		files, err := certs.Server("server.tls", o.TLS, o.Logger)
 		if err != nil {
 			return nil, err
 		}
-		s.http.TLSConfig, s.tls = files.config(), true
+		s.http.TLSConfig, s.tls = files.Listening(), true
 	}
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {

@@ -2,17 +2,9 @@ package server_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,68 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/server"
 )
-
-// authority signs certificates.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{t: t}
-	var der []byte
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.key, der = sign(t, template, nil)
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.cert, a.pem = cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return a
-}
-
-// sign makes a key and a certificate for it; without an authority it signs itself.
-func sign(t *testing.T, template *x509.Certificate, by *authority) (*ecdsa.PrivateKey, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, der
-}
-
-// pair makes a certificate for 127.0.0.1, good for servers and clients.
-func (a *authority) pair(serial int64) (cert, key []byte) {
-	a.t.Helper()
-	private, der := sign(a.t, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a)
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
-}
 
 func save(t *testing.T, path string, content []byte) {
 	t.Helper()
@@ -92,9 +26,8 @@ func save(t *testing.T, path string, content []byte) {
 }
 
 // browse asks over a new connection and returns the serial number of the server's certificate.
-func (a *authority) browse(url string, client *tls.Certificate) (status int, serial int64, err error) {
-	config := &tls.Config{RootCAs: x509.NewCertPool()}
-	config.RootCAs.AddCert(a.cert)
+func browse(a *testkit.Authority, url string, client *tls.Certificate) (status int, serial int64, err error) {
+	config := &tls.Config{RootCAs: a.Pool()}
 	if client != nil {
 		config.Certificates = []tls.Certificate{*client}
 	}
@@ -125,34 +58,34 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func withTLS(t *testing.T, a *authority, clientCA bool) (server.Options, *lines) {
+func withTLS(t *testing.T, a *testkit.Authority, clientCA bool) (server.Options, *lines) {
 	t.Helper()
 	log := &lines{}
 	o := options()
 	dir := t.TempDir()
 	o.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o.TLS = server.TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "the-key.pem")}
-	cert, key := a.pair(1)
+	o.TLS = certs.ServerFiles{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "the-key.pem")}
+	cert, key := a.Issue(testkit.Leaf{Serial: 1})
 	save(t, o.TLS.CertFile, cert)
 	save(t, o.TLS.KeyFile, key)
 	if clientCA {
-		o.TLS.ClientCAFile = filepath.Join(dir, "ca.pem")
-		save(t, o.TLS.ClientCAFile, a.pem)
+		o.TLS.ClientCAFile = filepath.Join(dir, "ca.PEM()")
+		save(t, o.TLS.ClientCAFile, a.PEM())
 	}
 	return o, log
 }
 
 func TestNewCertificatesNeedNoRestart(t *testing.T) {
-	a := newAuthority(t)
+	a := testkit.NewAuthority(t)
 	o, log := withTLS(t, a, false)
 	url := start(t, o)
-	if status, serial, err := a.browse(url, nil); err != nil || status != 200 || serial != 1 {
+	if status, serial, err := browse(a, url, nil); err != nil || status != 200 || serial != 1 {
 		t.Fatalf("got %d with certificate %d, %v", status, serial, err)
 	}
-	cert, key := a.pair(2)
+	cert, key := a.Issue(testkit.Leaf{Serial: 2})
 	save(t, o.TLS.CertFile, cert) // and not the key yet
 	testkit.Eventually(t, time.Minute, "a warning about half a pair", func() bool {
-		_, serial, err := a.browse(url, nil)
+		_, serial, err := browse(a, url, nil)
 		if err != nil || serial != 1 {
 			t.Fatalf("with half a pair: certificate %d, %v", serial, err)
 		}
@@ -160,14 +93,14 @@ func TestNewCertificatesNeedNoRestart(t *testing.T) {
 	})
 	save(t, o.TLS.KeyFile, key)
 	testkit.Eventually(t, time.Minute, "the new certificate", func() bool {
-		_, serial, err := a.browse(url, nil)
+		_, serial, err := browse(a, url, nil)
 		return err == nil && serial == 2
 	})
 	if err := os.Remove(o.TLS.KeyFile); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, time.Minute, "a warning about the missing key", func() bool {
-		_, serial, err := a.browse(url, nil)
+		_, serial, err := browse(a, url, nil)
 		if err != nil || serial != 2 {
 			t.Fatalf("without key: certificate %d, %v", serial, err)
 		}
@@ -179,42 +112,42 @@ func TestNewCertificatesNeedNoRestart(t *testing.T) {
 }
 
 func TestClientCertificatesProtectAllButTheProbes(t *testing.T) {
-	ours, foreign := newAuthority(t), newAuthority(t)
+	ours, foreign := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	o, _ := withTLS(t, ours, true)
 	o.Pprof = true
 	url := start(t, o)
 	known := load(t, ours)
 	for _, path := range []string{"/", "/api/status", "/metrics", "/debug/pprof/cmdline", "/assets/status.js"} {
-		if status, _, err := ours.browse(url+path, nil); err != nil || status != http.StatusForbidden {
+		if status, _, err := browse(ours, url+path, nil); err != nil || status != http.StatusForbidden {
 			t.Errorf("%s without a certificate: got %d, %v", path, status, err)
 		}
-		if status, _, err := ours.browse(url+path, known); err != nil || status != http.StatusOK {
+		if status, _, err := browse(ours, url+path, known); err != nil || status != http.StatusOK {
 			t.Errorf("%s with a certificate: got %d, %v", path, status, err)
 		}
-		if status, _, err := ours.browse(url+path, load(t, foreign)); err == nil && status == http.StatusOK {
+		if status, _, err := browse(ours, url+path, load(t, foreign)); err == nil && status == http.StatusOK {
 			t.Errorf("%s with a certificate of another authority: got %d", path, status)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if status, _, err := ours.browse(url+path, nil); err != nil || status != http.StatusOK {
+		if status, _, err := browse(ours, url+path, nil); err != nil || status != http.StatusOK {
 			t.Errorf("%s without a certificate: got %d, %v", path, status, err)
 		}
 	}
 }
 
 func TestCertificateAndPasswordAreBothAskedFor(t *testing.T) {
-	a := newAuthority(t)
+	a := testkit.NewAuthority(t)
 	o, _ := withTLS(t, a, true)
 	o.Auth = server.Auth{Username: "ops", Password: password}
 	url := start(t, o)
-	if status, _, err := a.browse(url, load(t, a)); err != nil || status != http.StatusUnauthorized {
+	if status, _, err := browse(a, url, load(t, a)); err != nil || status != http.StatusUnauthorized {
 		t.Errorf("certificate alone: got %d, %v", status, err)
 	}
 	withPassword := strings.Replace(url, "//", "//ops:"+strings.ReplaceAll(password, " ", "%20")+"@", 1)
-	if status, _, err := a.browse(withPassword, nil); err != nil || status != http.StatusForbidden {
+	if status, _, err := browse(a, withPassword, nil); err != nil || status != http.StatusForbidden {
 		t.Errorf("password alone: got %d, %v", status, err)
 	}
-	if status, _, err := a.browse(withPassword, load(t, a)); err != nil || status != http.StatusOK {
+	if status, _, err := browse(a, withPassword, load(t, a)); err != nil || status != http.StatusOK {
 		t.Errorf("both: got %d, %v", status, err)
 	}
 }
@@ -222,13 +155,12 @@ func TestCertificateAndPasswordAreBothAskedFor(t *testing.T) {
 // A client whose authority is taken away is out with its next connection, also if it could resume an
 // old session.
 func TestNewAuthoritiesHoldForTheNextConnection(t *testing.T) {
-	a, later := newAuthority(t), newAuthority(t)
+	a, later := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	o, _ := withTLS(t, a, true)
 	url := start(t, o)
 	client := load(t, a)
 	sessions := tls.NewLRUClientSessionCache(4)
-	config := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{*client}, ClientSessionCache: sessions}
-	config.RootCAs.AddCert(a.cert)
+	config := &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{*client}, ClientSessionCache: sessions}
 	ask := func() int {
 		answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}).Get(url)
 		if err != nil {
@@ -240,12 +172,12 @@ func TestNewAuthoritiesHoldForTheNextConnection(t *testing.T) {
 	if got := ask(); got != http.StatusOK {
 		t.Fatalf("got %d", got)
 	}
-	save(t, o.TLS.ClientCAFile, later.pem)
+	save(t, o.TLS.ClientCAFile, later.PEM())
 	testkit.Eventually(t, time.Minute, "the refusal of the old client", func() bool { return ask() != http.StatusOK })
 }
 
 func TestUnusableFilesStopTheStart(t *testing.T) {
-	a := newAuthority(t)
+	a := testkit.NewAuthority(t)
 	for _, c := range []struct {
 		name  string
 		spoil func(*server.Options)
@@ -263,9 +195,9 @@ func TestUnusableFilesStopTheStart(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, a *authority) *tls.Certificate {
+func load(t *testing.T, a *testkit.Authority) *tls.Certificate {
 	t.Helper()
-	pair, err := tls.X509KeyPair(a.pair(9))
+	pair, err := tls.X509KeyPair(a.Issue(testkit.Leaf{Serial: 9}))
 	if err != nil {
 		t.Fatal(err)
 	}

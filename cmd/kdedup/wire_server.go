@@ -7,6 +7,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/server"
 )
@@ -20,7 +21,7 @@ func (p *process) serverOptions() server.Options {
 	return server.Options{
 		Listen: c.Server.Listen, Hosts: c.Server.Hosts, Lookup: c.Server.Lookup, Pprof: c.Server.Pprof,
 		Auth:     server.Auth{Username: c.Server.Auth.Username, Password: c.Server.Auth.Password.Reveal()},
-		TLS:      server.TLS{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile, ClientCAFile: c.Server.TLS.ClientCAFile},
+		TLS:      certs.ServerFiles{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile, ClientCAFile: c.Server.TLS.ClientCAFile},
 		Gatherer: p.registry, Checks: p.checks, Source: &processStatus{p}, About: about(c),
 		Secrets: c.Secrets(), Logger: p.log,
 	}
