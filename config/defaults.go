@@ -9,6 +9,7 @@ import (
 func Default() Config {
 	return Config{
 		ShutdownTimeout: 30 * time.Second,
+		Kafka:           Kafka{SASL: SASL{OAuth: OAuth{Scopes: []string{}, Extensions: []string{}}}},
 		Store: Store{
 			Type:      StoreEmbedded,
 			Embedded:  Embedded{Path: "./kdedup-data"},

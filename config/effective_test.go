@@ -59,7 +59,7 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c.Tracing.Headers = []TracingHeader{{"authorization", "text of tracing.headers[0].value"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
 	hiddenPaths := []string{
-		"kafka.sasl.password", "kafka.tls.key_file", "server.auth.password", "server.tls.key_file",
+		"kafka.sasl.oauth.client_secret", "kafka.sasl.password", "kafka.tls.key_file", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
 		"store.postgres.password", "store.postgres.tls.key_file",
 		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",

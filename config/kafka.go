@@ -11,13 +11,15 @@ type Kafka struct {
 	SASL SASL `mapstructure:"sasl"`
 }
 
-// TLS encrypts connections, and with a certificate of its own authenticates the client.
+// TLS encrypts connections, and with a certificate of its own authenticates the client. New
+// connections take the files as they are then: a renewed certificate needs no restart. When the new
+// files are unusable the old ones stay in use and a warning is logged.
 type TLS struct {
 	// Whether connections are encrypted. The other settings of this section have no effect without
 	// it and are refused then.
 	Enabled bool `mapstructure:"enabled"`
 	// PEM file with the authorities that may sign the server's certificate. Empty means the
-	// system's.
+	// system's, which are read once.
 	CAFile string `mapstructure:"ca_file"`
 	// PEM file with the client's certificate chain; needs `key_file`.
 	CertFile string `mapstructure:"cert_file"`
@@ -27,13 +29,62 @@ type TLS struct {
 	ServerName string `mapstructure:"server_name"`
 }
 
-// SASL authenticates with the brokers by name and password.
+// Ways to log in to the brokers.
+const (
+	SASLPlain       = "plain"
+	SASLScram256    = "scram-sha-256"
+	SASLScram512    = "scram-sha-512"
+	SASLOAuthBearer = "oauthbearer"
+	SASLAWS         = "aws-msk-iam"
+)
+
+// SASL authenticates with the brokers: by name and password, by a token, or by AWS credentials.
 type SASL struct {
-	// `plain`, `scram-sha-256` or `scram-sha-512`; empty means no authentication. With `plain` the
-	// password crosses the network as it is: enable TLS.
+	// `plain`, `scram-sha-256`, `scram-sha-512`, `oauthbearer` or `aws-msk-iam`; empty means no
+	// authentication. With `plain` and `oauthbearer` the secret crosses the network as it is: enable
+	// TLS. `aws-msk-iam` is refused without.
 	Mechanism string `mapstructure:"mechanism"`
-	// Required with a mechanism, refused without.
+	// Required with `plain` and `scram-sha-…`, refused otherwise.
 	Username string `mapstructure:"username"`
-	// Required with a mechanism, refused without.
+	// Required with `plain` and `scram-sha-…`, refused otherwise. It is read at the start.
 	Password Secret `mapstructure:"password"`
+	// Where the tokens of `oauthbearer` come from.
+	OAuth OAuth `mapstructure:"oauth"`
+	// Whose credentials `aws-msk-iam` takes.
+	AWS AWS `mapstructure:"aws"`
+}
+
+// OAuth gets tokens from a token endpoint by the client credentials grant. One token serves all
+// connections of the process. It is renewed when a fifth of its time is left; while that fails, the
+// old one is used to its end.
+type OAuth struct {
+	// Required with `oauthbearer`. The token endpoint, as an `https` URL; `http` only for a host on
+	// the loopback. Proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`).
+	TokenURL string `mapstructure:"token_url"`
+	// Required with `oauthbearer`. The client's name at the token endpoint.
+	ClientID string `mapstructure:"client_id"`
+	// Required with `oauthbearer`. It is read at the start.
+	ClientSecret Secret `mapstructure:"client_secret"`
+	// Scopes to ask for.
+	Scopes []string `mapstructure:"scopes"`
+	// The `audience` parameter that some endpoints want.
+	Audience string `mapstructure:"audience"`
+	// SASL extensions for the brokers, each as `name=value`. Confluent Cloud wants `logicalCluster`
+	// and `identityPoolId`.
+	Extensions []string `mapstructure:"extensions"`
+	// PEM file with the authorities that may sign the endpoint's certificate; each request for a
+	// token takes it as it is then. Empty means the system's.
+	CAFile string `mapstructure:"ca_file"`
+}
+
+// AWS is the login to Amazon MSK by IAM. The credentials come from the AWS SDK's default chain:
+// environment, web identity (EKS), container and instance roles, shared configuration files. They are
+// renewed by themselves. The region is that in the brokers' names; where they have none,
+// `AWS_REGION` must be set in the environment.
+type AWS struct {
+	// Profile of the shared configuration files. Empty means `AWS_PROFILE`, or the default one.
+	Profile string `mapstructure:"profile"`
+	// ARN of a role to assume with those credentials, for example one in the account of the brokers.
+	// Empty means none. It needs a region in the environment or in the profile.
+	RoleARN string `mapstructure:"role_arn"`
 }

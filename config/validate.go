@@ -39,27 +39,6 @@ func (c Config) check(p *problems) {
 	checkTogether(p, c.Topics)
 }
 
-func (k Kafka) check(p *problems) {
-	p.addresses("kafka.brokers", k.Brokers)
-	k.TLS.check(p, "kafka.tls")
-	k.SASL.check(p)
-}
-
-func (s SASL) check(p *problems) {
-	const path = "kafka.sasl"
-	if s.Mechanism != "" {
-		p.oneOf(path+".mechanism", s.Mechanism, "plain", "scram-sha-256", "scram-sha-512")
-	}
-	for _, r := range []struct{ key, value string }{{"username", s.Username}, {"password", s.Password.Reveal()}} {
-		switch {
-		case s.Mechanism != "" && r.value == "":
-			p.add(path+"."+r.key, "", "is required with kafka.sasl.mechanism")
-		case s.Mechanism == "" && r.value != "":
-			p.add(path+"."+r.key, "set the mechanism", "has no effect without kafka.sasl.mechanism")
-		}
-	}
-}
-
 func (t TLS) check(p *problems, path string) {
 	files := []struct{ key, value string }{
 		{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}, {"server_name", t.ServerName},

@@ -135,17 +135,73 @@ func TestKafkaRules(t *testing.T) {
 		{"empty broker", func(c *Config) { c.Kafka.Brokers = []string{""} },
 			`kafka.brokers[0]: must be host:port or a host, got ""`},
 		{"brokers without ports", func(c *Config) { c.Kafka.Brokers = []string{"a", "::1", "[::1]:9092"} }, ""},
-		{"SASL mechanism", func(c *Config) { c.Kafka.SASL = SASL{"scram-sha256", "u", "p"} },
-			`kafka.sasl.mechanism: must be plain, scram-sha-256 or scram-sha-512, got "scram-sha256"; did you mean scram-sha-256?`},
-		{"SASL without username", func(c *Config) { c.Kafka.SASL = SASL{"plain", "", "p"} },
-			"kafka.sasl.username: is required with kafka.sasl.mechanism"},
-		{"SASL without password", func(c *Config) { c.Kafka.SASL = SASL{"plain", "u", ""} },
-			"kafka.sasl.password: is required with kafka.sasl.mechanism"},
-		{"username without SASL", func(c *Config) { c.Kafka.SASL = SASL{"", "u", ""} },
+		{"SASL mechanism", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "scram-sha256", Username: "u", Password: "p"} },
+			`kafka.sasl.mechanism: must be plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam, got "scram-sha256"; did you mean scram-sha-256?`},
+		{"SASL without username", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "plain", Password: "p"} },
+			"kafka.sasl.username: is required with kafka.sasl.mechanism plain"},
+		{"SASL without password", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "plain", Username: "u"} },
+			"kafka.sasl.password: is required with kafka.sasl.mechanism plain"},
+		{"username without SASL", func(c *Config) { c.Kafka.SASL = SASL{Username: "u"} },
 			"kafka.sasl.username: has no effect without kafka.sasl.mechanism; set the mechanism"},
-		{"password without SASL", func(c *Config) { c.Kafka.SASL = SASL{"", "", "p"} },
+		{"password without SASL", func(c *Config) { c.Kafka.SASL = SASL{Password: "p"} },
 			"kafka.sasl.password: has no effect without kafka.sasl.mechanism; set the mechanism"},
-		{"SASL", func(c *Config) { c.Kafka.SASL = SASL{"scram-sha-512", "u", "p"} }, ""},
+		{"SASL", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "scram-sha-512", Username: "u", Password: "p"} }, ""},
+	})
+}
+
+func TestOAuthRules(t *testing.T) {
+	const path = "kafka.sasl.oauth."
+	with := func(set func(*OAuth)) func(*Config) {
+		return func(c *Config) {
+			c.Kafka.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{TokenURL: "https://login/token", ClientID: "c", ClientSecret: "s"}}
+			set(&c.Kafka.SASL.OAuth)
+		}
+	}
+	url := path + "token_url: must be an https URL without a password, or http on a loopback host"
+	extension := path + "extensions[0]: must be name=value with a name of letters other than auth, got "
+	testRules(t, []string{"orders"}, []rule{
+		{"what is required", with(func(*OAuth) {}), ""},
+		{"everything", with(func(o *OAuth) {
+			o.Scopes, o.Audience, o.Extensions = []string{"kafka"}, "brokers", []string{"logicalCluster=lkc-1", "identityPoolId=pool=1"}
+		}), ""},
+		{"nothing", with(func(o *OAuth) { *o = OAuth{} }), path + "token_url: is required with kafka.sasl.mechanism oauthbearer\n" +
+			path + "client_id: is required with kafka.sasl.mechanism oauthbearer\n" +
+			path + "client_secret: is required with kafka.sasl.mechanism oauthbearer"},
+		{"a URL without encryption", with(func(o *OAuth) { o.TokenURL = "http://login/token" }), url},
+		{"a URL on the loopback", with(func(o *OAuth) { o.TokenURL = "http://127.0.0.1:8080/token" }), ""},
+		{"a URL without host", with(func(o *OAuth) { o.TokenURL = "https:///token" }), url},
+		{"a URL with a password, which is not shown", with(func(o *OAuth) { o.TokenURL = "https://u:p@login/token" }), url},
+		{"an extension without value", with(func(o *OAuth) { o.Extensions = []string{"a"} }), extension + `"a"`},
+		{"an extension of another name", with(func(o *OAuth) { o.Extensions = []string{"a_1=b"} }), extension + `"a_1=b"`},
+		{"the extension that holds the token", with(func(o *OAuth) { o.Extensions = []string{"auth=b"} }), extension + `"auth=b"`},
+		{"no such file", with(func(o *OAuth) { o.CAFile = "none" }), path + "ca_file: must be a readable file: open none: no such file or directory"},
+		{"a username", func(c *Config) {
+			with(func(*OAuth) {})(c)
+			c.Kafka.SASL.Username = "u"
+		}, "kafka.sasl.username: belongs to kafka.sasl.mechanism plain or scram-sha-…, not to oauthbearer"},
+		{"with another mechanism", func(c *Config) {
+			c.Kafka.SASL = SASL{Mechanism: "plain", Username: "u", Password: "p", OAuth: OAuth{ClientSecret: "s"}}
+		}, path + "client_secret: belongs to kafka.sasl.mechanism oauthbearer, not to plain"},
+		{"without a mechanism", func(c *Config) { c.Kafka.SASL.OAuth.ClientID = "c" },
+			path + "client_id: has no effect without kafka.sasl.mechanism; set the mechanism"},
+	})
+}
+
+func TestAWSRules(t *testing.T) {
+	with := func(encrypted bool, a AWS) func(*Config) {
+		return func(c *Config) {
+			c.Kafka.TLS.Enabled = encrypted
+			c.Kafka.SASL = SASL{Mechanism: "aws-msk-iam", AWS: a}
+		}
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"nothing is required", with(true, AWS{}), ""},
+		{"everything", with(true, AWS{Profile: "kafka", RoleARN: "arn:aws:iam::123456789012:role/kafka"}), ""},
+		{"no encryption", with(false, AWS{}), "kafka.tls.enabled: must be true with kafka.sasl.mechanism aws-msk-iam"},
+		{"a role's name", with(true, AWS{RoleARN: "kafka"}),
+			`kafka.sasl.aws.role_arn: must be an ARN such as arn:aws:iam::123456789012:role/kafka, got "kafka"`},
+		{"without a mechanism", func(c *Config) { c.Kafka.SASL.AWS.Profile = "p" },
+			"kafka.sasl.aws.profile: has no effect without kafka.sasl.mechanism; set the mechanism"},
 	})
 }
 

@@ -100,7 +100,7 @@ func checkBackfill(topics []config.Topic, t config.Topic) error {
 func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	client, err := adminClient(c, log)
+	client, err := adminClient(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (emptyStore) Lookup(context.Context, dedup.Scope, dedup.ID) (dedup.Answer, 
 }
 
 func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topic, clean logreader.Log, claimer dedup.Claimer, log *slog.Logger) (backfill.Counts, error) {
-	connection, err := kafka.Connection(c.Kafka, "kdedup-"+c.Instance+"-backfill", nil, log)
+	connector, err := kafka.NewConnector(cmd.Context(), c.Kafka, log)
 	if err != nil {
 		return backfill.Counts{}, err
 	}
@@ -159,7 +159,7 @@ func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topi
 	line := newProgress(cmd.ErrOrStderr())
 	defer line.end()
 	counts, err := backfill.Run(cmd.Context(), backfill.Options{
-		Connection: connection, Clean: clean,
+		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-backfill", log), Clean: clean,
 		Judge:        dedup.New(scopeOf(t, extractor.String()), extractor, claimer, dedup.DefaultRetry, metrics, log),
 		BatchRecords: t.BatchRecords, Progress: line.show,
 	})

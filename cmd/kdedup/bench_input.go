@@ -33,10 +33,11 @@ const (
 // inspectInput joins no group and commits nothing.
 func inspectInput(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) (inputFound, error) {
 	found := inputFound{order: orderUnknown}
-	connection, err := kafka.Connection(c.Kafka, "kdedup-bench", nil, log)
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return found, err
 	}
+	connection := connector.AdminOptions("kdedup-bench", log)
 	client, err := kgo.NewClient(connection...)
 	if err != nil {
 		return found, err

@@ -69,10 +69,11 @@ type pipelineBench struct {
 func (b *pipelineBench) topic() config.Topic { return b.config.Topics[0] }
 
 func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
-	connection, err := kafka.Connection(b.config.Kafka, "kdedup-bench", nil, b.log)
+	connector, err := kafka.NewConnector(ctx, b.config.Kafka, b.log)
 	if err != nil {
 		return nil, err
 	}
+	connection := connector.AdminOptions("kdedup-bench", b.log)
 	client, err := kgo.NewClient(connection...)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func demoConfig(brokers []string, directory string) config.Config {
 
 // show produces, watches until everything is committed, and checks the result.
 func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
-	client, err := adminClient(p.config(), log)
+	client, err := adminClient(ctx, p.config(), log)
 	if err != nil {
 		return err
 	}

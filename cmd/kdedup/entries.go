@@ -40,13 +40,17 @@ func each(entries []entry, check func(*entry) error) error {
 }
 
 // checkTopics asks the brokers and joins every problem.
-func checkTopics(ctx context.Context, client *kgo.Client, entries []entry) error {
-	if err := client.Ping(ctx); err != nil {
-		return fmt.Errorf("kafka.brokers: %w", err)
+func checkTopics(ctx context.Context, client *kgo.Client, c config.Config, entries []entry) error {
+	if err := kafka.Ping(ctx, client); err != nil {
+		return err
 	}
 	var problems []error
 	for _, e := range entries {
-		for _, err := range kafka.Check(ctx, client, e.Topic) {
+		found := kafka.CheckRights(ctx, client, e.Topic, members(c, e.Topic))
+		if len(found) == 0 { // without rights the topics seem to be missing
+			found = kafka.Check(ctx, client, e.Topic)
+		}
+		for _, err := range found {
 			problems = append(problems, fmt.Errorf("%s: %w", e.path, err))
 		}
 	}

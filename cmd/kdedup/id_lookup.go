@@ -86,7 +86,7 @@ func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed
 	client := t.admin
 	if client == nil {
 		var err error
-		if client, err = adminClient(t.config, slog.New(slog.DiscardHandler)); err != nil {
+		if client, err = adminClient(ctx, t.config, slog.New(slog.DiscardHandler)); err != nil {
 			return "unknown: " + err.Error()
 		}
 		defer client.Close()

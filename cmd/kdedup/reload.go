@@ -105,7 +105,7 @@ func (p *process) prepare(ctx context.Context, fresh []entry) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := checkTopics(ctx, p.admin, fresh); err != nil {
+	if err := checkTopics(ctx, p.admin, p.config(), fresh); err != nil {
 		return unready{err}
 	}
 	if err := p.register(ctx, fresh); err != nil {

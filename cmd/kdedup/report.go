@@ -134,7 +134,7 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 	if err != nil {
 		return report.Options{}, err
 	}
-	connection, err := kafka.Connection(c.Kafka, "kdedup-"+c.Instance+"-report", nil, log)
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return report.Options{}, err
 	}
@@ -143,7 +143,7 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 		return report.Options{}, err
 	}
 	o := report.Options{
-		Connection: connection, Log: part, Bounded: bounds != logreader.Bounds{},
+		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-report", log), Log: part, Bounded: bounds != logreader.Bounds{},
 		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: versionText(),
 		Pipeline: report.Pipeline{
 			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode, OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
@@ -161,13 +161,13 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 func describeLog(ctx context.Context, c config.Config, topic string, bounds logreader.Bounds, log *slog.Logger) (logreader.Log, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	client, err := adminClient(c, log)
+	client, err := adminClient(ctx, c, log)
 	if err != nil {
 		return logreader.Log{}, err
 	}
 	defer client.Close()
-	if err := client.Ping(ctx); err != nil {
-		return logreader.Log{}, fmt.Errorf("kafka.brokers: %w", err)
+	if err := kafka.Ping(ctx, client); err != nil {
+		return logreader.Log{}, err
 	}
 	return logreader.Describe(ctx, client, topic, bounds)
 }

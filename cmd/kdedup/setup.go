@@ -45,7 +45,7 @@ func setup(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, 
 		return err
 	}
 	// The default is to answer from memory for 5 s, which is how long each new topic would take to be seen.
-	client, err := adminClient(c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	client, err := adminClient(ctx, c, log, kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		return err
 	}

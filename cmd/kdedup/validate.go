@@ -51,12 +51,12 @@ func validate(ctx context.Context, c config.Config, log *slog.Logger) error {
 }
 
 func validateTopics(ctx context.Context, c config.Config, log *slog.Logger) error {
-	client, err := adminClient(c, log)
+	client, err := adminClient(ctx, c, log)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return checkTopics(ctx, client, entriesOf(c.Topics))
+	return checkTopics(ctx, client, c, entriesOf(c.Topics))
 }
 
 // validateStore opens the store and looks into each scope. An embedded store that does not exist
@@ -70,5 +70,8 @@ func validateStore(ctx context.Context, c config.Config, log *slog.Logger) error
 		return err
 	}
 	defer store.Close()
+	if err := checkRights(ctx, store); err != nil {
+		return err
+	}
 	return each(entriesOf(c.Topics), func(e *entry) error { return e.compare(ctx, store) })
 }

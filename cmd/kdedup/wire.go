@@ -24,16 +24,17 @@ const startTimeout = 60 * time.Second
 
 // process is everything that one kdedup process runs.
 type process struct {
-	log      *slog.Logger
-	level    *slog.LevelVar // of log
-	events   *eventLog      // the last warnings and errors of log
-	registry *prometheus.Registry
-	families families
-	server   *server.Server
-	admin    *kgo.Client
-	store    dedup.Store
-	tracing  *tracing.Provider      // nil: no traces
-	active   atomic.Pointer[active] // replaced by run alone
+	log       *slog.Logger
+	level     *slog.LevelVar // of log
+	events    *eventLog      // the last warnings and errors of log
+	registry  *prometheus.Registry
+	families  families
+	connector *kafka.Connector
+	server    *server.Server
+	admin     *kgo.Client
+	store     dedup.Store
+	tracing   *tracing.Provider      // nil: no traces
+	active    atomic.Pointer[active] // replaced by run alone
 }
 
 // config is the configuration in force. A reload changes only its topics and what is in applied.
@@ -56,14 +57,20 @@ func wire(ctx context.Context, c config.Config, log *slog.Logger, level *slog.Le
 func (p *process) open(ctx context.Context, c config.Config) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if p.admin, err = adminClient(c, p.log); err != nil {
+	if p.connector, err = kafka.NewConnector(ctx, c.Kafka, p.log); err != nil {
+		return err
+	}
+	if p.admin, err = newClient(p.connector, c, p.log); err != nil {
 		return err
 	}
 	entries := entriesOf(c.Topics)
-	if err := checkTopics(ctx, p.admin, entries); err != nil {
+	if err := checkTopics(ctx, p.admin, c, entries); err != nil {
 		return err
 	}
 	if p.store, err = openStore(ctx, c.Store, p.registry, p.log); err != nil {
+		return err
+	}
+	if err := checkRights(ctx, p.store); err != nil {
 		return err
 	}
 	p.store = p.families.dedup.Observed(p.store)
@@ -78,13 +85,17 @@ func (p *process) open(ctx context.Context, c config.Config) (err error) {
 	return err
 }
 
-// adminClient is a client that joins no group.
-func adminClient(c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
-	opts, err := kafka.Connection(c.Kafka, "kdedup-"+c.Instance, nil, log)
+// adminClient is a client that joins no group, for a command.
+func adminClient(ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(append(opts, more...)...)
+	return newClient(connector, c, log, more...)
+}
+
+func newClient(connector *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(append(connector.AdminOptions("kdedup-"+c.Instance, log), more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}

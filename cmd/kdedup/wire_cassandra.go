@@ -36,7 +36,7 @@ func setupCassandra(ctx context.Context, c config.Cassandra, log *slog.Logger, d
 }
 
 func cassandraOptions(c config.Cassandra, log *slog.Logger) (cassandra.Options, error) {
-	encrypted, err := encryption("store.cassandra.tls", c.TLS)
+	encrypted, err := encryption("store.cassandra.tls", c.TLS, log)
 	if err != nil {
 		return cassandra.Options{}, err
 	}

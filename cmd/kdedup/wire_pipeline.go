@@ -46,10 +46,7 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int, members *c
 		Output: t.Output, Duplicates: t.DuplicatesTopic, DeadLetter: t.DeadLetterTopic,
 		MaxBytes: limits, ByKey: t.Partitioner == config.PartitionerByKey,
 	}
-	options, err := p.memberOptions(t, lane)
-	if err != nil {
-		return nil, nil, err
-	}
+	options := p.memberOptions(t, lane)
 	options.Producer, options.Outputs, options.Metrics = topics.Producer(), topics.Names(), members
 	if t.Delivery == config.DeliveryAtLeastOnce {
 		session, err := consumer.JoinAtLeastOnce(options)
@@ -59,21 +56,30 @@ func (p *process) join(ctx context.Context, t config.Topic, lane int, members *c
 	return session, topics, err
 }
 
-func (p *process) memberOptions(t config.Topic, lane int) (consumer.Options, error) {
-	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, p.config().Instance, lane)
-	log := p.log.With("topic", t.Input, "lane", lane)
-	connection, err := kafka.Connection(p.config().Kafka, member, p.registry, log)
-	if err != nil {
-		return consumer.Options{}, err
+// member is the name of a lane: the transactional ID, for example.
+func member(c config.Config, t config.Topic, lane int) string {
+	return fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, c.Instance, lane)
+}
+
+func members(c config.Config, t config.Topic) []string {
+	all := make([]string, t.Lanes)
+	for lane := range all {
+		all[lane] = member(c, t, lane)
 	}
+	return all
+}
+
+func (p *process) memberOptions(t config.Topic, lane int) consumer.Options {
+	member := member(p.config(), t, lane)
+	log := p.log.With("topic", t.Input, "lane", lane)
 	return consumer.Options{
-		Connection: connection,
+		Connection: p.connector.Options(member, p.registry, log),
 		Input:      t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
 		Member: member, Static: t.StaticMember, ServerSide: t.GroupProtocol == config.ProtocolConsumer,
 		AcceptSkips:  t.OnSkip == config.ActionAccept,
 		BatchRecords: t.BatchRecords, FetchBytes: t.FetchBytes, SessionTimeout: t.SessionTimeout,
 		Logger: log,
-	}, nil
+	}
 }
 
 func sourceOf(m config.MessageID) dedup.Source {

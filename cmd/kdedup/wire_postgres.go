@@ -36,7 +36,7 @@ func setupPostgres(ctx context.Context, c config.Postgres, log *slog.Logger, dry
 }
 
 func postgresOptions(c config.Postgres, log *slog.Logger) (postgres.Options, error) {
-	encrypted, err := encryption("store.postgres.tls", c.TLS)
+	encrypted, err := encryption("store.postgres.tls", c.TLS, log)
 	if err != nil {
 		return postgres.Options{}, err
 	}

@@ -36,7 +36,7 @@ func setupRedis(ctx context.Context, c config.Redis, log *slog.Logger, say func(
 }
 
 func redisOptions(c config.Redis, log *slog.Logger) (redis.Options, error) {
-	encrypted, err := encryption("store.redis.tls", c.TLS)
+	encrypted, err := encryption("store.redis.tls", c.TLS, log)
 	if err != nil {
 		return redis.Options{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/embedded"
-	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/certs"
 )
 
 func openStore(ctx context.Context, c config.Store, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
@@ -30,6 +30,15 @@ func openStore(ctx context.Context, c config.Store, reg prometheus.Registerer, l
 	return store, nil
 }
 
+// checkRights asks a store that has rights whether it may do what run does.
+func checkRights(ctx context.Context, store dedup.Store) error {
+	guarded, ok := store.(interface{ CheckRights(context.Context) error })
+	if !ok {
+		return nil
+	}
+	return guarded.CheckRights(ctx)
+}
+
 func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bool, say func(string)) error {
 	switch c.Type {
 	case config.StoreCassandra:
@@ -43,14 +52,17 @@ func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bo
 	return nil
 }
 
-// encryption returns nil if none is wanted. Section is the name of the settings, for errors.
-func encryption(section string, t config.TLS) (*tls.Config, error) {
+// encryption returns what connections are made with, which follows the files; nil if none is wanted. Section
+// is the name of the settings, for errors.
+func encryption(section string, t config.TLS, log *slog.Logger) (func() *tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil
 	}
-	conf, err := kafka.TLS(t)
+	files, err := certs.Client(section, certs.ClientFiles{
+		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+	}, log)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", section, err)
+		return nil, err
 	}
-	return conf, nil
+	return files.Current, nil
 }

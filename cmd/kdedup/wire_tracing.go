@@ -21,9 +21,12 @@ func openTracing(ctx context.Context, c config.Config, m *tracing.Metrics, log *
 	for _, h := range t.Headers {
 		collector.Headers[h.Name] = h.Value.Reveal()
 	}
-	var err error
-	if collector.TLS, err = encryption("tracing.tls", t.TLS); err != nil {
+	encrypted, err := encryption("tracing.tls", t.TLS, log)
+	if err != nil {
 		return nil, err
+	}
+	if encrypted != nil {
+		collector.TLS = encrypted() // the exporter keeps it: renewed certificates are read at the next start
 	}
 	return tracing.Open(ctx, tracing.Options{
 		Collector: collector, SampleRatio: t.SampleRatio,

@@ -14,16 +14,16 @@ import (
 type Options struct {
 	Hosts             []string // host:port
 	Keyspace, Table   string
-	LocalDC           string        // optional: route to this data centre only
-	Username          string        // optional
-	Password          string        // optional
-	TLS               *tls.Config   // optional
-	Consistency       string        // of the commit, e.g. LOCAL_QUORUM
-	SerialConsistency string        // of the Paxos round: LOCAL_SERIAL or SERIAL
-	Timeout           time.Duration // of one request; longer than the server's own limits
-	Connections       int           // per host
-	InFlight          int           // requests at the same time
-	BatchClaims       int           // claims in one conditional batch
+	LocalDC           string             // optional: route to this data centre only
+	Username          string             // optional
+	Password          string             // optional
+	TLS               func() *tls.Config // optional: asked for every new connection
+	Consistency       string             // of the commit, e.g. LOCAL_QUORUM
+	SerialConsistency string             // of the Paxos round: LOCAL_SERIAL or SERIAL
+	Timeout           time.Duration      // of one request; longer than the server's own limits
+	Connections       int                // per host
+	InFlight          int                // requests at the same time
+	BatchClaims       int                // claims in one conditional batch
 	Logger            *slog.Logger
 }
 
@@ -59,7 +59,7 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 		cluster.Authenticator = gocql.PasswordAuthenticator{Username: o.Username, Password: o.Password}
 	}
 	if o.TLS != nil {
-		cluster.SslOpts = &gocql.SslOptions{Config: o.TLS, EnableHostVerification: true}
+		cluster.HostDialer = tlsDialer{timeout: o.Timeout, config: o.TLS}
 	}
 	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(o.fallback())
 	return cluster.CreateSession()

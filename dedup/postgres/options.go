@@ -20,8 +20,8 @@ type Options struct {
 	Hosts         []string // host:port; the first that takes writes is used
 	Database      string
 	Username      string
-	Password      string      // optional
-	TLS           *tls.Config // optional
+	Password      string             // optional
+	TLS           func() *tls.Config // optional: what the next connection is made with
 	Schema, Table string
 	Timeout       time.Duration // of one statement, and of one attempt to connect
 	Connections   int           // for claims
@@ -48,12 +48,7 @@ func (o Options) connect(ctx context.Context, check func(context.Context, *pgx.C
 	conn.RuntimeParams = map[string]string{"application_name": "kdedup"}
 	conn.ConnectTimeout = o.Timeout
 	conn.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	if o.TLS != nil {
-		conn.TLSConfig = serverTLS(o.TLS, conn.Host)
-		for _, other := range conn.Fallbacks {
-			other.TLSConfig = serverTLS(o.TLS, other.Host)
-		}
-	}
+	config.BeforeConnect = o.encrypt
 	config.MaxConns = int32(o.Connections) + 1 // one for the sweep
 	config.AfterConnect = check
 	return pgxpool.NewWithConfig(ctx, config)
@@ -75,6 +70,18 @@ func withPort(host string) string {
 		return net.JoinHostPort(host, "5432")
 	}
 	return host
+}
+
+// encrypt sets up TLS for one connection, so that it takes the certificates as they are now.
+func (o Options) encrypt(_ context.Context, conn *pgx.ConnConfig) error {
+	if o.TLS == nil {
+		return nil
+	}
+	conn.TLSConfig = serverTLS(o.TLS(), conn.Host)
+	for _, other := range conn.Fallbacks {
+		other.TLSConfig = serverTLS(o.TLS(), other.Host)
+	}
+	return nil
 }
 
 func serverTLS(config *tls.Config, host string) *tls.Config {

@@ -22,14 +22,14 @@ const (
 // Options say where the server is and how it is asked. All fields without "optional" are needed.
 type Options struct {
 	Mode             string
-	Addresses        []string // host:port or host: of the server, of sentinels, or of some nodes of the cluster
-	MasterName       string   // only with Sentinel
-	Database         int      // optional; not with Cluster
-	Username         string   // optional
-	Password         string   // optional
-	SentinelUsername string   // optional
-	SentinelPassword string   // optional
-	TLS              *tls.Config
+	Addresses        []string           // host:port or host: of the server, of sentinels, or of some nodes of the cluster
+	MasterName       string             // only with Sentinel
+	Database         int                // optional; not with Cluster
+	Username         string             // optional
+	Password         string             // optional
+	SentinelUsername string             // optional
+	SentinelPassword string             // optional
+	TLS              func() *tls.Config // optional: what the next connection is made with
 	KeyPrefix        string
 	Timeout          time.Duration // of one pipeline, and of one dial
 	Connections      int           // to each server; further calls wait
@@ -49,7 +49,7 @@ func (o Options) client() goredis.UniversalClient {
 	switch o.Mode {
 	case Cluster:
 		return goredis.NewClusterClient(&goredis.ClusterOptions{
-			Addrs: o.addresses("6379"), Username: o.Username, Password: o.Password, TLSConfig: o.TLS,
+			Addrs: o.addresses("6379"), Username: o.Username, Password: o.Password, Dialer: o.dialer(),
 			OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 			DialTimeout: o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
 			PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer, WriteBufferSize: buffer,
@@ -59,19 +59,31 @@ func (o Options) client() goredis.UniversalClient {
 		return goredis.NewFailoverClient(&goredis.FailoverOptions{
 			MasterName: o.MasterName, SentinelAddrs: o.addresses("26379"),
 			SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
-			Username: o.Username, Password: o.Password, TLSConfig: o.TLS, DB: o.Database,
+			Username: o.Username, Password: o.Password, Dialer: o.dialer(), DB: o.Database,
 			OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 			DialTimeout: o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
 			PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer, WriteBufferSize: buffer,
 		})
 	}
 	return goredis.NewClient(&goredis.Options{
-		Addr: o.addresses("6379")[0], Username: o.Username, Password: o.Password, TLSConfig: o.TLS, DB: o.Database,
+		Addr: o.addresses("6379")[0], Username: o.Username, Password: o.Password, Dialer: o.dialer(), DB: o.Database,
 		OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		DialTimeout: o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
 		PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer, WriteBufferSize: buffer,
 		MaintNotificationsConfig: noNotifications(),
 	})
+}
+
+// dialer asks for the TLS configuration at each connection: certificates are renewed while the client
+// lives. It is nil, the driver's own, without TLS.
+func (o Options) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
+	if o.TLS == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: o.Timeout}, Config: o.TLS()}
+		return d.DialContext(ctx, network, address)
+	}
 }
 
 func noNotifications() *maintnotifications.Config {

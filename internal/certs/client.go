@@ -21,7 +21,11 @@ func Client(section string, files ClientFiles, log *slog.Logger) (*Follower, err
 		files: []file{{"ca_file", files.CAFile}, {"cert_file", files.CertFile}, {"key_file", files.KeyFile}},
 		make:  func(contents [][]byte) (*tls.Config, error) { return client(contents, files.ServerName) },
 	}
-	return f.start()
+	started, err := f.start()
+	if err != nil {
+		return nil, err
+	}
+	return started, started.expired()
 }
 
 func client(contents [][]byte, serverName string) (*tls.Config, error) {
@@ -38,14 +42,16 @@ func client(contents [][]byte, serverName string) (*tls.Config, error) {
 		return nil, err
 	}
 	config.Certificates = []tls.Certificate{own}
-	return config, current(own)
+	return config, nil
 }
 
-// current refuses a certificate that has expired here, where the reason can be told: a server would only
-// break the connection.
-func current(own tls.Certificate) error {
-	if end := own.Leaf.NotAfter; time.Now().After(end) {
-		return fmt.Errorf("cert_file: the certificate expired at %s; renew it", end.UTC().Format(time.RFC3339))
+// expired refuses a certificate at the start, where the reason can be told: a server would only break the
+// connection. Later it must not keep new authorities from being taken.
+func (f *Follower) expired() error {
+	for _, own := range f.inUse.Certificates {
+		if end := own.Leaf.NotAfter; time.Now().After(end) {
+			return fmt.Errorf("%s.cert_file: the certificate expired at %s; renew it", f.section, end.UTC().Format(time.RFC3339))
+		}
 	}
 	return nil
 }

@@ -1,79 +1,77 @@
 // Package kafka makes the client options that every Kafka client of the process shares, and knows
-// what the topics of a pipeline must look like.
+// what the topics of a pipeline must look like, and which rights it needs on them.
 package kafka
 
 import (
+	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"log/slog"
-	"os"
+	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"github.com/twmb/franz-go/plugin/kslog"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/certs"
 )
 
-// Connection returns brokers, TLS, SASL, logging and client metrics. The client's own lines are
-// demoted: what matters reaches the caller as an error.
-func Connection(k config.Kafka, clientID string, reg prometheus.Registerer, log *slog.Logger) ([]kgo.Opt, error) {
-	opts := []kgo.Opt{
-		kgo.SeedBrokers(k.Brokers...),
-		kgo.ClientID(clientID),
-		kgo.WithLogger(kslog.New(demote(log))),
-	}
-	if reg != nil {
-		opts = append(opts, kgo.WithHooks(clientMetrics(reg)))
-	}
+// dialTimeout bounds the connection and its TLS handshake together.
+const dialTimeout = 10 * time.Second
+
+// Connector is how all clients of a process reach the brokers. They share its certificates and its
+// token.
+type Connector struct {
+	brokers []string
+	files   *certs.Follower // nil without TLS
+	login   sasl.Mechanism  // nil without SASL
+}
+
+// NewConnector reads the certificates; it connects to nothing.
+func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (c *Connector, err error) {
+	c = &Connector{brokers: k.Brokers}
 	if k.TLS.Enabled {
-		conf, err := TLS(k.TLS)
-		if err != nil {
-			return nil, fmt.Errorf("kafka.tls: %w", err)
+		if c.files, err = certs.Client("kafka.tls", filesOf(k.TLS), log); err != nil {
+			return nil, err
 		}
-		opts = append(opts, kgo.DialTLSConfig(conf))
 	}
-	if mechanism := mechanism(k.SASL); mechanism != nil {
-		opts = append(opts, kgo.SASL(mechanism))
+	if c.login, err = mechanism(ctx, k.SASL, log); err != nil {
+		return nil, err
 	}
-	return opts, nil
+	return c, nil
 }
 
-// TLS loads the certificates that the configuration names.
-func TLS(t config.TLS) (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("ca_file: %w", err)
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca_file: %s holds no certificate in PEM form", t.CAFile)
-		}
-	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("cert_file and key_file: %w", err)
-		}
-		conf.Certificates = []tls.Certificate{pair}
-	}
-	return conf, nil
+func filesOf(t config.TLS) certs.ClientFiles {
+	return certs.ClientFiles{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName}
 }
 
-func mechanism(s config.SASL) sasl.Mechanism {
-	switch s.Mechanism {
-	case "plain":
-		return plain.Auth{User: s.Username, Pass: s.Password.Reveal()}.AsMechanism()
-	case "scram-sha-256":
-		return scram.Auth{User: s.Username, Pass: s.Password.Reveal()}.AsSha256Mechanism()
-	case "scram-sha-512":
-		return scram.Auth{User: s.Username, Pass: s.Password.Reveal()}.AsSha512Mechanism()
+// Options returns brokers, TLS, SASL, logging and client metrics. The client's own lines are
+// demoted: what matters reaches the caller as an error.
+func (c *Connector) Options(clientID string, reg prometheus.Registerer, log *slog.Logger) []kgo.Opt {
+	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(log))), kgo.WithHooks(clientMetrics(reg)))
+}
+
+// AdminOptions are those of a client that only asks and waits for the answer: all of its errors reach
+// the caller, so its lines go down by two steps.
+func (c *Connector) AdminOptions(clientID string, log *slog.Logger) []kgo.Opt {
+	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(slog.New(demoted{log.Handler()})))))
+}
+
+func (c *Connector) options(clientID string) []kgo.Opt {
+	opts := []kgo.Opt{kgo.SeedBrokers(c.brokers...), kgo.ClientID(clientID), kgo.DialTimeout(dialTimeout)}
+	if c.files != nil {
+		opts = append(opts, kgo.Dialer(c.dialTLS))
 	}
-	return nil
+	if c.login != nil {
+		opts = append(opts, kgo.SASL(c.login))
+	}
+	return opts
+}
+
+// dialTLS takes the certificates as they are now.
+func (c *Connector) dialTLS(ctx context.Context, network, host string) (net.Conn, error) {
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: c.files.Current()}
+	return dialer.DialContext(ctx, network, host)
 }

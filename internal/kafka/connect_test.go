@@ -1,14 +1,8 @@
 package kafka_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
+	"crypto/tls"
 	"log/slog"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,11 +20,12 @@ import (
 
 func connect(t *testing.T, k config.Kafka) *kgo.Client {
 	t.Helper()
-	opts, err := kafka.Connection(k, "test", prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	connector, err := kafka.NewConnector(t.Context(), k, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kgo.NewClient(opts...)
+	client, err := kgo.NewClient(connector.Options("test", prometheus.NewRegistry(), log)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,51 +50,65 @@ func TestSASL(t *testing.T) {
 	}
 }
 
-// certificate writes a self-signed certificate for 127.0.0.1 and its key.
-func certificate(t *testing.T) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"}, DNSNames: []string{"broker"},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, data []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
+func TestTLS(t *testing.T) {
+	ours, foreign := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca.pem")
+	save := func(authority *testkit.Authority) {
+		if err := os.WriteFile(ca, authority.PEM(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return path
 	}
-	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "EC PRIVATE KEY", private)
-}
-
-func TestTLS(t *testing.T) {
-	cert, key := certificate(t)
-	conf, err := kafka.TLS(config.TLS{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key, ServerName: "broker"})
+	save(ours)
+	cert, key := ours.Write(dir, testkit.Leaf{})
+	pair, err := tls.X509KeyPair(ours.Issue(testkit.Leaf{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := conf.Clone()
-	_, brokers := testkit.FakeKafka(t, kfake.TLS(server))
-	k := config.Kafka{Brokers: brokers, TLS: config.TLS{Enabled: true, CAFile: cert, ServerName: "broker"}}
-	if err := connect(t, k).Ping(t.Context()); err != nil {
+	_, brokers := testkit.FakeKafka(t, kfake.TLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: ours.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+	}))
+	k := config.Kafka{Brokers: brokers, TLS: config.TLS{Enabled: true, CAFile: ca, CertFile: cert, KeyFile: key}}
+	if err := kafka.Ping(t.Context(), connect(t, k)); err != nil {
 		t.Error(err)
 	}
-	k.TLS.ServerName = "another"
-	if err := connect(t, k).Ping(t.Context()); err == nil {
-		t.Error("a certificate for another name was accepted")
+	says := func(what string, k config.Kafka, want string) {
+		t.Helper()
+		if err := kafka.Ping(t.Context(), connect(t, k)); err == nil || !strings.HasPrefix(err.Error(), "kafka.tls: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", what, err, want)
+		}
 	}
+	named := k
+	named.TLS.ServerName = "another"
+	says("another name", named, "set server_name")
+	nobody := k
+	nobody.TLS.CertFile, nobody.TLS.KeyFile = "", ""
+	says("no certificate of the client", nobody, "misses one")
+	save(foreign)
+	says("another authority", k, "ca_file must hold the authority")
+}
+
+// One connector serves all connections of a process: new ones take the files as they are then.
+func TestNewConnectionsTakeRenewedFiles(t *testing.T) {
+	a := testkit.NewAuthority(t)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	write := func(content []byte) {
+		if err := os.WriteFile(ca, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(testkit.NewAuthority(t).PEM())
+	pair, err := tls.X509KeyPair(a.Issue(testkit.Leaf{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, brokers := testkit.FakeKafka(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
+	client := connect(t, config.Kafka{Brokers: brokers, TLS: config.TLS{Enabled: true, CAFile: ca}})
+	if err := client.Ping(t.Context()); err == nil {
+		t.Fatal("a broker of another authority was believed")
+	}
+	write(a.PEM())
+	testkit.Eventually(t, 30*time.Second, "a connection with the renewed file", func() bool { return client.Ping(t.Context()) == nil })
 }
 
 func TestBrokenCertificatesNameTheirSetting(t *testing.T) {
@@ -108,11 +117,10 @@ func TestBrokenCertificatesNameTheirSetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, conf := range map[string]config.TLS{
-		"kafka.tls: ca_file: " + text + " holds no certificate in PEM form": {Enabled: true, CAFile: text},
-		"kafka.tls: ca_file: open none":                                     {Enabled: true, CAFile: "none"},
-		"kafka.tls: cert_file and key_file: ":                               {Enabled: true, CertFile: text, KeyFile: text},
+		"kafka.tls.ca_file: holds no certificate in PEM form": {Enabled: true, CAFile: text},
+		"kafka.tls.cert_file and key_file: ":                  {Enabled: true, CertFile: text, KeyFile: text},
 	} {
-		_, err := kafka.Connection(config.Kafka{TLS: conf}, "test", nil, slog.New(slog.DiscardHandler))
+		_, err := kafka.NewConnector(t.Context(), config.Kafka{TLS: conf}, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -124,14 +132,15 @@ func TestBrokenCertificatesNameTheirSetting(t *testing.T) {
 func TestClientMetricsOfSeveralClients(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	registry := prometheus.NewRegistry()
+	log := slog.New(slog.DiscardHandler)
+	connector, err := kafka.NewConnector(t.Context(), config.Kafka{Brokers: brokers}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		var clients []*kgo.Client
 		for _, id := range []string{"lane-0", "lane-1"} {
-			opts, err := kafka.Connection(config.Kafka{Brokers: brokers}, id, registry, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			client, err := kgo.NewClient(opts...)
+			client, err := kgo.NewClient(connector.Options(id, registry, log)...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
 )
@@ -18,6 +19,9 @@ import (
 // changes nothing that exists, except that it adds partitions to a fence topic when the input has
 // got more. With dryRun it only says what it would do.
 func Setup(ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string)) error {
+	if err := checkVisible(ctx, client, t); err != nil {
+		return err
+	}
 	admin := kadm.NewClient(client)
 	l, err := describe(ctx, admin, t)
 	if err != nil {
@@ -93,7 +97,7 @@ func (s setup) create(ctx context.Context, topic string, values map[string]strin
 	_, err := s.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic)
 	late := errors.Is(err, kerr.TopicAlreadyExists) // another setup runs, or ran just now
 	if err != nil && !late {
-		return fmt.Errorf("create topic %s: %w", topic, err)
+		return denied(fmt.Errorf("create topic %s: %w", topic, err), "topic "+topic, kmsg.ACLOperationCreate)
 	}
 	if err := s.waitVisible(ctx, topic, partitions); err != nil {
 		return err
@@ -149,7 +153,7 @@ func (s setup) widenFence(ctx context.Context) error {
 		err = answer.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("add partitions to topic %s: %w", fence, err)
+		return denied(fmt.Errorf("add partitions to topic %s: %w", fence, err), "topic "+fence, kmsg.ACLOperationAlter)
 	}
 	s.say("added " + what)
 	return nil

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
 )
@@ -111,7 +113,7 @@ func checkCompaction(ctx context.Context, admin *kadm.Client, fence string) []er
 func settings(ctx context.Context, admin *kadm.Client, topics ...string) (map[string]map[string]string, error) {
 	described, err := admin.DescribeTopicConfigs(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("describe topics: %w", err)
+		return nil, denied(fmt.Errorf("describe topics: %w", err), "topic "+strings.Join(topics, ", "), kmsg.ACLOperationDescribeConfigs)
 	}
 	values := make(map[string]map[string]string)
 	for _, d := range described {

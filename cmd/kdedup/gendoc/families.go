@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -164,11 +165,11 @@ func registerEmbedded(r *recorder) error {
 
 // registerClient makes a client that connects to nobody. It takes its families away at its end.
 func registerClient(r *recorder) error {
-	opts, err := kafka.Connection(config.Kafka{Brokers: []string{"127.0.0.1:1"}}, "doc", r, slog.New(slog.DiscardHandler))
+	connector, err := kafka.NewConnector(context.Background(), config.Kafka{Brokers: []string{"127.0.0.1:1"}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	client, err := kgo.NewClient(opts...)
+	client, err := kgo.NewClient(connector.Options("doc", r, slog.New(slog.DiscardHandler))...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,146 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/certs"
+)
+
+const oauthSection = "kafka.sasl.oauth"
+
+// tokenTimeout bounds one request to the token endpoint. All connections that log in meanwhile wait.
+const tokenTimeout = 10 * time.Second
+
+// askTokenAgain is the pause after an endpoint gave no new token while there is an old one.
+const askTokenAgain = 5 * time.Second
+
+// bearer logs in with tokens of a token endpoint (SASL OAUTHBEARER, RFC 7628).
+func bearer(o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
+	files, err := certs.Client(oauthSection, certs.ClientFiles{CAFile: o.CAFile}, log)
+	if err != nil {
+		return nil, err
+	}
+	source := &tokenSource{files: files, log: log, settings: clientcredentials.Config{
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL, Scopes: o.Scopes,
+	}}
+	if o.Audience != "" {
+		source.settings.EndpointParams = url.Values{"audience": {o.Audience}}
+	}
+	extensions := make(map[string]string)
+	for _, extension := range o.Extensions {
+		name, value, _ := strings.Cut(extension, "=")
+		extensions[name] = value
+	}
+	return outspoken{oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
+		token, err := source.token(ctx)
+		return oauth.Auth{Token: token, Extensions: extensions}, err
+	})}, nil
+}
+
+// outspoken tells why a broker refuses a token: it says so where the client library expects nothing.
+type outspoken struct{ sasl.Mechanism }
+
+// Authenticate implements sasl.Mechanism.
+func (o outspoken) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+	session, first, err := o.Mechanism.Authenticate(ctx, host)
+	return outspokenSession{session}, first, err
+}
+
+type outspokenSession struct{ sasl.Session }
+
+// Challenge implements sasl.Session.
+func (s outspokenSession) Challenge(answer []byte) (bool, []byte, error) {
+	if len(answer) > 0 {
+		return false, nil, &refusedToken{answer: string(answer)}
+	}
+	return s.Session.Challenge(answer)
+}
+
+// refusedToken is what a broker says about a token, such as {"status":"invalid_token"}.
+type refusedToken struct{ answer string }
+
+func (r *refusedToken) Error() string {
+	return fmt.Sprintf("the broker refuses the token of %s.token_url: %.200q", oauthSection, r.answer)
+}
+
+// tokenSource asks the token endpoint by the client credentials grant (RFC 6749, section 4.4). One
+// token serves all connections; it is renewed when a fifth of its time is left, so that the sessions
+// that brokers bound by the token's end are long.
+type tokenSource struct {
+	settings clientcredentials.Config
+	files    *certs.Follower
+	log      *slog.Logger
+
+	mu    sync.Mutex // held while the endpoint is asked
+	last  *oauth2.Token
+	renew time.Time // when last is too old to log in with, unless there is no other
+}
+
+// token returns the old token, if it is still valid, while the endpoint gives no new one.
+func (s *tokenSource) token(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.renew) {
+		return s.last.AccessToken, nil
+	}
+	asked := time.Now()
+	fresh, err := s.ask(ctx)
+	switch {
+	case err == nil:
+		s.last, s.renew = fresh, asked
+		if !fresh.Expiry.IsZero() { // otherwise nobody said how long it may be kept
+			s.renew = asked.Add(fresh.Expiry.Sub(asked) * 4 / 5)
+		}
+		return fresh.AccessToken, nil
+	case s.last != nil && asked.Before(s.last.Expiry):
+		s.log.Warn("no new token, the old one stays in use", "error", err, "expires", s.last.Expiry)
+		s.renew = time.Now().Add(min(askTokenAgain, time.Until(s.last.Expiry)))
+		return s.last.AccessToken, nil
+	}
+	return "", err
+}
+
+// ask takes the authorities as they are now.
+func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.files.Current(), DisableKeepAlives: true,
+	}}
+	token, err := s.settings.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+	if err != nil {
+		return nil, &loginError{oauthSection + ".token_url", tokenError(err)}
+	}
+	return token, nil
+}
+
+// tokenError is one line without the body of the answer, which may repeat what was sent, the secret
+// included.
+func tokenError(err error) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil {
+		if refused.ErrorCode == "" {
+			return fmt.Errorf("the endpoint answered %s", refused.Response.Status)
+		}
+		return fmt.Errorf("the endpoint answered %s: %.100q", refused.Response.Status, refused.ErrorCode)
+	}
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return errors.New("the endpoint's answer holds no token")
+}
