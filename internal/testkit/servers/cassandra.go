@@ -23,15 +23,20 @@ const (
 	PaxosV2 = "v2"
 )
 
+// CassandraSuperuser is the name, and the password, of the one role of a new node. There is none with
+// the AllowAllAuthenticator, which is the default here.
+const CassandraSuperuser = "cassandra"
+
 // CassandraOptions describe a node. Only Dir is required.
 type CassandraOptions struct {
-	Dir          string // data, configuration and log; a node started on an old Dir continues it
-	Host         string // a loopback address; 127.0.0.1 by default
-	Port         int    // for clients; 0 takes a free one
-	StoragePort  int    // for other nodes; 0 takes a free one
-	Seed         string // another node as host:storage port; empty starts a cluster of its own
-	Heap         string // as for -Xmx; 1g by default
-	PaxosVariant string // PaxosV1 or PaxosV2, the default
+	Dir          string   // data, configuration and log; a node started on an old Dir continues it
+	Host         string   // a loopback address; 127.0.0.1 by default
+	Port         int      // for clients; 0 takes a free one
+	StoragePort  int      // for other nodes; 0 takes a free one
+	Seed         string   // another node as host:storage port; empty starts a cluster of its own
+	Heap         string   // as for -Xmx; 1g by default
+	Flags        []string // of the JVM, besides those set here
+	PaxosVariant string   // PaxosV1 or PaxosV2, the default
 	// Proxied nodes stand behind a proxy, see Server.Routes: clients are told an address that ends
 	// in a number higher by 100, with the same port, as drivers expect of a cluster. The node's own
 	// address answers too.
@@ -73,7 +78,7 @@ func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
 		return nil, err
 	}
 	addr := address(opts.Host, opts.Port)
-	flags := cassandraFlags(home.dir, opts.replicas)
+	flags := append(cassandraFlags(home.dir, opts.replicas), opts.Flags...)
 	var routes []Route
 	if opts.Proxied {
 		routes = []Route{{Listen: address(proxyHost(opts.Host), opts.Port), Upstream: addr}}

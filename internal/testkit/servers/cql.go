@@ -16,8 +16,11 @@ const (
 	cqlError    = 0x00
 	cqlStartup  = 0x01
 	cqlReady    = 0x02
+	cqlWhoIs    = 0x03 // AUTHENTICATE
 	cqlQuery    = 0x07
 	cqlResult   = 0x08
+	cqlLogin    = 0x0f // AUTH_RESPONSE
+	cqlLoggedIn = 0x10 // AUTH_SUCCESS
 
 	cqlConsistencyOne = 0x0001
 	cqlConsistencyAll = 0x0005
@@ -44,7 +47,7 @@ func queryCQL(ctx context.Context, addr, statement string, consistency uint16) (
 			return nil, err
 		}
 	}
-	if _, err := callCQL(conn, cqlStartup, startupBody(), cqlReady); err != nil {
+	if err := startCQL(conn); err != nil {
 		return nil, fmt.Errorf("cql startup: %w", err)
 	}
 	result, err := callCQL(conn, cqlQuery, queryBody(statement, consistency), cqlResult)
@@ -52,6 +55,23 @@ func queryCQL(ctx context.Context, addr, statement string, consistency uint16) (
 		return nil, fmt.Errorf("cql %q: %w", statement, err)
 	}
 	return result, nil
+}
+
+// startCQL logs in where the node asks for it, as the superuser of a new node.
+func startCQL(conn io.ReadWriter) error {
+	got, _, err := exchangeCQL(conn, cqlStartup, startupBody())
+	switch {
+	case err != nil:
+		return err
+	case got == cqlReady:
+		return nil
+	case got != cqlWhoIs:
+		return fmt.Errorf("answer with opcode %#x instead of %#x", got, cqlReady)
+	}
+	token := "\x00" + CassandraSuperuser + "\x00" + CassandraSuperuser
+	body := append(binary.BigEndian.AppendUint32(nil, uint32(len(token))), token...)
+	_, err = callCQL(conn, cqlLogin, body, cqlLoggedIn)
+	return err
 }
 
 func startupBody() []byte {
@@ -74,22 +94,24 @@ func appendShortString(b []byte, s string) []byte {
 
 // callCQL sends one request and returns the answer's body; an answer other than want is an error.
 func callCQL(conn io.ReadWriter, opcode byte, body []byte, want byte) ([]byte, error) {
+	got, answer, err := exchangeCQL(conn, opcode, body)
+	if err == nil && got != want {
+		err = fmt.Errorf("answer with opcode %#x instead of %#x", got, want)
+	}
+	return answer, err
+}
+
+func exchangeCQL(conn io.ReadWriter, opcode byte, body []byte) (got byte, answer []byte, err error) {
 	frame := []byte{cqlVersion4, 0, 0, 0, opcode}
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(body)))
 	if _, err := conn.Write(append(frame, body...)); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	got, answer, err := readCQL(conn)
-	switch {
-	case err != nil:
-		return nil, err
-	case got == want:
-		return answer, nil
-	case got == cqlError:
-		return nil, answerError(answer)
-	default:
-		return nil, fmt.Errorf("answer with opcode %#x instead of %#x", got, want)
+	got, answer, err = readCQL(conn)
+	if err == nil && got == cqlError {
+		return 0, nil, answerError(answer)
 	}
+	return got, answer, err
 }
 
 func readCQL(r io.Reader) (opcode byte, body []byte, err error) {

@@ -25,6 +25,8 @@ func TestProbeCassandraSaysWhatIsWrong(t *testing.T) {
 		"a message shorter than it says":  {[]string{cqlFrame(cqlError, "\x00\x00\x00\x0a\xff\xffbad")}, "server error 0x000a: bad"},
 		"something else that listens":     {[]string{"HTTP/1.1 400 Bad Request\r\n"}, `no native protocol: the first bytes are "HTTP/1.1 "`},
 		"an endless answer":               {[]string{"\x84\x00\x00\x00\x02\xff\xff\xff\xff"}, "answer of 4294967295 bytes"},
+		"a node that lets us in":          {[]string{cqlFrame(cqlWhoIs, "\x00\x00"), cqlFrame(cqlLoggedIn, "\xff\xff\xff\xff"), result}, ""},
+		"a node that keeps us out":        {[]string{cqlFrame(cqlWhoIs, "\x00\x00"), cqlFrame(cqlError, "\x00\x00\x01\x00\x00\x02no")}, "cql startup: server error 0x0100: no"},
 		"an answer to another question":   {[]string{cqlFrame(cqlResult, "")}, "answer with opcode 0x8 instead of 0x2"},
 	} {
 		t.Run(name, func(t *testing.T) {

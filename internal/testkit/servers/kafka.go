@@ -28,10 +28,21 @@ type KafkaOptions struct {
 	Dir    string            // data, configuration and log; a broker started on an old Dir continues it
 	Port   int               // on 127.0.0.1; 0 takes a free one
 	Heap   string            // as for -Xmx; 768m by default
+	Flags  []string          // of the JVM
 	Config map[string]string // broker properties, above those set here
 	// Proxies is in front of how many proxies the broker stands, see Server.Routes. Each has a
 	// listener of its own, because a broker tells its clients an address per listener.
 	Proxies int
+	// Listeners are more ways to the broker, besides the plain one for the test itself.
+	Listeners []KafkaListener
+}
+
+// KafkaListener has a port of its own. Its settings, such as certificates, are properties of the
+// broker that begin with listener.name.NAME, with the name in lower case.
+type KafkaListener struct {
+	Name     string // in upper case
+	Protocol string // SSL or SASL_SSL
+	Proxied  bool   // a proxy stands in front, see Server.Listener
 }
 
 // StartKafka starts one broker that is its own controller and returns when it answers. ctx bounds
@@ -56,14 +67,25 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(loopback, 2+2*opts.Proxies)
+	ports, err := freePorts(loopback, 2+2*opts.Proxies+2*len(opts.Listeners))
 	if err != nil {
 		return nil, err
 	}
 	addr := address(loopback, cmp.Or(opts.Port, ports[0]))
 	config := kafkaProperties(addr, address(loopback, ports[1]))
-	routes := kafkaRoutes(ports[2:])
-	addListeners(config, routes)
+	routes := kafkaRoutes(ports[2 : 2+2*opts.Proxies])
+	listeners := make(map[string]Route)
+	for i, route := range routes {
+		addListener(config, fmt.Sprint("PROXY", i), "PLAINTEXT", route)
+	}
+	for i, route := range kafkaRoutes(ports[2+2*opts.Proxies:]) {
+		l := opts.Listeners[i]
+		if !l.Proxied {
+			route.Upstream = route.Listen
+		}
+		addListener(config, l.Name, l.Protocol, route)
+		listeners[l.Name] = route
+	}
 	config["log.dirs"] = filepath.Join(home.dir, "data")
 	maps.Copy(config, opts.Config)
 	file := filepath.Join(home.dir, "server.properties")
@@ -74,12 +96,14 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		name:    "kafka on " + addr,
-		addr:    addr,
-		log:     filepath.Join(home.dir, "log"),
-		command: func() *exec.Cmd { return home.command(cmp.Or(opts.Heap, defaultKafkaHeap), nil, "kafka.Kafka", file) },
-		probe:   func(ctx context.Context) error { return probeKafka(ctx, addr) },
-		routes:  routes,
+		name: "kafka on " + addr,
+		addr: addr,
+		log:  filepath.Join(home.dir, "log"),
+		command: func() *exec.Cmd {
+			return home.command(cmp.Or(opts.Heap, defaultKafkaHeap), opts.Flags, "kafka.Kafka", file)
+		},
+		probe:  func(ctx context.Context) error { return probeKafka(ctx, addr) },
+		routes: routes, listeners: listeners,
 	}, nil
 }
 
@@ -92,13 +116,11 @@ func kafkaRoutes(ports []int) []Route {
 	return routes
 }
 
-// addListeners gives each route a listener that advertises the address of the proxy.
-func addListeners(config map[string]string, routes []Route) {
-	for i, route := range routes {
-		config["listeners"] += fmt.Sprintf(",PROXY%d://%s", i, route.Upstream)
-		config["advertised.listeners"] += fmt.Sprintf(",PROXY%d://%s", i, route.Listen)
-		config["listener.security.protocol.map"] += fmt.Sprintf(",PROXY%d:PLAINTEXT", i)
-	}
+// addListener adds a listener that advertises the address of the proxy, if there is one.
+func addListener(config map[string]string, name, protocol string, route Route) {
+	config["listeners"] += fmt.Sprintf(",%s://%s", name, route.Upstream)
+	config["advertised.listeners"] += fmt.Sprintf(",%s://%s", name, route.Listen)
+	config["listener.security.protocol.map"] += fmt.Sprintf(",%s:%s", name, protocol)
 }
 
 // kafkaProperties are those of a broker on one machine, for the addresses of its two listeners.

@@ -29,6 +29,8 @@ type Server struct {
 	routes  []Route
 	stop    syscall.Signal // asks it to end; 0 is SIGTERM
 
+	listeners map[string]Route // a broker's, by name
+
 	mu   sync.Mutex
 	proc *process
 }
@@ -44,6 +46,10 @@ type Route struct {
 
 // Routes returns one route for each proxy that the options asked for. The starter runs the proxies.
 func (s *Server) Routes() []Route { return s.routes }
+
+// Listener returns where clients of a broker's listener connect. With a proxy, that is Listen, and the
+// proxy connects to Upstream; without, both are the same.
+func (s *Server) Listener(name string) Route { return s.listeners[name] }
 
 // Ended returns a channel that is closed when the process that runs now has ended, however it ends.
 // The next Restart makes another one.
