@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,13 +30,15 @@ type deployment struct {
 	group    string
 	config   string // the file
 	delivery string
-	largest  int // bytes of a record's value
+	largest  int      // bytes of a record's value
+	settings []string // of the topic, besides those that all have
 }
 
 // place is where a deployment's topics and claims are.
 type place struct {
-	brokers []string
-	store   string // the configuration under store:, in braces
+	brokers []string // for the test
+	store   string   // the configuration under store:, in braces
+	kafka   string   // that under kafka:; empty means the test's brokers
 }
 
 // sharedKeyspace is one for all deployments on the shared Cassandra, each of which has a scope of its own in
@@ -50,7 +53,7 @@ func realServers(t *testing.T) place {
 	t.Helper()
 	brokers, node := testkit.Kafka(t), testkit.Cassandra(t)
 	sharedKeyspace.once.Do(func() { sharedKeyspace.name = testkit.Keyspace(t) })
-	return place{brokers, cassandraStore(node, sharedKeyspace.name)}
+	return place{brokers: brokers, store: cassandraStore(node, sharedKeyspace.name)}
 }
 
 func cassandraStore(node, keyspace string) string {
@@ -61,7 +64,11 @@ func cassandraStore(node, keyspace string) string {
 func inProcess(t *testing.T) place {
 	t.Helper()
 	_, brokers := testkit.FakeKafka(t)
-	return place{brokers, fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())}
+	return place{brokers: brokers, store: embeddedStore(t)}
+}
+
+func embeddedStore(t *testing.T) string {
+	return fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
 }
 
 // deploy is a deployment on the real servers.
@@ -73,6 +80,14 @@ func deploy(t *testing.T, delivery string, settings ...string) *deployment {
 // deployAt writes the configuration and has the binary create what it needs.
 func deployAt(t *testing.T, at place, delivery string, settings ...string) *deployment {
 	t.Helper()
+	d := prepare(t, at, delivery, settings...)
+	d.command("setup")
+	return d
+}
+
+// prepare creates the input and writes the configuration.
+func prepare(t *testing.T, at place, delivery string, settings ...string) *deployment {
+	t.Helper()
 	brokers := at.brokers
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(50_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
@@ -83,9 +98,20 @@ func deployAt(t *testing.T, at place, delivery string, settings ...string) *depl
 	d := &deployment{t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: delivery, largest: 2000}
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
-	d.config = filepath.Join(t.TempDir(), "kdedup.yaml")
+	d.settings = settings
+	return d.at(at)
+}
+
+// at is the same deployment for processes that see the servers in another way.
+func (d *deployment) at(where place) *deployment {
+	d.t.Helper()
+	if where.kafka == "" {
+		where.kafka = fmt.Sprintf("{brokers: %q}", strings.Join(where.brokers, ","))
+	}
+	seen := *d
+	seen.config = filepath.Join(d.t.TempDir(), "kdedup.yaml")
 	text := fmt.Sprintf(`
-kafka: {brokers: [%q]}
+kafka: %s
 store: %s
 server: {listen: "127.0.0.1:0"}
 topics:
@@ -97,12 +123,11 @@ topics:
     dead_letter_topic: %s
     buckets: 64
     %s
-`, strings.Join(brokers, `","`), at.store, d.input, d.output(), d.group, delivery, d.input+".dlq", strings.Join(settings, "\n    "))
-	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+`, where.kafka, where.store, d.input, d.output(), d.group, d.delivery, d.input+".dlq", strings.Join(d.settings, "\n    "))
+	if err := os.WriteFile(seen.config, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
 	}
-	d.command("setup")
-	return d
+	return &seen
 }
 
 // addSettings adds lines to the top level of the configuration.
@@ -129,6 +154,31 @@ func (d *deployment) command(args ...string) string {
 		d.t.Fatalf("kdedup %s: %v\n%s", strings.Join(args, " "), err, out.String())
 	}
 	return out.String()
+}
+
+// refused runs kdedup to its end, which must be exit code 1 with one line that says why.
+func (d *deployment) refused(args ...string) (line, all string) {
+	d.t.Helper()
+	out, code := d.try(args...)
+	if code != 1 {
+		d.t.Fatalf("kdedup %s: exit code %d, want 1\n%s", strings.Join(args, " "), code, out)
+	}
+	before, line, found := strings.Cut("\n"+out, "\nkdedup: ")
+	if !found || strings.Count(line, "\n") != 1 || strings.Contains(before, "level=WARN") || strings.Contains(before, "level=ERROR") {
+		d.t.Errorf("kdedup %s says more or less than one line:\n%s", strings.Join(args, " "), out)
+	}
+	return strings.TrimSpace(line), out
+}
+
+// try runs kdedup to its end, whatever that is.
+func (d *deployment) try(args ...string) (out string, code int) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, kdedup, append(args, "-c", d.config)...)
+	cmd.Env = environment()
+	text, _ := cmd.CombinedOutput()
+	return string(text), cmd.ProcessState.ExitCode()
 }
 
 // progress returns how many records of the input are committed, and how many there are.

@@ -31,7 +31,7 @@ func TestABrokerRestartOnlyDelays(t *testing.T) {
 		}
 		stopAtEnd(t, kafka)
 		store := fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
-		d := deployAt(t, place{[]string{kafka.Addr()}, store}, delivery, "batch_records: 500")
+		d := deployAt(t, place{brokers: []string{kafka.Addr()}, store: store}, delivery, "batch_records: 500")
 		d.produce(60_000, 11)
 		one := d.start("one")
 		d.waitFor(0.1)

@@ -31,6 +31,7 @@ type instance struct {
 	mu   sync.Mutex
 	addr string // of the HTTP server
 	last string // line of the log
+	log  strings.Builder
 }
 
 // start runs a process; the test ends it at the latest.
@@ -75,6 +76,7 @@ func (i *instance) follow(logs io.Reader) {
 		line := lines.Text()
 		i.mu.Lock()
 		i.last = line
+		i.log.WriteString(line + "\n")
 		if _, addr, ok := strings.Cut(line, `msg="serving metrics" address=`); ok {
 			i.addr = addr
 		}
@@ -87,6 +89,13 @@ func (i *instance) address() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.addr
+}
+
+// text is the log so far.
+func (i *instance) text() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log.String()
 }
 
 func (i *instance) over() bool {

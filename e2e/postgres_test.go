@@ -12,7 +12,7 @@ import (
 // onPostgres is the real Kafka, and a schema of the test's own in the real PostgreSQL.
 func onPostgres(t *testing.T) place {
 	t.Helper()
-	return place{testkit.Kafka(t), fmt.Sprintf(
+	return place{brokers: testkit.Kafka(t), store: fmt.Sprintf(
 		"{type: postgres, postgres: {hosts: [%q], database: postgres, username: postgres, schema: %s}}", testkit.Postgres(t), testkit.Schema(t))}
 }
 

@@ -30,7 +30,7 @@ func startRedis(t *testing.T, config map[string]string) *servers.Server {
 
 func onRedis(t *testing.T, address string) place {
 	t.Helper()
-	return place{testkit.Kafka(t), fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)}
+	return place{brokers: testkit.Kafka(t), store: fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)}
 }
 
 func redisClient(t *testing.T, address string) *goredis.Client {

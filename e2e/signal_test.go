@@ -21,7 +21,7 @@ func TestSIGTERMWithTheStoreDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopAtEnd(t, node)
-	at := place{brokers, cassandraStore(node.Addr(), testkit.Keyspace(t))}
+	at := place{brokers: brokers, store: cassandraStore(node.Addr(), testkit.Keyspace(t))}
 	var cases []*signalled
 	for _, signals := range []int{1, 2} {
 		for _, delivery := range []string{exactlyOnce, atLeastOnce} {

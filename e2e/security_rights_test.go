@@ -1,0 +1,310 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// testRights runs a delivery with exactly the rights of docs/security.md: setup, run and id lookup, each
+// by its own user. Taken away one by one, each right is missed, and the error says on what.
+func testRights(t *testing.T, s *secured, delivery string) {
+	users := map[string]*user{}
+	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader"} {
+		users[name] = s.newUser(t, name+"-"+strings.ReplaceAll(delivery, "_", "-"), delivery)
+	}
+	run, setup, reader := users["kdedup"], users["kdedup-setup"], users["kdedup-reader"]
+	keyspace := testkit.Keyspace(t)
+	at := place{brokers: []string{s.kafka.Addr()}}
+	d := prepare(t, at, delivery)
+	as := func(u *user) *deployment { return d.at(u.place(s, keyspace)) }
+	manual := readManual(t)
+	acls := func(what string) []acl {
+		return manual.acls(what, strings.NewReplacer("orders", d.input, "User:kdedup-setup", setup.principal(), "User:kdedup-reader", reader.principal(), "User:kdedup", run.principal()))
+	}
+	grants := func(what string) []string {
+		return manual.block("Cassandra grants of "+what, strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup_setup", "TO "+setup.role(), "TO kdedup_reader", "TO "+reader.role(), "TO kdedup;", "TO "+run.role()+";"))
+	}
+
+	missing(t, as(setup), "CREATE permission on <all keyspaces>", "setup")
+	for _, statement := range grants("setup") {
+		s.exec(t, statement)
+	}
+	settingUp := ask(t, as(setup))
+	forSetup := acls("Kafka ACLs of setup")
+	slices.SortStableFunc(forSetup, inOrderOfSetup)
+	for _, right := range forSetup { // what it creates stays, so rights are given one by one, and none is taken
+		s.stopped(t, right, func() error {
+			return kafka.Setup(t.Context(), settingUp.client, settingUp.topic, false, func(string) {})
+		})
+		s.allow(t, right)
+	}
+	as(setup).command("setup")
+
+	forRun := acls("Kafka ACLs of run, " + delivery)
+	for _, statement := range grants("run") {
+		s.exec(t, statement)
+	}
+	missing(t, as(run), "topic "+d.input+": the Kafka ACLs do not allow Read", "validate")
+	missing(t, as(run), "consumer group "+d.group+": the Kafka ACLs do not allow Read", "run")
+	s.allow(t, forRun...)
+	running := ask(t, as(run))
+	for _, right := range forRun {
+		s.without(t, right, func() error {
+			return errors.Join(kafka.CheckRights(t.Context(), running.client, running.topic, running.members)...)
+		})
+	}
+	as(run).command("validate")
+	for _, statement := range grants("run") {
+		s.exec(t, strings.NewReplacer("GRANT", "REVOKE", " TO ", " FROM ").Replace(statement))
+		words := strings.Fields(statement)
+		missing(t, as(run), "no "+words[1]+" permission on <table "+words[4]+"> or any of its parents; docs/security.md", "validate")
+		s.exec(t, statement)
+	}
+	d.produce(2000, 40)
+	one := as(run).start("one")
+	d.checkAll()
+	one.waitReady()
+	for _, refusal := range []string{"AUTHORIZATION_FAILED", " permission on "} {
+		if strings.Contains(one.text(), refusal) {
+			t.Errorf("with every right the log says %s", refusal)
+		}
+	}
+	one.stop()
+
+	forReader := acls("Kafka ACLs of id lookup")
+	s.allow(t, forReader...)
+	for _, statement := range grants("id lookup") {
+		s.exec(t, statement)
+	}
+	id := fmt.Sprintf("%s/%08d", d.input, 0)
+	if got := as(reader).command("id", "lookup", id); !strings.Contains(got, "forwarded") || !strings.Contains(got, "yes") {
+		t.Errorf("id lookup: %s", got)
+	}
+}
+
+// user is known by one name to both servers, which begin to know it with no right at all.
+type user struct {
+	name   string
+	secret string
+	store  func(keyspace string) string
+	kafka  string
+}
+
+// newUser logs in to Kafka by password or, with at_least_once, by a certificate.
+func (s *secured) newUser(t *testing.T, name, delivery string) *user {
+	t.Helper()
+	u := &user{name: name, secret: password("user")}
+	s.setRole(t, u.role(), u.secret)
+	u.store = func(keyspace string) string { return s.store(t, keyspace, u.role(), u.secret) }
+	if delivery == exactlyOnce {
+		s.setScram(t, name, u.secret)
+		u.kafka = s.scram(name, u.secret)
+		return u
+	}
+	cert, key := s.authority.Write(t.TempDir(), testkit.Leaf{Name: name})
+	u.kafka = fmt.Sprintf("{brokers: [%q], tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q}}",
+		s.kafka.Listener(certListener).Listen, s.file("ca.pem"), cert, key)
+	return u
+}
+
+func (u *user) role() string      { return strings.ReplaceAll(u.name, "-", "_") }
+func (u *user) principal() string { return "User:" + u.name }
+
+func (u *user) place(s *secured, keyspace string) place {
+	return place{brokers: []string{s.kafka.Addr()}, kafka: u.kafka, store: u.store(keyspace)}
+}
+
+// missing runs a command that must fail and say what for.
+func missing(t *testing.T, d *deployment, right, command string) {
+	t.Helper()
+	out, code := d.try(command)
+	if code != 1 || !strings.Contains(out, right) {
+		t.Errorf("kdedup %s without %s: exit code %d\n%s", command, right, code, out)
+	}
+}
+
+// asker is what a process of a user asks the brokers at its start.
+type asker struct {
+	client  *kgo.Client
+	topic   config.Topic
+	members []string
+}
+
+func ask(t *testing.T, d *deployment) asker {
+	t.Helper()
+	c, err := config.Load(d.config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	connector, err := kafka.NewConnector(t.Context(), c.Kafka, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(append(connector.AdminOptions("asker", log), kgo.MetadataMinAge(20*time.Millisecond))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return asker{client, c.Topics[0], []string{d.group + "-one-0"}}
+}
+
+// inOrderOfSetup: first it looks at everything, then it reads settings, then it creates.
+func inOrderOfSetup(a, b acl) int {
+	order := []string{"Describe", "Alter", "DescribeConfigs", "Create"}
+	return slices.Index(order, a.operation) - slices.Index(order, b.operation)
+}
+
+// without takes a right away until that is noticed, and gives it back.
+func (s *secured) without(t *testing.T, right acl, question func() error) {
+	t.Helper()
+	s.forbid(t, right)
+	s.stopped(t, right, question)
+	s.allow(t, right)
+	testkit.Eventually(t, time.Minute, fmt.Sprintf("%s on %s again", right.operation, right.name), func() bool { return question() == nil })
+}
+
+// stopped returns when the answer to the question is that a right is missing: an ACL counts a moment after
+// it is set.
+func (s *secured) stopped(t *testing.T, right acl, question func() error) {
+	t.Helper()
+	var answer error
+	defer func() { t.Logf("without %s on %s: %v", right.operation, right.name, answer) }()
+	testkit.Eventually(t, time.Minute, fmt.Sprintf("an error without %s on %s", right.operation, right.name), func() bool {
+		answer = question()
+		return answer != nil && slices.ContainsFunc(strings.Split(answer.Error(), "\n"), right.isMissed)
+	})
+}
+
+// acl is one right of one user on one resource.
+type acl struct {
+	principal, kind, name, operation string
+	prefixed                         bool
+}
+
+// isMissed reports whether a line of an error is about this right.
+func (a acl) isMissed(line string) bool {
+	resource, allowed, found := strings.Cut(line, ": the Kafka ACLs do not allow ")
+	_, name, _ := strings.Cut(resource, a.name)
+	return found && strings.Contains(resource, a.name) && (a.prefixed || name == "") && strings.Contains(allowed, a.lacking())
+}
+
+// lacking is the operation as errors name it. Without Alter on it, a topic cannot even be described.
+func (a acl) lacking() string {
+	if a.operation == "Alter" {
+		return "Describe"
+	}
+	return a.operation
+}
+
+func (a acl) builder() *kadm.ACLBuilder {
+	operations := map[string]kadm.ACLOperation{
+		"Read": kadm.OpRead, "Write": kadm.OpWrite, "Create": kadm.OpCreate, "Alter": kadm.OpAlter,
+		"Describe": kadm.OpDescribe, "DescribeConfigs": kadm.OpDescribeConfigs,
+	}
+	pattern := kadm.ACLPatternLiteral
+	if a.prefixed {
+		pattern = kadm.ACLPatternPrefixed
+	}
+	b := kadm.NewACLs().Allow(a.principal).AllowHosts("*").ResourcePatternType(pattern).Operations(operations[a.operation])
+	switch a.kind {
+	case "--topic":
+		return b.Topics(a.name)
+	case "--group":
+		return b.Groups(a.name)
+	default:
+		return b.TransactionalIDs(a.name)
+	}
+}
+
+func (s *secured) allow(t *testing.T, acls ...acl) {
+	t.Helper()
+	for _, a := range acls {
+		created, err := s.admin.CreateACLs(t.Context(), a.builder())
+		if err != nil || len(created) != 1 || created[0].Err != nil {
+			t.Fatalf("%+v: %v, %v", a, created, err)
+		}
+	}
+}
+
+func (s *secured) forbid(t *testing.T, a acl) {
+	t.Helper()
+	deleted, err := s.admin.DeleteACLs(t.Context(), a.builder())
+	if err != nil || len(deleted) != 1 || len(deleted[0].Deleted) != 1 {
+		t.Fatalf("%+v: %v, %v", a, deleted, err)
+	}
+}
+
+// manual is docs/security.md, whose commands are what the tests run.
+type manual struct {
+	t    *testing.T
+	text string
+}
+
+func readManual(t *testing.T) manual {
+	t.Helper()
+	text, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manual{t, string(text)}
+}
+
+// block returns the lines of the first block of code under a heading.
+func (m manual) block(heading string, names *strings.Replacer) []string {
+	m.t.Helper()
+	_, rest, found := strings.Cut(m.text, "### "+heading+"\n")
+	_, rest, opened := strings.Cut(rest, "\n```\n")
+	code, _, closed := strings.Cut(rest, "\n```\n")
+	if !found || !opened || !closed {
+		m.t.Fatalf("docs/security.md has no commands under %q", heading)
+	}
+	return strings.Split(names.Replace(code), "\n")
+}
+
+// acls reads the arguments of kafka-acls.sh.
+func (m manual) acls(heading string, names *strings.Replacer) (all []acl) {
+	m.t.Helper()
+	lines := m.block(heading, names)
+	_, principal, found := strings.Cut(lines[0], "--allow-principal ")
+	if !found {
+		m.t.Fatalf("no principal in %q", lines[0])
+	}
+	for _, line := range lines[1:] {
+		words := strings.Fields(line)
+		var operations []string
+		var resources []acl
+		prefixed := false
+		for i := 1; i+1 < len(words); i += 2 {
+			switch words[i] {
+			case "--operation":
+				operations = append(operations, words[i+1])
+			case "--resource-pattern-type":
+				prefixed = words[i+1] == "prefixed"
+			case "--topic", "--group", "--transactional-id":
+				resources = append(resources, acl{kind: words[i], name: words[i+1]})
+			default:
+				m.t.Fatalf("%q: what is %s?", line, words[i])
+			}
+		}
+		for _, operation := range operations {
+			for _, r := range resources {
+				all = append(all, acl{strings.Trim(principal, `"`), r.kind, r.name, operation, prefixed})
+			}
+		}
+	}
+	return all
+}
