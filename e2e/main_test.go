@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // kdedup is the kdedup that the tests run.
@@ -27,8 +29,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "build kdedup: %v\n%s", err, out)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, append(testkit.ToxiproxyLeaks(), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(directory)
 		os.Exit(code)
-	}))
+	}))...)
 }

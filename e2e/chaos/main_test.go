@@ -23,6 +23,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // kdedup is the binary that the test runs.
@@ -36,21 +38,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	kdedup = filepath.Join(directory, "kdedup")
-	leaks := []goleak.Option{goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, append(testkit.ToxiproxyLeaks(), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(directory)
 		os.Exit(code)
-	})}
-	for _, function := range abandoned {
-		leaks = append(leaks, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2"+function))
-	}
-	goleak.VerifyTestMain(m, leaks...)
-}
-
-// abandoned are the functions in which toxiproxy stays for ever when a connection breaks while bytes
-// are on their way, and those of a proxy that was given up for that, see line.
-var abandoned = []string{
-	".(*ToxicLink).read", ".(*ToxicLink).write", ".(*ToxicLink).AddToxic", "/toxics.(*ToxicStub).Run",
-	".(*ToxicCollection).AddToxicJson", ".(*Proxy).server", ".(*Proxy).freeBlocker", ".(*Proxy).Stop",
+	}))...)
 }
 
 // build makes the binary; the tests of the schedule do not need it.
