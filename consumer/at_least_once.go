@@ -107,8 +107,9 @@ func commitErrors(response *kmsg.OffsetCommitResponse) (errs []error) {
 
 // Abort gives a batch back of which nothing was produced: the session returns to its last commit.
 // The revocation that may wait for the batch is still held back while the offsets are set.
-func (a *AtLeastOnce) Abort(_ context.Context, why error) error {
+func (a *AtLeastOnce) Abort(_ context.Context, b *Batch, why error) error {
 	a.client.SetOffsets(a.client.CommittedOffsets())
+	a.giveBack(b)
 	a.next()
 	return fmt.Errorf("%w: %w", ErrAborted, why)
 }

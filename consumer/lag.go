@@ -69,7 +69,8 @@ func (w *lagWatch) update(ctx context.Context) {
 		end, okEnd := ends.Lookup(topic, p)
 		start, okStart := starts.Lookup(topic, p)
 		if okEnd && okStart && end.Err == nil && start.Err == nil {
-			w.set(p, end.Offset-max(start.Offset, position(committed, p)))
+			at := max(start.Offset, position(committed, p))
+			w.member.noteLag(p, at, max(end.Offset-at, 0))
 		}
 	}
 }
@@ -80,16 +81,6 @@ func position(committed map[int32]kgo.EpochOffset, partition int32) int64 {
 		return 0
 	}
 	return at.Offset
-}
-
-// set publishes a lag unless the partition was taken away meanwhile.
-func (w *lagWatch) set(partition int32, lag int64) {
-	w.member.mu.Lock()
-	defer w.member.mu.Unlock()
-	if w.member.ownsLocked(partition) {
-		w.member.lags[partition] = max(lag, 0)
-		w.member.opts.Metrics.setLag(partition, max(lag, 0))
-	}
 }
 
 func (w *lagWatch) partitions() []int32 {

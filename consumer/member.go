@@ -24,8 +24,11 @@ type member struct {
 	unknown   map[int32]bool  // assigned, but their fence was not read yet
 	warned    map[int32]bool  // partitions whose rewind was reported
 	lags      map[int32]int64 // of the assigned partitions, as far as measured
-	taken     bool            // partitions were revoked or lost since the last reset
-	revoked   context.Context // of the batch in hand
+	returned  map[int32]int64 // first offsets of what was given back and not delivered again yet
+	still     map[int32]stillness
+	idle      context.CancelCauseFunc // ends the poll that waits for records; nil while there is none
+	taken     bool                    // partitions were revoked or lost since the last reset
+	revoked   context.Context         // of the batch in hand
 	interrupt context.CancelCauseFunc
 }
 
@@ -36,6 +39,9 @@ func newMember(opts Options) *member {
 		unknown: make(map[int32]bool),
 		warned:  make(map[int32]bool),
 		lags:    make(map[int32]int64),
+
+		returned: make(map[int32]int64),
+		still:    make(map[int32]stillness),
 	}
 	m.reset()
 	return m
@@ -87,6 +93,8 @@ func (m *member) drop(what string, partitions []int32) {
 		delete(m.unknown, p)
 		delete(m.warned, p)
 		delete(m.lags, p)
+		delete(m.returned, p)
+		delete(m.still, p)
 		m.opts.Metrics.forgetLag(p)
 	}
 	m.opts.Logger.Info(what, "partitions", partitions)
@@ -107,11 +115,11 @@ func (m *member) Joined() bool {
 
 // poll waits for records and knows their fences. It returns nil when ctx ends.
 func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.Fetches) (*Batch, error) {
-	fetches := poll(ctx, m.opts.BatchRecords)
+	fetches, err := m.wait(ctx, poll)
 	if ctx.Err() != nil && fetches.NumRecords() == 0 {
 		return nil, nil
 	}
-	if err := m.fetchErrors(ctx, fetches); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	read, err := m.readUnknownFences(ctx)
@@ -124,8 +132,30 @@ func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.F
 	m.mu.Lock()
 	batch := NewBatch(fetches, m.fences, m.revoked)
 	m.mu.Unlock()
+	if err := m.checkRedelivery(batch); err != nil {
+		return nil, err
+	}
 	m.reportRewinds(batch)
 	return batch, nil
+}
+
+// wait polls until there are records, ctx ends, or noteLag ends it.
+func (m *member) wait(ctx context.Context, poll func(context.Context, int) kgo.Fetches) (kgo.Fetches, error) {
+	polling, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	m.setIdle(end)
+	fetches := poll(polling, m.opts.BatchRecords)
+	m.setIdle(nil)
+	if err := context.Cause(polling); err != nil && ctx.Err() == nil {
+		return fetches, err
+	}
+	return fetches, m.fetchErrors(ctx, fetches)
+}
+
+func (m *member) setIdle(end context.CancelCauseFunc) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle = end
 }
 
 // fetchErrors joins what the client could not mend by itself.

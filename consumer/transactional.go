@@ -78,7 +78,7 @@ func (t *Transactional) Commit(ctx context.Context, b *Batch) error {
 		return fmt.Errorf("flush: %w", err)
 	}
 	if err := t.fences.take(); err != nil {
-		return t.Abort(ctx, fmt.Errorf("write fence: %w", err))
+		return t.Abort(ctx, b, fmt.Errorf("write fence: %w", err))
 	}
 	taken := t.wasTaken()
 	committed, err := t.session.End(ctx, kgo.TryCommit)
@@ -106,6 +106,7 @@ func (t *Transactional) notCommitted(ctx context.Context, b *Batch, taken bool) 
 			return fmt.Errorf("end transaction: %w", err)
 		}
 	}
+	t.giveBack(b)
 	t.reset()
 	return fmt.Errorf("end transaction: %w: %w", ErrAborted, ErrRevoked)
 }
@@ -144,11 +145,12 @@ var errUnknownCommit = errors.New("the outcome of the commit is unknown")
 
 // Abort gives the batch back, whether its transaction was begun or not. An error that wraps
 // ErrAborted, and why, is the good outcome; after any other error the session must be closed.
-func (t *Transactional) Abort(ctx context.Context, why error) error {
+func (t *Transactional) Abort(ctx context.Context, b *Batch, why error) error {
 	if _, err := t.session.End(ctx, kgo.TryAbort); err != nil {
 		return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
 	}
 	t.fences.take()
+	t.giveBack(b)
 	t.reset()
 	return fmt.Errorf("%w: %w", ErrAborted, why)
 }

@@ -24,7 +24,7 @@ type Session interface {
 	// Commit makes everything that was produced since Begin final, and then the batch's offsets.
 	Commit(ctx context.Context, b *consumer.Batch) error
 	// Abort gives the batch back and returns why, wrapped.
-	Abort(ctx context.Context, why error) error
+	Abort(ctx context.Context, b *consumer.Batch, why error) error
 	// Joined reports whether the group has accepted the member.
 	Joined() bool
 	// Close leaves the group.
@@ -67,16 +67,16 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 	trace.Step(stepClaim)
 	judgements, err := l.claim(work, batch)
 	if err != nil {
-		return l.session.Abort(work, err)
+		return l.session.Abort(work, batch, err)
 	}
 	crashpoint.At("batch-claimed")
 	plan, err := l.plan(batch, judgements, trace)
 	if err != nil {
-		return l.session.Abort(work, err)
+		return l.session.Abort(work, batch, err)
 	}
 	trace.Step(stepForward)
 	if err := l.forward(work, batch, plan); err != nil {
-		return l.session.Abort(work, err)
+		return l.session.Abort(work, batch, err)
 	}
 	trace.Step(stepCommit)
 	if err := l.commit(work, batch); err != nil {

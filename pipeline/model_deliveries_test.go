@@ -41,7 +41,7 @@ func (s modelExactlyOnce) Commit(ctx context.Context, b *consumer.Batch) error {
 		return fmt.Errorf("flush: %w", err)
 	}
 	if s.fenceFailed != nil {
-		return s.Abort(ctx, s.fenceFailed)
+		return s.Abort(ctx, b, s.fenceFailed)
 	}
 	taken := s.taken
 	s.lane.pause()
@@ -154,7 +154,7 @@ func (s modelExactlyOnce) notCommitted(b *consumer.Batch, taken bool) error {
 }
 
 // Abort implements Session.
-func (s modelExactlyOnce) Abort(_ context.Context, why error) error {
+func (s modelExactlyOnce) Abort(_ context.Context, _ *consumer.Batch, why error) error {
 	s.must(s.attempt != nil, "abort without a batch")
 	s.w.saw(sightGivenBack)
 	s.w.trace(s.lane.slot, "aborts %v: %v", s.attempt, why)
@@ -220,7 +220,7 @@ func (s modelAtLeastOnce) Commit(ctx context.Context, b *consumer.Batch) error {
 }
 
 // Abort implements Session. What was produced is not taken back.
-func (s modelAtLeastOnce) Abort(_ context.Context, why error) error {
+func (s modelAtLeastOnce) Abort(_ context.Context, _ *consumer.Batch, why error) error {
 	s.must(s.attempt != nil, "abort without a batch")
 	s.w.saw(sightGivenBack)
 	s.w.trace(s.lane.slot, "gives back %v: %v", s.attempt, why)
