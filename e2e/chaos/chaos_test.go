@@ -84,7 +84,9 @@ func TestChaos(t *testing.T) {
 			s.logf("everything is committed")
 			s.waitReady()
 			s.checkCalm(calmRecords)
-			s.loseQuorum(calmRecords)
+			if delivery == exactlyOnce || o.length >= time.Minute { // in a short run once: the claims are the same
+				s.loseQuorum(calmRecords)
+			}
 			s.finish(o)
 		})
 	}
