@@ -126,12 +126,12 @@ func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.F
 	if err != nil {
 		return nil, err
 	}
-	if err := m.returnToFences(read); err != nil {
-		return nil, err
-	}
 	m.mu.Lock()
 	batch := NewBatch(fetches, m.fences, m.revoked)
 	m.mu.Unlock()
+	if err := m.returnToFences(batch, read); err != nil {
+		return nil, err
+	}
 	if err := m.checkRedelivery(batch); err != nil {
 		return nil, err
 	}
@@ -204,6 +204,8 @@ func (m *member) readUnknownFences(ctx context.Context) ([]int32, error) {
 
 // reportRewinds says once per assignment that a partition begins below its fence.
 func (m *member) reportRewinds(b *Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, s := range b.Spans {
 		if !s.Again || m.warned[s.Partition] {
 			continue

@@ -3,6 +3,8 @@ package consumer
 import (
 	"fmt"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // A session that goes on after a batch was given back relies on its client to deliver that batch again. If the
@@ -18,6 +20,15 @@ func (m *member) giveBack(b *Batch) {
 		if _, kept := m.fences[s.Partition]; kept {
 			m.returned[s.Partition] = s.First
 		}
+	}
+}
+
+// forgetReturned lets partitions go on anywhere: they were set to their fences, whose records may be gone.
+func (m *member) forgetReturned(partitions map[int32]kgo.EpochOffset) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range partitions {
+		delete(m.returned, p)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // in one step, so this one was skipped: an operator set the offset forward, the group's offsets had
 // expired and were pinned anew, or a broker lost the markers of a transaction, so that its offsets
 // were committed without its records. Records in between may own claims; their copies would be dropped
-// for records that nobody forwards. The error gives the polled batch back.
-func (m *member) returnToFences(partitions []int32) error {
+// for records that nobody forwards. The polled batch is given back.
+func (m *member) returnToFences(b *Batch, partitions []int32) error {
 	if m.opts.AcceptSkips {
 		return nil
 	}
@@ -26,6 +26,8 @@ func (m *member) returnToFences(partitions []int32) error {
 		offsets[m.opts.Input][p] = fence
 	}
 	m.client.SetOffsets(offsets)
+	m.giveBack(b)
+	m.forgetReturned(skipped)
 	return fmt.Errorf("%w: back to the fences of %d partitions: %w", ErrAborted, len(skipped), ErrRevoked)
 }
 
