@@ -147,8 +147,7 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 		cells[i] = owners[from:]
 		values = append(values, bucket, (*blob)(&claim.ID), &cells[i])
 	}
-	query := r.store.session.Query(r.scope.batch(size), values...).
-		WithContext(ctx).RoutingKey(r.scope.routingKey(r.bucket))
+	query := r.store.conditional(ctx, r.scope.batch(size), values...).RoutingKey(r.scope.routingKey(r.bucket))
 	applied, err := r.scanExisting(query.Iter(), open, true)
 	if err != nil || !applied {
 		return err

@@ -1,16 +1,26 @@
 package cassandra
 
-import "testing"
+import (
+	"testing"
 
-// ReadRow runs a query as an operator does in cqlsh and returns its only row.
-func ReadRow(t *testing.T, o Options, query string) map[string]any {
+	"github.com/gocql/gocql"
+)
+
+// Session is one of the driver, beside the store's.
+func Session(t *testing.T, o Options) *gocql.Session {
 	t.Helper()
 	session, err := o.connect(o.Keyspace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer session.Close()
-	rows, err := session.Query(query).WithContext(t.Context()).Iter().SliceMap()
+	t.Cleanup(session.Close)
+	return session
+}
+
+// ReadRow runs a query as an operator does in cqlsh and returns its only row.
+func ReadRow(t *testing.T, o Options, query string) map[string]any {
+	t.Helper()
+	rows, err := Session(t, o).Query(query).WithContext(t.Context()).Iter().SliceMap()
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

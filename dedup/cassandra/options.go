@@ -45,9 +45,6 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 	if err := cluster.Consistency.UnmarshalText([]byte(o.Consistency)); err != nil {
 		return nil, fmt.Errorf("consistency: %w", err)
 	}
-	if err := cluster.SerialConsistency.UnmarshalText([]byte(o.SerialConsistency)); err != nil {
-		return nil, fmt.Errorf("serial_consistency: %w", err)
-	}
 	cluster.Timeout = timeout
 	cluster.ConnectTimeout = o.Timeout
 	cluster.NumConns = o.Connections
@@ -63,15 +60,6 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 	}
 	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(o.fallback())
 	return cluster.CreateSession()
-}
-
-// serialRead is the consistency of a read that completes a Paxos round in flight; connect has
-// checked the name.
-func (o Options) serialRead() gocql.Consistency {
-	if o.SerialConsistency == gocql.Serial.String() {
-		return gocql.Consistency(gocql.Serial)
-	}
-	return gocql.Consistency(gocql.LocalSerial)
 }
 
 // fallback orders the hosts behind the replicas. Replicas are not shuffled: all requests of a

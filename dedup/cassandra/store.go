@@ -17,7 +17,7 @@ import (
 type Store struct {
 	session *gocql.Session
 	options Options
-	serial  gocql.Consistency // reads with it see every decided claim
+	levels  levels
 	limiter *limiter
 	metrics *metrics
 
@@ -27,8 +27,13 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-// Open connects and checks that the tables are there. It creates nothing, see Setup.
+// Open connects and checks that the tables are there. It creates nothing, see Setup. To a server that is not
+// Cassandra it adapts, if it must and can.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
+	levels, err := options.levels()
+	if err != nil {
+		return nil, fmt.Errorf("open store: cassandra: %w", err)
+	}
 	session, err := options.connect(options.Keyspace)
 	if errors.Is(err, gocql.ErrNoConnectionsStarted) {
 		err = options.explainNoConnection(ctx, err)
@@ -37,12 +42,14 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, err)
 	}
 	s := &Store{
-		session: session, options: options,
-		serial:  options.serialRead(),
+		session: session, options: options, levels: levels,
 		limiter: newLimiter(options.InFlight),
 		scopes:  make(map[dedup.Scope]*scopeState),
 	}
-	if err := s.checkSchema(ctx); err != nil {
+	if err = s.adapt(ctx); err == nil {
+		err = s.checkSchema(ctx)
+	}
+	if err != nil {
 		session.Close()
 		return nil, fmt.Errorf("open store: cassandra: %w", err)
 	}
@@ -89,7 +96,7 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 	bucket := st.bucket(id)
 	ids := appendIDs([]dedup.Claim{{ID: id}}, []int32{0})
 	query := s.session.Query(st.selectIn, bucket, &ids).WithContext(ctx).
-		RoutingKey(st.routingKey(bucket)).Consistency(s.serial)
+		RoutingKey(st.routingKey(bucket)).Consistency(s.levels.read)
 	var (
 		owner ownerCell
 		iter  = query.Iter()
@@ -107,10 +114,9 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
 	st := s.state(scope)
 	bucket := st.bucket(id)
-	query := s.session.Query(
+	query := s.conditional(ctx,
 		"DELETE FROM "+s.options.qualifiedTable()+" WHERE consumer_group = ? AND topic = ? AND bucket = ? AND message_id = ? IF EXISTS",
-		scope.ConsumerGroup, scope.Name, bucket, (*blob)(&id)).
-		WithContext(ctx).RoutingKey(st.routingKey(bucket))
+		scope.ConsumerGroup, scope.Name, bucket, (*blob)(&id)).RoutingKey(st.routingKey(bucket))
 	if err := query.Iter().Close(); err != nil {
 		return fmt.Errorf("release an id: cassandra: %w", err)
 	}
@@ -144,9 +150,9 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (s *Store) register(ctx context.Context, scope dedup.Scope) error {
-	query := s.session.Query(
+	query := s.conditional(ctx,
 		"INSERT INTO "+s.options.scopesTable()+" (consumer_group, topic, buckets, extractor) VALUES (?, ?, ?, ?) IF NOT EXISTS",
-		scope.ConsumerGroup, scope.Name, scope.Buckets, scope.Extractor).WithContext(ctx)
+		scope.ConsumerGroup, scope.Name, scope.Buckets, scope.Extractor)
 	if err := query.Iter().Close(); err != nil {
 		return fmt.Errorf("register scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
 	}
@@ -164,7 +170,7 @@ func (s *Store) register(ctx context.Context, scope dedup.Scope) error {
 func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
 	registered = dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name}
 	err = s.session.Query("SELECT buckets, extractor FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ?",
-		scope.ConsumerGroup, scope.Name).WithContext(ctx).Consistency(s.serial).
+		scope.ConsumerGroup, scope.Name).WithContext(ctx).Consistency(s.levels.read).
 		Scan(&registered.Buckets, &registered.Extractor)
 	if errors.Is(err, gocql.ErrNotFound) {
 		return dedup.Scope{}, false, nil
@@ -184,8 +190,8 @@ func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 			return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
 		}
 	}
-	err := s.session.Query("DELETE FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ? IF EXISTS",
-		scope.ConsumerGroup, scope.Name).WithContext(ctx).Iter().Close()
+	err := s.conditional(ctx, "DELETE FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ? IF EXISTS",
+		scope.ConsumerGroup, scope.Name).Iter().Close()
 	if err != nil {
 		return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
 	}

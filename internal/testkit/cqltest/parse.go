@@ -1,0 +1,180 @@
+package cqltest
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// statement is one of those that kdedup and its driver send.
+type statement struct {
+	kind        string // select, insert, delete, batch, create, use
+	table       string // with its keyspace; of create: what and its name, as in "type ks.claim_owner"
+	columns     []string
+	values      []value     // of insert
+	where       []condition // of select and delete
+	conditional bool
+	ttl         time.Duration
+	batch       []statement
+	markers     []string // the column of each ?, in order
+}
+
+// value is a literal, or the marker with a number.
+type value struct {
+	marker  int // -1: a literal
+	literal []byte
+}
+
+type condition struct {
+	column string
+	in     bool
+	value  value
+}
+
+var tokenPattern = regexp.MustCompile(`'(?:[^']|'')*'|"[^"]*"|[\w.*]+|\S`)
+
+type parser struct {
+	tokens  []string
+	markers []string
+}
+
+func parse(text string) (statement, error) {
+	p := &parser{tokens: tokenPattern.FindAllString(text, -1)}
+	s := p.statement()
+	s.markers = p.markers
+	if s.kind == "" {
+		return s, invalid("no viable alternative at input %.80q", text)
+	}
+	return s, nil
+}
+
+func (p *parser) peek() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	return strings.ToUpper(p.tokens[0])
+}
+
+func (p *parser) next() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	token := p.tokens[0]
+	p.tokens = p.tokens[1:]
+	return token
+}
+
+// skip drops tokens up to the word and the word.
+func (p *parser) skip(word string) {
+	for token := p.next(); token != "" && !strings.EqualFold(token, word); token = p.next() {
+	}
+}
+
+// accept drops the words if they come next.
+func (p *parser) accept(words ...string) bool {
+	if len(p.tokens) < len(words) || !strings.EqualFold(strings.Join(p.tokens[:len(words)], " "), strings.Join(words, " ")) {
+		return false
+	}
+	p.tokens = p.tokens[len(words):]
+	return true
+}
+
+func (p *parser) statement() (s statement) {
+	switch p.peek() {
+	case "SELECT":
+		s.kind = "select"
+		p.next()
+		s.columns = p.list("FROM")
+		s.table = p.next()
+		s.where = p.where()
+	case "INSERT":
+		s = p.insert()
+	case "DELETE":
+		s.kind = "delete"
+		p.skip("FROM")
+		s.table = p.next()
+		s.where = p.where()
+		s.conditional = p.accept("IF", "EXISTS")
+	case "BEGIN":
+		s.kind = "batch"
+		p.skip("BATCH")
+		for p.peek() != "APPLY" && p.peek() != "" {
+			one := p.statement()
+			s.batch, s.table, s.conditional = append(s.batch, one), one.table, s.conditional || one.conditional
+			p.accept(";")
+		}
+	case "CREATE":
+		s.kind = "create"
+		p.next()
+		what := strings.ToLower(p.next())
+		p.accept("IF", "NOT", "EXISTS")
+		s.table = what + " " + p.next()
+	case "USE":
+		s.kind = "use"
+		p.next()
+		s.table = strings.Trim(p.next(), `"`)
+	}
+	return s
+}
+
+func (p *parser) insert() statement {
+	s := statement{kind: "insert"}
+	p.skip("INTO")
+	s.table = p.next()
+	p.skip("(")
+	s.columns = p.list(")")
+	p.skip("(")
+	for i := range s.columns {
+		s.values = append(s.values, p.value(s.columns[i]))
+		p.next() // a comma or the end
+	}
+	s.conditional = p.accept("IF", "NOT", "EXISTS")
+	if p.accept("USING", "TTL") {
+		seconds, _ := strconv.Atoi(p.next())
+		s.ttl = time.Duration(seconds) * time.Second
+	}
+	return s
+}
+
+// list reads names up to the end.
+func (p *parser) list(end string) (names []string) {
+	for token := p.next(); token != "" && !strings.EqualFold(token, end); token = p.next() {
+		if token != "," {
+			names = append(names, token)
+		}
+	}
+	return names
+}
+
+func (p *parser) where() (conditions []condition) {
+	if !p.accept("WHERE") {
+		return nil
+	}
+	for {
+		c := condition{column: p.next()}
+		c.in = strings.EqualFold(p.next(), "IN")
+		c.value = p.value(c.column)
+		conditions = append(conditions, c)
+		if !p.accept("AND") {
+			return conditions
+		}
+	}
+}
+
+func (p *parser) value(column string) value {
+	token := p.next()
+	if token == "?" {
+		p.markers = append(p.markers, column)
+		return value{marker: len(p.markers) - 1}
+	}
+	return value{marker: -1, literal: []byte(strings.ReplaceAll(strings.Trim(token, "'"), "''", "'"))}
+}
+
+// bind puts the value of its marker in the place of a value.
+func (v value) bind(bound [][]byte) []byte {
+	if v.marker < 0 {
+		return v.literal
+	}
+	return bound[v.marker]
+}
