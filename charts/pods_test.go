@@ -116,3 +116,24 @@ func TestTheInstanceIsThePodsName(t *testing.T) {
 		}
 	})
 }
+
+func TestTheSelfTestOfTheSetupCanBeLeftOut(t *testing.T) {
+	for values, want := range map[string][]string{
+		"setup: {enabled: true}":                  {"setup", "-c", "/etc/kdedup/kdedup.yaml"},
+		"setup: {enabled: true, selfTest: false}": {"setup", "-c", "/etc/kdedup/kdedup.yaml", "--skip-self-test"},
+	} {
+		r, err := render(loadChart(t), "kdedup", with(t, "default", values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range r.pods() {
+			if kindOf(p.owner) == "Job" {
+				got = p.template.Spec.Containers[0].Args
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", values, diff)
+		}
+	}
+}

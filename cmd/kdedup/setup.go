@@ -15,14 +15,16 @@ import (
 
 func newSetup() *cobra.Command {
 	var (
-		flags  configFlags
-		dryRun bool
+		flags        configFlags
+		dryRun, skip bool
 	)
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the tables and topics that a configuration needs",
 		Long: "Create the keyspace, the tables and the topics that are missing and say what was done. Nothing\n" +
-			"that exists is changed, so it is safe to repeat. The input topics must exist.",
+			"that exists is changed, so it is safe to repeat. The input topics must exist.\n\n" +
+			"Then the store is asked for what kdedup relies on, with a few claims of its own that it deletes again,\n" +
+			"and what it does is printed. This needs the rights of kdedup run.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)
@@ -30,11 +32,15 @@ func newSetup() *cobra.Command {
 				return err
 			}
 			say := func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }
-			return setup(cmd.Context(), c, log, dryRun, say)
+			if err := setup(cmd.Context(), c, log, dryRun, say); err != nil || dryRun || skip {
+				return err
+			}
+			return selfTest(cmd.Context(), c.Store, log, say)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be created")
+	cmd.Flags().BoolVar(&skip, "skip-self-test", false, "do not ask the store for what kdedup relies on")
 	return cmd
 }
 

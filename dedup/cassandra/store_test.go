@@ -11,6 +11,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/selftest"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -117,5 +118,22 @@ func TestRowsShowTheirOwnerInCQL(t *testing.T) {
 	}
 	if ttl, _ := row["ttl"].(int); ttl < 3500 || ttl > 3600 {
 		t.Errorf("ttl is %v", row["ttl"])
+	}
+}
+
+func TestTheSelfTestIsPassed(t *testing.T) {
+	for name, host := range map[string]func(testing.TB) string{
+		"paxos v2": testkit.Cassandra, "paxos v1": testkit.CassandraV1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := optionsFor(t, host(t))
+			create(t, options)
+			store := open(t, options)
+			defer store.Close()
+			steps := selftest.Run(t.Context(), store)
+			if last := steps[len(steps)-1]; !last.Passed {
+				t.Errorf("%+v", last)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/redis"
+	"github.com/kdedup/kdedup/dedup/selftest"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
@@ -301,6 +302,7 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	if err := errors.Join(store.Register(t.Context(), scope), store.Release(t.Context(), scope, "id-1"), store.Forget(t.Context(), scope)); err != nil {
 		t.Error(err)
 	}
+	wantSelfTestPassed(t, store, client)
 	options.Password = "wrong"
 	wrong, err := redis.Open(t.Context(), options, prometheus.NewRegistry())
 	if err == nil {
@@ -308,6 +310,18 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "wrong\"") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// wantSelfTestPassed also looks for keys that are left behind.
+func wantSelfTestPassed(t *testing.T, store dedup.Store, client *goredis.Client) {
+	t.Helper()
+	steps := selftest.Run(t.Context(), store)
+	if last := steps[len(steps)-1]; !last.Passed {
+		t.Errorf("%+v", last)
+	}
+	if info := client.Info(t.Context(), "keyspace").Val(); strings.Contains(info, "keys=") {
+		t.Errorf("keys are left behind: %s", info)
 	}
 }
 
