@@ -1,6 +1,8 @@
 package cassandra_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,27 +16,59 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/cqltest"
 )
 
-// None of these is the server itself: it is what its maker documents, and TestConformance has the real Cassandra.
-func TestConformanceOnServersThatAnswerAsDocumented(t *testing.T) {
+// This is not ScyllaDB but what it documents. TestConformance has the real Cassandra.
+func TestConformanceOnTheAnswersOfScyllaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole suite is not for -short")
 	}
-	for name, dialect := range map[string]cqltest.Dialect{"ScyllaDB": cqltest.ScyllaDB, "Amazon Keyspaces": cqltest.Keyspaces} {
-		t.Run(name, func(t *testing.T) {
-			options := optionsFor(t, cqltest.Start(t, dialect).Addr())
-			create(t, options)
-			store := open(t, options)
-			t.Cleanup(func() { _ = store.Close() })
-			storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} }, storetest.Features{
-				ExpiryGranularity: time.Second,
-				Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
-					again := open(t, options)
-					t.Cleanup(func() { _ = again.Close() })
-					return again
-				},
-				Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
-			})
-		})
+	options := optionsFor(t, cqltest.Start(t, cqltest.ScyllaDB).Addr())
+	create(t, options)
+	store := open(t, options)
+	t.Cleanup(func() { _ = store.Close() })
+	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} }, storetest.Features{
+		ExpiryGranularity: time.Second,
+		Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
+			again := open(t, options)
+			t.Cleanup(func() { _ = again.Close() })
+			return again
+		},
+		Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
+	})
+}
+
+// A batch with conditions, or a serial level, would be refused.
+func TestAmazonKeyspacesGetsOneInsertForEachClaim(t *testing.T) {
+	options := optionsFor(t, cqltest.Start(t, cqltest.Keyspaces).Addr())
+	create(t, options)
+	store := open(t, options)
+	defer store.Close()
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4, Extractor: "key"}
+	if err := store.Register(t.Context(), scope); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		claims := make([]dedup.Claim, 60)
+		for i := range claims { // two thirds are known from the round before
+			claims[i] = dedup.Claim{ID: dedup.ID(fmt.Sprint("id-", 20*round+i)), Owner: dedup.Coordinates{Partition: int32(round), Offset: int64(20*round + i)}}
+		}
+		answers, err := store.Claim(t.Context(), scope, claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range answers {
+			if known := round > 0 && i < 40; (a.Outcome == dedup.Exists) != known || a.Owner.Offset != claims[i].Owner.Offset {
+				t.Errorf("round %d, claim %d: %+v", round, i, a)
+			}
+		}
+	}
+	if found, err := store.Lookup(t.Context(), scope, "id-7"); err != nil || found.Owner.Offset != 7 {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if err := errors.Join(store.Release(t.Context(), scope, "id-7"), store.Forget(t.Context(), scope)); err != nil {
+		t.Error(err)
+	}
+	if _, found, err := store.Registered(t.Context(), scope); found || err != nil {
+		t.Errorf("the scope is still registered, or %v", err)
 	}
 }
 
