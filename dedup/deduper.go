@@ -5,14 +5,18 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Message is one record as the deduper sees it.
+// Message is one record as the deduper sees it. Messages makes them from a poll.
 type Message struct {
-	Record  *kgo.Record
-	Owner   Coordinates
-	Settled time.Time // an own claim that was made up to then was forwarded, and that was committed
+	Record *kgo.Record
+	Owner  Coordinates // of the record
+	// Settled is for consumers that remember what they committed, as kdedup does in its fence: an own
+	// claim that was made up to then was forwarded, and that was committed. Left zero, no own claim
+	// is settled, and there is no VerdictReplay.
+	Settled time.Time
 }
 
 // Claimer is the part of a Store that judging needs; Store.Claim has the contract.
@@ -33,8 +37,16 @@ type Deduper struct {
 	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
 }
 
-// New returns the deduper of one lane. The scope is registered with the store beforehand.
+// New returns the deduper of one lane. The scope is registered with the store beforehand, with the
+// extractor's String as its Extractor. DefaultRetry is a good retry. Metrics and log may be nil: then
+// nothing is counted or logged.
 func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics *Metrics, log *slog.Logger) *Deduper {
+	if metrics == nil {
+		metrics = NewCollectors(prometheus.NewRegistry()).For(scope.Name, "")
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	return &Deduper{
 		scope: scope, extractor: extractor, store: store, retry: retry, metrics: metrics, log: log,
 		fingerprints: NewFingerprinter(),
@@ -44,6 +56,9 @@ func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics 
 // Judge claims the IDs of a batch and returns one judgement per message, in order. While the store
 // does not answer it keeps claiming, see Retry. The error is ctx's: then nothing is known about the
 // batch, its claims may stand, and judging its records again is safe.
+//
+// Messages may have equal IDs. IDs share memory with their records, so the records must not be changed
+// while Judge runs; afterwards nothing is kept.
 func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, error) {
 	batch := d.fold(messages)
 	start := time.Now()
