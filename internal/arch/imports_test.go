@@ -26,6 +26,7 @@ var layers = []struct {
 	{"idempotency", nil},
 	{"idempotency/...", []string{"idempotency"}},
 	{"examples/idempotency", []string{"idempotency/..."}},
+	{"examples/consumer", []string{"dedup/..."}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/telemetry"}},
 	// Work on topics beside the pipelines, for commands of their own.
 	{"report", []string{"dedup", "internal/idorder", "internal/logreader"}},
@@ -59,7 +60,7 @@ var dependencies = []struct {
 	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres"}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
-	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup"}, true}, // the command's demo
+	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true}, // demos
 	// It also serves on http.DefaultServeMux, which nobody may use.
 	{"net/http/pprof", []string{"server"}, false},
 	{"github.com/chromedp/chromedp", []string{"internal/testkit/browser"}, true},
@@ -162,7 +163,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/..., bench/... may"}},
 		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
-			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup may",
+			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup, examples/consumer may",
 		}},
 		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"bench/contestants/lwt/main.go", module + "dedup", []string{"bench/contestants/lwt/main.go imports dedup: of this module bench/contestants/... may import bench/contestants/member"}},
