@@ -1,31 +1,30 @@
 // Package dedup answers one question: is this record the first of its message ID?
 //
-// A record claims its ID for its own coordinates. The store keeps the first claim until its TTL
-// ends and shows every later claimant who the owner is. Because the owner is a place in the input
-// log, which is the same on every redelivery, a claim may be repeated after a crash or a timeout:
-// the record that already owns its ID recognises itself. That is what makes "claim, then forward"
-// lossless.
+// A record claims its ID for its own coordinates. The store keeps the first claim until its TTL ends
+// and shows every later claimant who the owner is. Because the owner is a place in the input log, which
+// is the same on every redelivery, a claim may be repeated after a crash or a timeout: the record that
+// already owns its ID recognises itself. That is what makes "claim, then forward" lossless.
 //
 // # In a loop of your own
 //
-// A [Deduper] judges the batches of one consumer, on a [Store] of one of the packages below this
-// one. The order of the steps is what matters:
+// A [Deduper] judges the batches of one consumer, on a [Store] of one of the packages below this one.
+// The order of the steps is what matters:
 //
 //	poll ─► claim (Deduper.Judge) ─► the effect, for VerdictFirst and VerdictMine ─► commit the offsets
 //
 // Nothing is lost: offsets are committed after the effect, and a record that claimed its ID and then
-// met a crash comes again, with [VerdictMine]. Copies of it are [VerdictDuplicate], on whatever partition
-// and for whatever consumer that shares the store. What a crash between effect and commit does
-// is to repeat the effects of one batch. To exclude that, too, put effect and offsets into one Kafka
-// transaction, as kdedup itself does; or effect and claim into one transaction of PostgreSQL, see
+// met a crash comes again, with [VerdictMine]. Copies of it are [VerdictDuplicate], on whatever
+// partition and for whatever consumer that shares the store. What a crash between effect and commit
+// does is to repeat the effects of one batch. To exclude that, too, put effect and offsets into one
+// Kafka transaction, as kdedup itself does; or effect and claim into one transaction of PostgreSQL, see
 // TxClaims in dedup/postgres; or make the effect idempotent, see package idempotency.
 //
 // The package's example is such a loop; examples/consumer in the repository is a whole program.
 //
 // # Without Kafka
 //
-// A [Store] knows nothing of Kafka. Whatever has an ID, and a place that stays the same when it is delivered
-// again, can claim: put the place into [Coordinates], and compare [Answer].Owner with it.
+// A [Store] knows nothing of Kafka. Whatever has an ID, and a place that stays the same when it is
+// delivered again, can claim: put the place into [Coordinates], and compare [Answer].Owner with it.
 package dedup
 
 import (

@@ -18,11 +18,8 @@ import (
 // Claim implements dedup.Store. The batches of a call run side by side, as many as there are
 // connections.
 func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
-	c := &call{
-		store: s, scope: scopeKey(scope), ttl: scope.TTL,
-		claims: claims, keys: keysOf(claims), answers: make([]dedup.Answer, len(claims)),
-		claimedAt: time.UnixMilli(time.Now().UnixMilli()),
-	}
+	c := newCall(s.pool, s.sql, scope, claims)
+	c.run = s.insist
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
@@ -46,9 +43,16 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	return c.answers, nil
 }
 
+// queryer is a pool or a transaction.
+type queryer interface {
+	Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error)
+}
+
 // call is one call of Claim. Its batches write different answers.
 type call struct {
-	store     *Store
+	db        queryer
+	run       func(ctx context.Context, statement func(context.Context) error) error
+	sql       statements
 	scope     int64
 	ttl       time.Duration
 	claims    []dedup.Claim
@@ -57,19 +61,27 @@ type call struct {
 	claimedAt time.Time
 }
 
+func newCall(db queryer, sql statements, scope dedup.Scope, claims []dedup.Claim) *call {
+	return &call{
+		db: db, sql: sql, scope: scopeKey(scope), ttl: scope.TTL,
+		claims: claims, keys: keysOf(claims), answers: make([]dedup.Answer, len(claims)),
+		claimedAt: time.UnixMilli(time.Now().UnixMilli()),
+	}
+}
+
 // decide claims what is open and asks for the owners of the rest, until nothing is open. Another
 // round is needed only for claims that were there when the INSERT looked and had ended, by
 // expiry or release, when the SELECT did.
 func (c *call) decide(ctx context.Context, open []int32) error {
-	for claim := c.store.sql.insert; ; claim = c.store.sql.takeOver {
-		if err := c.statement(ctx, open, claim, c.write); err != nil {
+	for claim := c.sql.insert; ; claim = c.sql.takeOver {
+		if err := c.run(ctx, func(ctx context.Context) error { return c.write(ctx, open, claim) }); err != nil {
 			return err
 		}
 		crashpoint.At("rows-inserted")
 		if open = c.undecided(open); len(open) == 0 {
 			return nil
 		}
-		if err := c.statement(ctx, open, c.store.sql.read, c.read); err != nil {
+		if err := c.run(ctx, func(ctx context.Context) error { return c.read(ctx, open) }); err != nil {
 			return err
 		}
 		if open = c.undecided(open); len(open) == 0 {
@@ -94,15 +106,15 @@ const (
 	firstPause = 10 * time.Millisecond
 )
 
-// statement runs one and repeats it while the server undoes it for the sake of another transaction:
+// insist runs a statement and repeats it while the server undoes it for the sake of another transaction:
 // no two claims do that to each other, but somebody else's statements may.
-func (c *call) statement(ctx context.Context, open []int32, sql string, run func(context.Context, []int32, string) error) error {
+func (s *Store) insist(ctx context.Context, statement func(context.Context) error) error {
 	for n := 1; ; n++ {
-		err := c.store.timed(ctx, func(ctx context.Context) error { return run(ctx, open, sql) })
+		err := s.timed(ctx, statement)
 		if !isNotApplied(err) || n == attempts {
 			return err
 		}
-		c.store.metrics.retries.Inc()
+		s.metrics.retries.Inc()
 		if !pause(ctx, rand.N(firstPause<<min(n, 5))) {
 			return context.Cause(ctx)
 		}
@@ -121,7 +133,7 @@ func (s *Store) timed(ctx context.Context, run func(context.Context) error) erro
 // write sends the claims. None of them counts before the statement has ended well: the rows arrive
 // before its transaction is committed.
 func (c *call) write(ctx context.Context, open []int32, sql string) error {
-	rows, err := c.store.pool.Query(ctx, sql, c.arguments(open)...)
+	rows, err := c.db.Query(ctx, sql, c.arguments(open)...)
 	if err != nil {
 		return err
 	}
@@ -145,7 +157,11 @@ func (c *call) write(ctx context.Context, open []int32, sql string) error {
 	return nil
 }
 
-// arguments are the claims column by column.
+// execMode prepares no statement under a name, and gets binary answers. It is given with each statement
+// because the connection of a caller's transaction may have another one.
+const execMode = pgx.QueryExecModeCacheDescribe
+
+// arguments are the claims column by column, behind the mode.
 func (c *call) arguments(open []int32) []any {
 	var (
 		n            = len(open)
@@ -163,16 +179,16 @@ func (c *call) arguments(open []int32) []any {
 		offsets[at], epochs[at] = claim.Owner.Offset, claim.Owner.LeaderEpoch
 		fingerprints[at] = claim.Fingerprint[:]
 	}
-	return []any{c.scope, keys, topics, partitions, offsets, epochs, fingerprints, c.claimedAt, c.ttl.Seconds()}
+	return []any{execMode, c.scope, keys, topics, partitions, offsets, epochs, fingerprints, c.claimedAt, c.ttl.Seconds()}
 }
 
 // read takes the owners that are there.
-func (c *call) read(ctx context.Context, open []int32, sql string) error {
+func (c *call) read(ctx context.Context, open []int32) error {
 	keys := make([][]byte, len(open))
 	for at, i := range open {
 		keys[at] = c.keys[i]
 	}
-	rows, err := c.store.pool.Query(ctx, sql, c.scope, keys)
+	rows, err := c.db.Query(ctx, c.sql.read, execMode, c.scope, keys)
 	if err != nil {
 		return err
 	}

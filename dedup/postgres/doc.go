@@ -13,4 +13,6 @@
 //
 // Every statement is a transaction of its own, and every batch locks its IDs in the order of their
 // keys, so no two can wait for each other.
+//
+// TxClaims makes claims in transactions of the caller, for consumers whose effect is a row.
 package postgres

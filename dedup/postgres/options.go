@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,19 +16,30 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Options say where the table is and how it is asked. All fields without "optional" are needed.
+// Options say where the table is and how it is asked. Hosts, Database and Username are needed.
 type Options struct {
 	Hosts         []string // host:port; the first that takes writes is used
 	Database      string
 	Username      string
-	Password      string             // optional
-	TLS           func() *tls.Config // optional: what the next connection is made with
-	Schema, Table string
-	Timeout       time.Duration // of one statement, and of one attempt to connect
-	Connections   int           // for claims
-	BatchClaims   int           // claims in one statement
-	SweepInterval time.Duration // between two looks for expired claims; 0: this process deletes none
-	Logger        *slog.Logger
+	Password      string
+	TLS           func() *tls.Config // what the next connection is made with; nil: no encryption
+	Schema        string             // "": kdedup
+	Table         string             // "": processed_messages
+	Timeout       time.Duration      // of one statement, and of one attempt to connect; 0: 5 seconds
+	Connections   int                // for claims; 0: 4
+	BatchClaims   int                // claims in one statement; 0: 2500
+	SweepInterval time.Duration      // between two looks for expired claims; 0: this process deletes none
+	Logger        *slog.Logger       // nil: nothing is logged
+}
+
+func (o Options) withDefaults() Options {
+	o.Schema = cmp.Or(o.Schema, "kdedup")
+	o.Table = cmp.Or(o.Table, "processed_messages")
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.Connections = cmp.Or(o.Connections, 4)
+	o.BatchClaims = cmp.Or(o.BatchClaims, 2500)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	return o
 }
 
 func (o Options) claimsTable() string { return pgx.Identifier{o.Schema, o.Table}.Sanitize() }
@@ -47,7 +59,7 @@ func (o Options) connect(ctx context.Context, check func(context.Context, *pgx.C
 	conn.Password = o.Password // not from PGPASSWORD or a .pgpass
 	conn.RuntimeParams = map[string]string{"application_name": "kdedup"}
 	conn.ConnectTimeout = o.Timeout
-	conn.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	conn.DefaultQueryExecMode = execMode
 	config.BeforeConnect = o.encrypt
 	config.MaxConns = int32(o.Connections) + 1 // one for the sweep
 	config.AfterConnect = check

@@ -18,6 +18,7 @@ const setupLock = 0x6b64656475700000
 // reports each step through say. It changes nothing that exists, so it may be repeated. With dryRun
 // it only says what it would do.
 func Setup(ctx context.Context, o Options, dryRun bool, say func(string)) error {
+	o = o.withDefaults()
 	pool, err := o.connect(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("set up store: postgres %v: %w", o.Hosts, err)

@@ -26,8 +26,13 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-// Open connects and checks that the tables are there. It creates nothing, see Setup.
+// Open connects and checks that the tables are there. It creates nothing, see Setup. With a nil
+// Registerer there are no metrics.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
+	options = options.withDefaults()
+	if reg == nil {
+		reg = prometheus.NewRegistry()
+	}
 	pool, err := options.connect(ctx, checkSession)
 	if err != nil {
 		return nil, fmt.Errorf("open store: postgres %v: %w", options.Hosts, err)
