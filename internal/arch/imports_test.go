@@ -27,6 +27,8 @@ var layers = []struct {
 	{"idempotency/...", []string{"idempotency"}},
 	{"examples/idempotency", []string{"idempotency/..."}},
 	{"examples/consumer", []string{"dedup/..."}},
+	{"examples/outbox", []string{"dedup/...", "idempotency/..."}},
+	{"examples/uniquestore", []string{"idempotency/..."}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/telemetry"}},
 	// Work on topics beside the pipelines, for commands of their own.
 	{"report", []string{"dedup", "internal/idorder", "internal/logreader"}},
@@ -56,8 +58,8 @@ var dependencies = []struct {
 }{
 	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/...", "bench/..."}, false},
 	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/...", "bench/..."}, false},
-	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres"}, false},
-	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres"}, false},
+	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres", "examples/...", "e2e/..."}, false},
+	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres", "examples/..."}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
 	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true}, // demos
@@ -161,7 +163,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
 		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/..., bench/... may"}},
-		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres may"}},
+		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup, examples/consumer may",
 		}},
