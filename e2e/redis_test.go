@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,18 @@ func TestAFailoverOfRedisRepeatsAndLosesNothing(t *testing.T) {
 	}
 	if v.doubled == 0 {
 		t.Error("nothing was repeated: the failover took no claims back")
+	}
+}
+
+// The points around the claims: between two replies of one pipeline there is none, and the others are the
+// same with every store.
+func TestACrashAroundTheClaimsOnRedis(t *testing.T) {
+	t.Parallel()
+	at := onRedis(t, startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"}).Addr())
+	for _, c := range crashCases("redis", last) {
+		if slices.Contains([]string{"batch-polled", "batch-claimed", "batch-committed"}, c.crashes[0].point) {
+			t.Run(c.String(), func(t *testing.T) { c.run(t, at, 1500) })
+		}
 	}
 }
 

@@ -45,9 +45,6 @@ const (
 	cassandraLine   = "CASSANDRA"
 )
 
-// quickStart spares what pays only for servers that work long and hard.
-var quickStart = []string{"-XX:TieredStopAtLevel=1"}
-
 func startSecured(t *testing.T) *secured {
 	t.Helper()
 	servers.Need(t)
@@ -122,7 +119,7 @@ func (s *secured) startKafka(ctx context.Context, dir string) error {
 		config[prefix+"type"], config[prefix+"location"] = "PEM", keystore
 	}
 	s.kafka, err = servers.StartKafka(ctx, servers.KafkaOptions{
-		Dir: dir, Heap: "320m", Flags: quickStart, Config: config,
+		Dir: dir, Heap: "320m", Flags: servers.QuickStart, Config: config,
 		Listeners: []servers.KafkaListener{
 			{Name: scramListener, Protocol: "SASL_SSL", Proxied: true},
 			{Name: certListener, Protocol: "SSL", Proxied: true},
@@ -140,7 +137,7 @@ func (s *secured) startCassandra(ctx context.Context, dir string) error {
 		return err
 	}
 	s.cassandra, err = servers.StartCassandra(ctx, servers.CassandraOptions{
-		Dir: dir, Host: "127.0.0.78", Heap: "512m", Flags: quickStart, Proxied: true,
+		Dir: dir, Host: "127.0.0.78", Heap: "512m", Flags: servers.QuickStart, Proxied: true,
 		Config: map[string]any{
 			"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer", "role_manager": "CassandraRoleManager",
 			// Changes count at once.

@@ -51,7 +51,7 @@ func startWorld(t *testing.T, o options) *world {
 
 func startKafka(ctx context.Context, dir string) (*servers.Server, error) {
 	return servers.StartKafka(ctx, servers.KafkaOptions{
-		Dir: filepath.Join(dir, "kafka"), Heap: "512m", Proxies: processes,
+		Dir: filepath.Join(dir, "kafka"), Heap: "512m", Flags: servers.QuickStart, Proxies: processes,
 	})
 }
 
@@ -63,7 +63,7 @@ func startCassandra(ctx context.Context, dir, commitLog string) (*servers.Cluste
 		config["commitlog_sync_period"] = "10000ms"
 	}
 	return servers.StartCassandraCluster(ctx, nodes, servers.CassandraOptions{
-		Dir: filepath.Join(dir, "cassandra"), Heap: "512m", Proxied: true, Config: config,
+		Dir: filepath.Join(dir, "cassandra"), Heap: "512m", Flags: servers.QuickStart, Proxied: true, Config: config,
 	})
 }
 

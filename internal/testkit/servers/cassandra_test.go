@@ -15,6 +15,7 @@ func TestCassandraClusterSurvivesKillPauseAndRestart(t *testing.T) {
 	cluster, err := StartCassandraCluster(t.Context(), 2, CassandraOptions{
 		Dir:          t.TempDir(),
 		Heap:         "384m",
+		Flags:        QuickStart,
 		PaxosVariant: PaxosV1,
 		Config:       map[string]any{"commitlog_sync": "batch", "commitlog_sync_period": nil},
 	})
