@@ -18,11 +18,11 @@ func (s *Store) CheckRights(ctx context.Context) error {
 		{s.options.scopesTable(), "consumer_group = '' AND topic = ''"},
 	} {
 		said := ""
-		for _, statement := range []string{
-			"SELECT topic FROM " + c.table + " WHERE " + c.key,
-			"DELETE FROM " + c.table + " WHERE " + c.key + " IF EXISTS",
+		for _, query := range []*gocql.Query{
+			s.session.Query("SELECT topic FROM " + c.table + " WHERE " + c.key).WithContext(ctx),
+			s.conditional(ctx, "DELETE FROM "+c.table+" WHERE "+c.key+" IF EXISTS"),
 		} {
-			err := s.session.Query(statement).WithContext(ctx).Iter().Close()
+			err := query.Iter().Close()
 			// A condition needs the right to read, too: then both statements say the same.
 			if isUnauthorized(err) && err.Error() != said {
 				said = err.Error()
