@@ -45,26 +45,31 @@ func open(t *testing.T, o cassandra.Options) *cassandra.Store {
 	return store
 }
 
+// paxosVariants are the real servers: whatever needs one holds with both variants of the Paxos protocol.
+var paxosVariants = map[string]func(testing.TB) string{"paxos v2": testkit.Cassandra, "paxos v1": testkit.CassandraV1}
+
 func TestConformance(t *testing.T) {
-	for name, host := range map[string]func(testing.TB) string{
-		"paxos v2": testkit.Cassandra, "paxos v1": testkit.CassandraV1,
-	} {
-		t.Run(name, func(t *testing.T) {
-			options := optionsFor(t, host(t))
-			create(t, options)
-			store := open(t, options)
-			t.Cleanup(func() { _ = store.Close() })
-			storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} }, storetest.Features{
-				ExpiryGranularity: time.Second,
-				Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
-					again := open(t, options)
-					t.Cleanup(func() { _ = again.Close() })
-					return again
-				},
-				Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
-			})
-		})
+	for name, host := range paxosVariants {
+		t.Run(name, func(t *testing.T) { conform(t, host(t)) })
 	}
+}
+
+// conform runs the suite on a server.
+func conform(t *testing.T, host string) {
+	t.Helper()
+	options := optionsFor(t, host)
+	create(t, options)
+	store := open(t, options)
+	t.Cleanup(func() { _ = store.Close() })
+	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} }, storetest.Features{
+		ExpiryGranularity: time.Second,
+		Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
+			again := open(t, options)
+			t.Cleanup(func() { _ = again.Close() })
+			return again
+		},
+		Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
+	})
 }
 
 // faulty loses the answer of a claim that the server has applied.

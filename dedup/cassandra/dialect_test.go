@@ -12,7 +12,6 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
-	"github.com/kdedup/kdedup/dedup/storetest"
 	"github.com/kdedup/kdedup/internal/testkit/cqltest"
 )
 
@@ -21,19 +20,7 @@ func TestConformanceOnTheAnswersOfScyllaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole suite is not for -short")
 	}
-	options := optionsFor(t, cqltest.Start(t, cqltest.ScyllaDB).Addr())
-	create(t, options)
-	store := open(t, options)
-	t.Cleanup(func() { _ = store.Close() })
-	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} }, storetest.Features{
-		ExpiryGranularity: time.Second,
-		Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
-			again := open(t, options)
-			t.Cleanup(func() { _ = again.Close() })
-			return again
-		},
-		Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
-	})
+	conform(t, cqltest.Start(t, cqltest.ScyllaDB).Addr())
 }
 
 // A batch with conditions, or a serial level, would be refused.

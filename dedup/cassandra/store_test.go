@@ -122,9 +122,7 @@ func TestRowsShowTheirOwnerInCQL(t *testing.T) {
 }
 
 func TestTheSelfTestIsPassed(t *testing.T) {
-	for name, host := range map[string]func(testing.TB) string{
-		"paxos v2": testkit.Cassandra, "paxos v1": testkit.CassandraV1,
-	} {
+	for name, host := range paxosVariants {
 		t.Run(name, func(t *testing.T) {
 			options := optionsFor(t, host(t))
 			create(t, options)
