@@ -45,7 +45,8 @@ type Topic struct {
 	// a crash between the two forwards that batch again.
 	Delivery string `mapstructure:"delivery"`
 	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
-	// while another claims. Lanes beyond the number of partitions stay idle.
+	// while another claims: worth it where the process has cores, and the servers have time, to spare. Each
+	// needs memory for a batch of its own. Lanes beyond the number of partitions stay idle.
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`
@@ -111,8 +112,11 @@ type Topic struct {
 	Start string `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	BatchRecords int `mapstructure:"batch_records"`
-	// Bytes that a lane may hold fetched and not yet processed, 1048576 (1 MiB) to 1073741824
-	// (1 GiB). The memory of a process grows with lanes x fetch_bytes.
+	// Bytes of keys, values and headers with which a batch is full, 65536 to 1073741824 (1 GiB). The memory of
+	// a process grows with `lanes` x `batch_bytes`, or what `batch_records` take of it.
+	BatchBytes int `mapstructure:"batch_bytes"`
+	// Most bytes of one fetch from one broker, 65536 to 1073741824. A batch is filled by as many fetches as it
+	// takes; one more is fetched ahead. More is faster only with a distant broker.
 	FetchBytes int `mapstructure:"fetch_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
 	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).

@@ -17,7 +17,8 @@ func (t Topic) check(p *problems, path string) {
 	within(p, path+".buckets", t.Buckets, 1, 1_000_000)
 	within(p, path+".outage_grace", t.OutageGrace, 100*time.Millisecond, longest)
 	within(p, path+".batch_records", t.BatchRecords, 1, 100_000)
-	within(p, path+".fetch_bytes", t.FetchBytes, 1<<20, 1<<30)
+	within(p, path+".batch_bytes", t.BatchBytes, 1<<16, 1<<30)
+	within(p, path+".fetch_bytes", t.FetchBytes, 1<<16, 1<<30)
 	within(p, path+".session_timeout", t.SessionTimeout, 6*time.Second, 30*time.Minute)
 }
 

@@ -99,18 +99,27 @@ func NewBatch(fetches kgo.Fetches, fences map[int32]Fence, revoked context.Conte
 	return batch
 }
 
+// add begins a span, unless the records go on where the last one ends.
 func (b *Batch) add(topicID [16]byte, records []*kgo.Record, fence Fence) {
 	first, last := records[0], records[len(records)-1]
-	span := int32(len(b.Spans))
+	if n := len(b.Spans); n == 0 || !b.Spans[n-1].continuedBy(topicID, first) {
+		b.Spans = append(b.Spans, Span{
+			Partition: first.Partition, TopicID: topicID, First: first.Offset,
+			Again: fence.covers(topicID, first), before: fence,
+		})
+	}
+	span := int32(len(b.Spans) - 1)
+	b.Spans[span].Next, b.Spans[span].LeaderEpoch = last.Offset+1, last.LeaderEpoch
 	for _, r := range records {
 		if r.Attrs.IsControl() {
 			continue // it only moves the span on
 		}
 		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: fence.settled(topicID, r), span: span})
 	}
-	b.Spans = append(b.Spans, Span{
-		Partition: first.Partition, TopicID: topicID,
-		First: first.Offset, Next: last.Offset + 1, LeaderEpoch: last.LeaderEpoch,
-		Again: fence.covers(topicID, first), before: fence,
-	})
+}
+
+// continuedBy reports whether the record comes behind the span. It does not if the client went back because the
+// broker's log was cut.
+func (s *Span) continuedBy(topicID [16]byte, r *kgo.Record) bool {
+	return s.Partition == r.Partition && s.TopicID == topicID && s.Next <= r.Offset
 }

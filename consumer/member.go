@@ -139,13 +139,17 @@ func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.F
 	return batch, nil
 }
 
-// wait polls until there are records, ctx ends, or noteLag ends it.
+// wait polls until there are records, and for more of them if more are there. It ends early when ctx ends or
+// noteLag ends it.
 func (m *member) wait(ctx context.Context, poll func(context.Context, int) kgo.Fetches) (kgo.Fetches, error) {
 	polling, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	m.setIdle(end)
 	fetches := poll(polling, m.opts.BatchRecords)
 	m.setIdle(nil)
+	if polling.Err() == nil {
+		fetches = m.fill(ctx, fetches, poll)
+	}
 	if err := context.Cause(polling); err != nil && ctx.Err() == nil {
 		return fetches, err
 	}

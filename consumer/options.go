@@ -24,7 +24,8 @@ type Options struct {
 	ServerSide    bool // KIP-848: the broker assigns partitions
 
 	AcceptSkips    bool // do not return to the fences from offsets above them
-	BatchRecords   int  // most records of one poll
+	BatchRecords   int  // most records of one batch
+	BatchBytes     int  // a batch that has as many bytes is full
 	FetchBytes     int  // most bytes of one fetch from one broker
 	SessionTimeout time.Duration
 

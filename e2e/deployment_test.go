@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,9 @@ func prepare(t *testing.T, at place, delivery string, settings ...string) *deplo
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
 	d.settings = settings
+	if !slices.ContainsFunc(settings, func(line string) bool { return strings.HasPrefix(line, "lanes:") }) {
+		d.settings = append(d.settings, "lanes: 2")
+	}
 	return d.at(at)
 }
 

@@ -138,7 +138,7 @@ func (r *rig) session(ctx context.Context, member string, metrics *consumer.Metr
 	options := consumer.Options{
 		Connection: r.connection, Producer: topics.Producer(), Outputs: topics.Names(),
 		Input: input, ConsumerGroup: group, FenceTopic: fence, Member: member,
-		BatchRecords: r.batch, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
+		BatchRecords: r.batch, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
 		Metrics: metrics, Logger: log,
 	}
 	if r.member != nil {

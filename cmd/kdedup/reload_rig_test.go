@@ -55,6 +55,9 @@ func pipelineOf(name string, more ...string) string {
 		"input: " + name, "output: " + name + ".clean", "consumer_group: " + name + "-dedup", "message_id: {from: key}",
 		"on_missing_id: drop", "session_timeout: 6s",
 	}, more...)
+	if !slices.ContainsFunc(more, func(line string) bool { return strings.HasPrefix(line, "lanes:") }) {
+		lines = append(lines, "lanes: 2")
+	}
 	return "  - " + strings.Join(lines, "\n    ") + "\n"
 }
 

@@ -66,7 +66,7 @@ func statusOf(t *testing.T, url string) (s shownStatus) {
 
 func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"))
-	path := write(t, brokers, ordersTopic)
+	path := write(t, brokers, ordersTopic+"    lanes: 2\n")
 	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 {
 		t.Fatal(text)
 	}

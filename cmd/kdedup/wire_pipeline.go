@@ -77,7 +77,7 @@ func (p *process) memberOptions(t config.Topic, lane int) consumer.Options {
 		Input:      t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
 		Member: member, Static: t.StaticMember, ServerSide: t.GroupProtocol == config.ProtocolConsumer,
 		AcceptSkips:  t.OnSkip == config.ActionAccept,
-		BatchRecords: t.BatchRecords, FetchBytes: t.FetchBytes, SessionTimeout: t.SessionTimeout,
+		BatchRecords: t.BatchRecords, BatchBytes: t.BatchBytes, FetchBytes: t.FetchBytes, SessionTimeout: t.SessionTimeout,
 		Logger: log,
 	}
 }

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,14 +17,15 @@ import (
 func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
 	st := s.state(scope)
 	answers := make([]dedup.Answer, len(claims))
+	hashes := hashIDs(claims)
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
 		first error
 	)
-	for bucket, members := range groupByBucket(st, claims) {
+	for bucket, members := range groupByBucket(st, hashes) {
 		wg.Go(func() {
-			round := round{store: s, scope: st, bucket: bucket, claims: claims, answers: answers}
+			round := round{store: s, scope: st, bucket: bucket, claims: claims, hashes: hashes, answers: answers}
 			if err := round.run(ctx, members); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -34,18 +36,25 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 		})
 	}
 	wg.Wait()
-	st.observe(answers)
 	if first != nil {
 		return answers, fmt.Errorf("claim %d ids: cassandra: %w", len(claims), first)
 	}
 	return answers, nil
 }
 
-// groupByBucket maps every bucket that is hit to the indexes of its claims.
-func groupByBucket(st *scopeState, claims []dedup.Claim) map[int32][]int32 {
-	groups := make(map[int32][]int32, min(st.scope.Buckets, len(claims)))
+func hashIDs(claims []dedup.Claim) []uint64 {
+	hashes := make([]uint64, len(claims))
 	for i := range claims {
-		bucket := st.bucket(claims[i].ID)
+		hashes[i] = hash(claims[i].ID)
+	}
+	return hashes
+}
+
+// groupByBucket maps every bucket that is hit to the indexes of its claims.
+func groupByBucket(st *scopeState, hashes []uint64) map[int32][]int32 {
+	groups := make(map[int32][]int32, min(st.scope.Buckets, len(hashes)))
+	for i, h := range hashes {
+		bucket := st.bucket(h)
 		groups[bucket] = append(groups[bucket], int32(i))
 	}
 	return groups
@@ -57,6 +66,7 @@ type round struct {
 	scope   *scopeState
 	bucket  int32
 	claims  []dedup.Claim
+	hashes  []uint64 // of the IDs
 	answers []dedup.Answer
 }
 
@@ -80,14 +90,16 @@ func (r *round) run(ctx context.Context, members []int32) error {
 	return nil
 }
 
-// decide repeats batch and answer until nothing of the chunk is open. A batch that does not apply
-// names at least one existing row, so it ends.
-func (r *round) decide(ctx context.Context, open []int32) error {
-	if r.scope.ratio.readFirst(len(open)) {
-		if err := r.request(ctx, open, r.read); err != nil {
+// decide reads what would spoil the batch, and then repeats batch and answer until nothing of the
+// chunk is open. A batch that does not apply names at least one existing row, so it ends.
+func (r *round) decide(ctx context.Context, chunk []int32) error {
+	suspects, others := r.scope.suspects.split(r.hashes, chunk)
+	open := chunk
+	if doubtful := r.doubtful(chunk, suspects); len(doubtful) > 0 {
+		if err := r.request(ctx, doubtful, r.read); err != nil {
 			return err
 		}
-		open = r.undecided(open)
+		open = r.undecided(chunk)
 	}
 	for len(open) > 0 {
 		if err := r.request(ctx, open, r.insert); err != nil {
@@ -100,7 +112,27 @@ func (r *round) decide(ctx context.Context, open []int32) error {
 		}
 		open = left
 	}
+	r.scope.suspects.note(r.hashes, others)
+	r.scope.ratio.observe(r.existing(others), len(others))
 	return nil
+}
+
+// doubtful are the claims to read before the batch: the suspects, or all if the others alone would most
+// likely spoil it.
+func (r *round) doubtful(chunk, suspects []int32) []int32 {
+	if r.scope.ratio.readFirst(len(chunk) - len(suspects)) {
+		return chunk
+	}
+	return suspects
+}
+
+func (r *round) existing(of []int32) (n int) {
+	for _, i := range of {
+		if r.answers[i].Outcome == dedup.Exists {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *round) undecided(of []int32) []int32 {
@@ -139,7 +171,7 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 	owners := make([]byte, 0, size*ownerBytes)
 	cells := make([]cell, size)
 	values := make([]any, 0, size*3)
-	var bucket any = r.bucket
+	var bucket any = r.bucketCell() // boxed and encoded once for all rows
 	for i := range size {
 		claim := &r.claims[open[min(i, len(open)-1)]]
 		from := len(owners)
@@ -158,6 +190,11 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 		}
 	}
 	return nil
+}
+
+func (r *round) bucketCell() *cell {
+	c := cell(binary.BigEndian.AppendUint32(nil, uint32(r.bucket)))
+	return &c
 }
 
 // read looks for existing claims. A row that is there is decided, whoever wrote it; that a row is

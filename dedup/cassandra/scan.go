@@ -30,11 +30,16 @@ func (r *round) scanExisting(iter *gocql.Iter, open []int32, conditional bool) (
 		}
 	}
 	rows := 0
-	byID := r.index(open, iter.NumRows())
+	var byID map[string]int32
 	for iter.Scan(dest...) {
 		rows++
-		if at, ok := byID[string(id)]; ok && owner.found && !applied {
-			r.answers[at] = owner.answer
+		if owner.found && !applied {
+			if byID == nil { // most batches apply and have no row to look up
+				byID = r.index(open)
+			}
+			if at, ok := byID[string(id)]; ok {
+				r.answers[at] = owner.answer
+			}
 		}
 		id, owner.found = nil, false
 	}
@@ -47,11 +52,8 @@ func (r *round) scanExisting(iter *gocql.Iter, open []int32, conditional bool) (
 	return applied, nil
 }
 
-// index finds the open claims by ID. Most batches apply and have no row to look up.
-func (r *round) index(open []int32, rows int) map[string]int32 {
-	if rows == 0 {
-		return nil
-	}
+// index finds the open claims by ID.
+func (r *round) index(open []int32) map[string]int32 {
 	byID := make(map[string]int32, len(open))
 	for _, i := range open {
 		byID[string(r.claims[i].ID)] = i

@@ -31,7 +31,8 @@ type scopeState struct {
 	insert   string // one row; bucket, message_id and owner are bound
 	selectIn string
 	locks    []chan struct{} // stripe of buckets -> held by the one request in flight
-	ratio    duplicateRatio
+	suspects suspects
+	ratio    duplicateRatio // of those that are no suspects
 
 	mu      sync.Mutex
 	batches map[int]string
@@ -69,10 +70,10 @@ func (s *scopeState) batch(n int) string {
 	return s.batches[n]
 }
 
+func hash(id dedup.ID) uint64 { return xxhash.Sum64String(string(id)) }
+
 // bucket is part of the stored data: xxHash64 of the ID, modulo the number of buckets.
-func (s *scopeState) bucket(id dedup.ID) int32 {
-	return int32(xxhash.Sum64String(string(id)) % uint64(s.scope.Buckets))
-}
+func (s *scopeState) bucket(hash uint64) int32 { return int32(hash % uint64(s.scope.Buckets)) }
 
 // routingKey is the partition key in the form that token-aware routing hashes: per component its
 // length in two bytes, its bytes and a zero byte.

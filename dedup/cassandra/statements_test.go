@@ -44,7 +44,7 @@ func TestBucketsNeverChange(t *testing.T) {
 	s := newScopeState("t", testScope())
 	got := make(map[dedup.ID]int32)
 	for _, id := range []dedup.ID{"a", "b", "order-1", "\x00\xff"} {
-		got[id] = s.bucket(id)
+		got[id] = s.bucket(hash(id))
 	}
 	if diff := cmp.Diff(map[dedup.ID]int32{"a": 11, "b": 11, "order-1": 13, "\x00\xff": 13}, got); diff != "" {
 		t.Error(diff)

@@ -75,25 +75,10 @@ func (s *Store) state(scope dedup.Scope) *scopeState {
 	return st
 }
 
-// observe feeds the estimate of duplicates with what a whole call found.
-func (s *scopeState) observe(answers []dedup.Answer) {
-	existing, decided := 0, 0
-	for i := range answers {
-		switch answers[i].Outcome {
-		case dedup.Exists:
-			existing++
-			decided++
-		case dedup.Applied:
-			decided++
-		}
-	}
-	s.ratio.observe(existing, decided)
-}
-
 // Lookup implements dedup.Store with a serial read, which completes a claim that is in flight.
 func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
 	st := s.state(scope)
-	bucket := st.bucket(id)
+	bucket := st.bucket(hash(id))
 	ids := appendIDs([]dedup.Claim{{ID: id}}, []int32{0})
 	query := s.session.Query(st.selectIn, bucket, &ids).WithContext(ctx).
 		RoutingKey(st.routingKey(bucket)).Consistency(s.levels.read)
@@ -113,7 +98,7 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 // the claim, whose timestamp is a Paxos ballot.
 func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
 	st := s.state(scope)
-	bucket := st.bucket(id)
+	bucket := st.bucket(hash(id))
 	query := s.conditional(ctx,
 		"DELETE FROM "+s.options.qualifiedTable()+" WHERE consumer_group = ? AND topic = ? AND bucket = ? AND message_id = ? IF EXISTS",
 		scope.ConsumerGroup, scope.Name, bucket, (*blob)(&id)).RoutingKey(st.routingKey(bucket))

@@ -69,26 +69,20 @@ func TestOpenNamesWhatIsMissing(t *testing.T) {
 	wantError("consistency")
 }
 
-// Known IDs make batches fail; from some share on, reads come first. Both ways give the same answers.
+// Known IDs make batches fail. Those that this process knows are read before, and from some share on all
+// are. Every way gives the same answers.
 func TestManyDuplicatesInLargeBatches(t *testing.T) {
 	options := optionsFor(t, testkit.Cassandra(t))
 	create(t, options)
-	store := open(t, options)
-	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4}
-	claims := func(from, n int, partition int32) (list []dedup.Claim) {
-		for i := range n {
-			list = append(list, dedup.Claim{
-				ID:    dedup.ID(fmt.Sprint("id-", from+i)),
-				Owner: dedup.Coordinates{Partition: partition, Offset: int64(from + i)},
-			})
-		}
-		return list
+	processes := [2]*cassandra.Store{open(t, options), open(t, options)}
+	for _, p := range processes {
+		defer p.Close()
 	}
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4}
 	for round := range 30 {
-		// Every round claims 500 IDs of which 400 are known from the round before.
+		// Every round claims 500 IDs of which 400 are known from the round before, and 300 to this process.
 		from := round * 100
-		answers, err := store.Claim(t.Context(), scope, claims(from, 500, int32(round)))
+		answers, err := processes[round%2].Claim(t.Context(), scope, claimsOf(from, 500, int32(round)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +93,61 @@ func TestManyDuplicatesInLargeBatches(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestKnownIDsSpoilNoBatchOfNewOnes(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	create(t, options)
+	registry := prometheus.NewRegistry()
+	store, err := cassandra.Open(t.Context(), options, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}
+	for _, step := range []struct {
+		name     string
+		claims   []dedup.Claim
+		requests float64
+	}{
+		{"new IDs need one batch", claimsOf(0, 100, 0), 1},
+		{"known IDs need one read", claimsOf(0, 100, 0), 1},
+		{"a few known among new IDs need one read and one batch", claimsOf(90, 100, 0), 2},
+	} {
+		before := requests(t, registry)
+		if _, err := store.Claim(t.Context(), scope, step.claims); err != nil {
+			t.Fatal(err)
+		}
+		if got := requests(t, registry) - before; got != step.requests {
+			t.Errorf("%s: %v requests, want %v", step.name, got, step.requests)
+		}
+	}
+}
+
+// claimsOf are n claims by one partition, whose IDs and offsets count from a number.
+func claimsOf(from, n int, partition int32) (list []dedup.Claim) {
+	for i := range n {
+		list = append(list, dedup.Claim{
+			ID:    dedup.ID(fmt.Sprint("id-", from+i)),
+			Owner: dedup.Coordinates{Partition: partition, Offset: int64(from + i)},
+		})
+	}
+	return list
+}
+
+func requests(t *testing.T, registry *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "kdedup_cassandra_requests_total" {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatal("no count of requests")
+	return 0
 }
 
 func TestRowsShowTheirOwnerInCQL(t *testing.T) {

@@ -103,6 +103,7 @@ topics:
     delivery: %s
     message_id: {from: header, name: %s}
     buckets: %d
+    lanes: 2
     batch_records: 1000
     session_timeout: %v
     %s

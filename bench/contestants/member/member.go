@@ -51,8 +51,8 @@ func (o *Options) Main(run func(ctx context.Context, member int) error) {
 	}
 }
 
-// fetchBytes is kdedup's default of fetch_bytes.
-const fetchBytes = 32 << 20
+// fetchBytes made all of these programs fastest, measured with 1, 4 and 32 MiB. More only takes memory.
+const fetchBytes = 4 << 20
 
 // Client returns the options of a member. It commits nothing by itself.
 func (o *Options) Client(more ...kgo.Opt) []kgo.Opt {

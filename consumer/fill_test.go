@@ -1,0 +1,106 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// fetched is n records of a partition from an offset, each of ten bytes, as a broker sends them whose readable log ends
+// at an offset.
+func fetched(partition int32, from, n, end int64) kgo.Fetches {
+	p := kgo.FetchPartition{Partition: partition, LastStableOffset: end, HighWatermark: end + 100}
+	for i := range n {
+		p.Records = append(p.Records, &kgo.Record{
+			Topic: "in", Partition: partition, Offset: from + i, Value: []byte("01234"),
+			Headers: []kgo.RecordHeader{{Key: "id", Value: []byte("xyz")}},
+		})
+	}
+	return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "in", Partitions: []kgo.FetchPartition{p}}}}}
+}
+
+func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		records, room int // of a batch: records and bytes
+		polled        []kgo.Fetches
+		want          int // records
+		polls         int // after the first one
+	}{
+		{"at the end of the log it is not waited for", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, 10, 0},
+		{"until the end of the log", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, 30, 2},
+		{"until it has its records", 20, 10_000, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, 20, 1},
+		{"until it has its bytes", 100, 150, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, 20, 1},
+		{"with what other partitions have", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, 15, 1},
+		{"as far as the broker answers", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30)}, 10, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := &member{opts: Options{BatchRecords: test.records, BatchBytes: test.room}}
+			polls := 0
+			poll := func(ctx context.Context, most int) kgo.Fetches {
+				if polls++; polls < len(test.polled) {
+					return test.polled[polls]
+				}
+				<-ctx.Done()
+				return kgo.NewErrFetch(ctx.Err())
+			}
+			got := m.fill(t.Context(), test.polled[0], poll)
+			if got.NumRecords() != test.want || polls != test.polls || got.Err() != nil {
+				t.Errorf("%d records after %d polls, %v; want %d after %d", got.NumRecords(), polls, got.Err(), test.want, test.polls)
+			}
+		})
+	}
+}
+
+func TestErrorsThatAFillMeetsAreKept(t *testing.T) {
+	m := &member{opts: Options{BatchRecords: 100, BatchBytes: 10_000}}
+	broken := errors.New("broken")
+	got := m.fill(t.Context(), fetched(0, 0, 10, 30), func(context.Context, int) kgo.Fetches { return kgo.NewErrFetch(broken) })
+	if got.NumRecords() != 10 || !errors.Is(got.Err(), broken) {
+		t.Errorf("%d records, %v", got.NumRecords(), got.Err())
+	}
+}
+
+func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
+	type span struct {
+		partition   int32
+		first, next int64
+		records     int
+	}
+	join := func(all ...kgo.Fetches) (joined kgo.Fetches) {
+		for _, f := range all {
+			joined = append(joined, f...)
+		}
+		return joined
+	}
+	for _, test := range []struct {
+		name    string
+		fetches kgo.Fetches
+		want    []span
+	}{
+		{"one partition goes on", join(fetched(0, 5, 10, 99), fetched(0, 15, 10, 99)), []span{{0, 5, 25, 20}}},
+		{"with a gap of removed records", join(fetched(0, 5, 10, 99), fetched(0, 40, 10, 99)), []span{{0, 5, 50, 20}}},
+		{"partitions take turns", join(fetched(1, 0, 10, 99), fetched(0, 0, 10, 99), fetched(1, 10, 10, 99)), []span{{0, 0, 10, 10}, {1, 0, 20, 20}}},
+		{"the log was cut, and the client went back", join(fetched(0, 5, 10, 99), fetched(0, 8, 10, 99)), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			batch := NewBatch(test.fetches, nil, t.Context())
+			var got []span
+			for i, s := range batch.Spans {
+				n := 0
+				for _, r := range batch.Records {
+					if int(r.span) == i {
+						n++
+					}
+				}
+				got = append(got, span{s.Partition, s.First, s.Next, n})
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(span{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
