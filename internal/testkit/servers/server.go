@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ type Server struct {
 	probe   func(ctx context.Context) error // nil when the server answers its protocol
 	routes  []Route
 	stop    syscall.Signal // asks it to end; 0 is SIGTERM
+	tooSoon string         // in its log: it did not start, but will as soon as what a kill left is gone; optional
 
 	listeners map[string]Route // a broker's, by name
 
@@ -116,16 +118,23 @@ func (s *Server) start(ctx context.Context) error {
 }
 
 func (s *Server) startLocked(ctx context.Context) error {
-	proc, err := s.launch()
-	if err != nil {
-		return fmt.Errorf("start %s: %w", s.name, err)
-	}
-	s.proc = proc
-	if err := waitFor(ctx, proc, s.probe); err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
+	defer cancel()
+	for {
+		proc, err := s.launch()
+		if err != nil {
+			return fmt.Errorf("start %s: %w", s.name, err)
+		}
+		s.proc = proc
+		if err = waitFor(ctx, proc, s.probe); err == nil {
+			return nil
+		}
 		proc.kill()
-		return fmt.Errorf("start %s: %w\n%s", s.name, err, s.Log())
+		log := s.Log()
+		if ctx.Err() != nil || s.tooSoon == "" || !strings.Contains(log, s.tooSoon) {
+			return fmt.Errorf("start %s: %w\n%s", s.name, err, log)
+		}
 	}
-	return nil
 }
 
 func (s *Server) launch() (*process, error) {
