@@ -18,7 +18,7 @@ import (
 func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
 	deliveries(t, func(t *testing.T, delivery string) {
 		at := realServers(t)
-		steady, changed := deployAt(t, at, delivery, "batch_records: 500"), deployAt(t, at, delivery, "batch_records: 300")
+		steady, changed := deployAt(t, at, delivery, "batch_records: 500"), deployAt(t, at, delivery, "batch_records: 300", "lanes: 2")
 		steady.produce(30_000, 21)
 		changed.produce(30_000, 22)
 		entry := changed.topics()
@@ -30,7 +30,7 @@ func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
 
 		other := map[string]string{exactlyOnce: atLeastOnce, atLeastOnce: exactlyOnce}[delivery]
 		for i, next := range []string{
-			strings.Replace(entry, "batch_records: 300", "batch_records: 200\n    lanes: 1", 1),
+			strings.NewReplacer("batch_records: 300", "batch_records: 200", "lanes: 2", "lanes: 1").Replace(entry),
 			strings.Replace(entry, "delivery: "+delivery, "delivery: "+other, 1),
 			entry,
 		} {
