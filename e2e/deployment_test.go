@@ -99,7 +99,7 @@ func prepare(t *testing.T, at place, delivery string, settings ...string) *deplo
 	d := &deployment{t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: delivery, largest: 2000}
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
-	d.settings = settings
+	d.settings = slices.Clone(settings)
 	if !slices.ContainsFunc(settings, func(line string) bool { return strings.HasPrefix(line, "lanes:") }) {
 		d.settings = append(d.settings, "lanes: 2")
 	}

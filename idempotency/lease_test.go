@@ -80,7 +80,7 @@ func TestADeadOwnerIsTakenOverByCallersWhoDoNotWait(t *testing.T) {
 			if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrInProgress) {
 				t.Fatalf("got %v", err)
 			}
-			time.Sleep(lease / 3)
+			time.Sleep(lease / 3) // of the bubble
 		}
 		result, err := e.Execute(t.Context(), key, request, answers("receipt"))
 		wantResponse(t, result, err, "receipt", false)
@@ -94,7 +94,7 @@ func TestALivingOwnerKeepsItsKeyHoweverLongItTakes(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			result, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-				time.Sleep(10 * lease)
+				time.Sleep(10 * lease) // of the bubble
 				return []byte("receipt"), ctx.Err()
 			})
 			wantResponse(t, result, err, "receipt", false)

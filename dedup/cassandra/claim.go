@@ -171,7 +171,8 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 	owners := make([]byte, 0, size*ownerBytes)
 	cells := make([]cell, size)
 	values := make([]any, 0, size*3)
-	var bucket any = r.bucketCell() // boxed and encoded once for all rows
+	number := cell(binary.BigEndian.AppendUint32(nil, uint32(r.bucket)))
+	var bucket any = &number // boxed and encoded once for all rows
 	for i := range size {
 		claim := &r.claims[open[min(i, len(open)-1)]]
 		from := len(owners)
@@ -190,11 +191,6 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 		}
 	}
 	return nil
-}
-
-func (r *round) bucketCell() *cell {
-	c := cell(binary.BigEndian.AppendUint32(nil, uint32(r.bucket)))
-	return &c
 }
 
 // read looks for existing claims. A row that is there is decided, whoever wrote it; that a row is

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gocql/gocql"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // Session is one of the driver, beside the store's.
@@ -26,3 +27,6 @@ func ReadRow(t *testing.T, o Options, query string) map[string]any {
 	}
 	return rows[0]
 }
+
+// Requests counts what was asked of the server for claims.
+func Requests(s *Store) float64 { return testutil.ToFloat64(s.metrics.requests) }

@@ -98,11 +98,7 @@ func TestManyDuplicatesInLargeBatches(t *testing.T) {
 func TestKnownIDsSpoilNoBatchOfNewOnes(t *testing.T) {
 	options := optionsFor(t, testkit.Cassandra(t))
 	create(t, options)
-	registry := prometheus.NewRegistry()
-	store, err := cassandra.Open(t.Context(), options, registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, options)
 	defer store.Close()
 	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}
 	for _, step := range []struct {
@@ -114,11 +110,11 @@ func TestKnownIDsSpoilNoBatchOfNewOnes(t *testing.T) {
 		{"known IDs need one read", claimsOf(0, 100, 0), 1},
 		{"a few known among new IDs need one read and one batch", claimsOf(90, 100, 0), 2},
 	} {
-		before := requests(t, registry)
+		before := cassandra.Requests(store)
 		if _, err := store.Claim(t.Context(), scope, step.claims); err != nil {
 			t.Fatal(err)
 		}
-		if got := requests(t, registry) - before; got != step.requests {
+		if got := cassandra.Requests(store) - before; got != step.requests {
 			t.Errorf("%s: %v requests, want %v", step.name, got, step.requests)
 		}
 	}
@@ -133,21 +129,6 @@ func claimsOf(from, n int, partition int32) (list []dedup.Claim) {
 		})
 	}
 	return list
-}
-
-func requests(t *testing.T, registry *prometheus.Registry) float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == "kdedup_cassandra_requests_total" {
-			return f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	t.Fatal("no count of requests")
-	return 0
 }
 
 func TestRowsShowTheirOwnerInCQL(t *testing.T) {

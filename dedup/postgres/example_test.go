@@ -72,7 +72,7 @@ func ExampleTxClaims() {
 			panic(err)
 		}
 		for apply(fetches) != nil { // whatever the error was: once more is right
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // before the next try
 		}
 		if err := client.CommitUncommittedOffsets(ctx); err != nil {
 			panic(err)

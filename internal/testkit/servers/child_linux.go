@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 func childAttr(orphaned syscall.Signal) *syscall.SysProcAttr {
@@ -24,4 +26,27 @@ func descendants(pid int) (found []int) {
 		}
 	}
 	return found
+}
+
+// States of a process, see proc_pid_stat(5). One that has ended has freed its memory, reaped or not.
+const (
+	stopped = "Tt"
+	ended   = "ZXx"
+)
+
+// awaitState returns when the process is in one of the states or is no more. A signal is sent before it
+// takes effect.
+func awaitState(pid int, states string) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(stopGrace); time.Now().Before(deadline); <-tick.C {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			return
+		}
+		_, fields, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+		if len(fields) > 0 && strings.IndexByte(states, fields[0]) >= 0 {
+			return
+		}
+	}
 }

@@ -11,3 +11,8 @@ func childAttr(syscall.Signal) *syscall.SysProcAttr {
 
 // descendants are not known here: a kill reaches the process and its group.
 func descendants(int) []int { return nil }
+
+const stopped, ended = "", ""
+
+// awaitState has nothing to wait for: no descendant is known, and the process itself is waited for.
+func awaitState(int, string) {}

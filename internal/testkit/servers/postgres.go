@@ -82,8 +82,6 @@ func newPostgres(ctx context.Context, opts PostgresOptions) (*Server, error) {
 		addr: loopback + ":" + port,
 		log:  filepath.Join(filepath.Dir(home.data), "log"),
 		stop: syscall.SIGINT, // with SIGTERM it waits for its clients to leave
-		// The processes of its clients are sessions of their own, and outlive a killed server a little.
-		tooSoon: "pre-existing shared memory block",
 		command: func() *exec.Cmd {
 			args := []string{"-D", home.data, "-p", port, "-c", "listen_addresses=" + loopback, "-c", "unix_socket_directories="}
 			for _, key := range slices.Sorted(maps.Keys(opts.Config)) {

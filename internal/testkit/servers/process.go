@@ -91,17 +91,17 @@ func (p *process) signal(sig syscall.Signal) error {
 	return syscall.Kill(-p.cmd.Process.Pid, sig)
 }
 
-// signalAll reaches children in groups of their own too, as PostgreSQL's are.
-func (p *process) signalAll(sig syscall.Signal) error {
+// signalAll reaches children in groups of their own too, as PostgreSQL's are, and returns them.
+func (p *process) signalAll(sig syscall.Signal) (children []int, err error) {
 	if !p.running() {
-		return errNotRunning
+		return nil, errNotRunning
 	}
-	children := descendants(p.cmd.Process.Pid)
-	err := p.signal(sig)
+	children = descendants(p.cmd.Process.Pid)
+	err = p.signal(sig)
 	for _, pid := range children {
 		_ = syscall.Kill(pid, sig) // it may have ended
 	}
-	return err
+	return children, err
 }
 
 // terminate asks the process to end and waits for it. After the grace it is killed, which is an
@@ -111,7 +111,7 @@ func (p *process) terminate(grace time.Duration) error {
 		return nil
 	}
 	_ = p.signal(p.stop)
-	_ = p.signalAll(syscall.SIGCONT) // a paused process sees the signal only when it goes on
+	_, _ = p.signalAll(syscall.SIGCONT) // a paused process sees the signal only when it goes on
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -123,11 +123,16 @@ func (p *process) terminate(grace time.Duration) error {
 	}
 }
 
-// kill stops the process first, so that it starts no child while its children are looked for.
+// kill stops the process first, so that it starts no child while its children are looked for, and returns
+// when all are gone: PostgreSQL does not start while a process of the killed one has its shared memory.
 func (p *process) kill() {
 	_ = p.signal(syscall.SIGSTOP)
-	_ = p.signalAll(syscall.SIGKILL)
+	awaitState(p.cmd.Process.Pid, stopped+ended)
+	children, _ := p.signalAll(syscall.SIGKILL)
 	<-p.done
+	for _, pid := range children {
+		awaitState(pid, ended)
+	}
 }
 
 // runProcess runs cmd to its end and returns what it wrote. The end of ctx kills it.

@@ -43,7 +43,21 @@ func TestKillReachesTheProcessesOfTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.kill()
-	waitGone(t, grandchild)
+	if !gone(grandchild) {
+		t.Errorf("process %d still runs", grandchild)
+	}
+}
+
+func TestKillWaitsForProcessesInSessionsOfTheirOwn(t *testing.T) {
+	p, line := startShell(t, "setsid sleep 1000 & echo $!; wait")
+	grandchild, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.kill()
+	if !gone(grandchild) {
+		t.Errorf("process %d still runs", grandchild)
+	}
 }
 
 func TestSignalAfterTheEndIsAnError(t *testing.T) {

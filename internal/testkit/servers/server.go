@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,7 +28,6 @@ type Server struct {
 	probe   func(ctx context.Context) error // nil when the server answers its protocol
 	routes  []Route
 	stop    syscall.Signal // asks it to end; 0 is SIGTERM
-	tooSoon string         // in its log: it did not start, but will as soon as what a kill left is gone; optional
 
 	listeners map[string]Route // a broker's, by name
 
@@ -93,7 +91,7 @@ func (s *Server) Resume() error { return s.signal("resume", syscall.SIGCONT) }
 func (s *Server) signal(what string, sig syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.proc.signalAll(sig); err != nil {
+	if _, err := s.proc.signalAll(sig); err != nil {
 		return fmt.Errorf("%s %s: %w", what, s.name, err)
 	}
 	return nil
@@ -118,23 +116,16 @@ func (s *Server) start(ctx context.Context) error {
 }
 
 func (s *Server) startLocked(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
-	defer cancel()
-	for {
-		proc, err := s.launch()
-		if err != nil {
-			return fmt.Errorf("start %s: %w", s.name, err)
-		}
-		s.proc = proc
-		if err = waitFor(ctx, proc, s.probe); err == nil {
-			return nil
-		}
-		proc.kill()
-		log := s.Log()
-		if ctx.Err() != nil || s.tooSoon == "" || !strings.Contains(log, s.tooSoon) {
-			return fmt.Errorf("start %s: %w\n%s", s.name, err, log)
-		}
+	proc, err := s.launch()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
 	}
+	s.proc = proc
+	if err := waitFor(ctx, proc, s.probe); err != nil {
+		proc.kill()
+		return fmt.Errorf("start %s: %w\n%s", s.name, err, s.Log())
+	}
+	return nil
 }
 
 func (s *Server) launch() (*process, error) {

@@ -13,7 +13,7 @@ import (
 func scripted(t *testing.T, script string) *Server {
 	dir := t.TempDir()
 	return &Server{
-		name: "scripted", log: filepath.Join(dir, "log"), tooSoon: "still in use",
+		name: "scripted", log: filepath.Join(dir, "log"),
 		command: func() *exec.Cmd {
 			cmd := exec.Command("sh", "-c", script)
 			cmd.Dir = dir
@@ -26,15 +26,7 @@ func scripted(t *testing.T, script string) *Server {
 	}
 }
 
-func TestAStartThatComesTooSoonIsRepeated(t *testing.T) {
-	s := scripted(t, `[ -e tried ] && { touch up; exec sleep 60; }; touch tried; echo it is still in use; exit 1`)
-	if err := s.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.Kill()
-}
-
-func TestAnotherFailureOfAStartIsReported(t *testing.T) {
+func TestAStartThatFailsTellsWhatTheServerSaid(t *testing.T) {
 	s := scripted(t, `echo no such file; exit 1`)
 	if err := s.start(t.Context()); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("got %v", err)
