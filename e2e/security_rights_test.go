@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,11 +19,11 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// testRights runs a delivery with exactly the rights of docs/security.md: setup, run and id lookup, each
-// by its own user. Taken away one by one, each right is missed, and the error says on what.
+// testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup, report and backfill,
+// each by its own user. Taken away one by one, each right is missed, and the error says on what.
 func testRights(t *testing.T, s *secured, delivery string) {
 	users := map[string]*user{}
-	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader"} {
+	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report", "kdedup-backfill"} {
 		users[name] = s.newUser(t, name+"-"+strings.ReplaceAll(delivery, "_", "-"), delivery)
 	}
 	run, setup, reader := users["kdedup"], users["kdedup-setup"], users["kdedup-reader"]
@@ -32,7 +33,11 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	as := func(u *user) *deployment { return d.at(u.place(s, keyspace)) }
 	manual := readManual(t)
 	acls := func(what string) []acl {
-		return manual.acls(what, strings.NewReplacer("orders", d.input, "User:kdedup-setup", setup.principal(), "User:kdedup-reader", reader.principal(), "User:kdedup", run.principal()))
+		names := []string{"orders", d.input}
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(users))) { // the longer ones first
+			names = append(names, "User:"+name, users[name].principal())
+		}
+		return manual.acls(what, strings.NewReplacer(names...))
 	}
 	grants := func(what string) []string {
 		return manual.block("Cassandra grants of "+what, strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup_setup", "TO "+setup.role(), "TO kdedup_reader", "TO "+reader.role(), "TO kdedup;", "TO "+run.role()+";"))
@@ -52,6 +57,19 @@ func testRights(t *testing.T, s *secured, delivery string) {
 		s.allow(t, right)
 	}
 	as(setup).command("setup")
+
+	forBackfill := strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup;", "TO "+users["kdedup-backfill"].role()+";")
+	for _, statement := range manual.block("Cassandra grants of run", forBackfill) {
+		s.exec(t, statement)
+	}
+	for _, command := range []string{"report", "backfill"} { // of a group that never ran
+		d := as(users["kdedup-"+command])
+		for _, right := range acls("Kafka ACLs of " + command) {
+			missing(t, d, right.name, command)
+			s.allow(t, right)
+		}
+		d.command(command)
+	}
 
 	forRun := acls("Kafka ACLs of run, " + delivery)
 	for _, statement := range grants("run") {
