@@ -28,6 +28,7 @@ type contestant struct {
 // Names of contestants with which the others are compared.
 const (
 	kdedupCassandra = "kdedup-cassandra"
+	kdedupRedis     = "kdedup-redis"
 	kdedupEmbedded  = "kdedup-embedded"
 )
 
@@ -61,6 +62,10 @@ var contestants = []contestant{
 	{
 		name: "kdedup-cassandra-alo", title: "**kdedup, Cassandra, at_least_once**", exact: true,
 		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "at_least_once"), command: kdedup("run"),
+	},
+	{
+		name: kdedupRedis, title: "**kdedup, Redis, exactly_once**", exact: true,
+		needs: needs{redis: true}, setup: setupKdedup("redis", "exactly_once"), command: kdedup("run"),
 	},
 	{
 		name: kdedupEmbedded, title: "**kdedup, embedded store, exactly_once**", exact: true,

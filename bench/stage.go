@@ -154,6 +154,7 @@ func (s *stage) config(store, delivery string) string {
 	line("store:")
 	line("  type: %s", store)
 	line("  embedded: {path: %q}", filepath.Join(s.dir, "data"))
+	line("  redis: {addresses: [%s]}", s.fleet.redis)
 	line("  cassandra:")
 	line("    hosts: [%s]", s.fleet.cassandra)
 	line("    keyspace: %s", s.keyspace())

@@ -52,7 +52,7 @@ func basesOf(runs []Run, m mode) []string {
 	if m.name != "compare" {
 		return nil
 	}
-	return slices.DeleteFunc([]string{kdedupCassandra, kdedupEmbedded}, func(name string) bool {
+	return slices.DeleteFunc([]string{kdedupCassandra, kdedupRedis, kdedupEmbedded}, func(name string) bool {
 		return !slices.Contains(distinct(runs), name)
 	})
 }
