@@ -118,7 +118,7 @@ type Redis struct {
 	// How long one pipeline of claims may take, at least `100ms`. Claims that time out are sent
 	// again.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Connections to each server, 1 to 1000. Every lane uses one at a time; further calls wait.
+	// Connections to each server, 1 to 1000. Every lane uses up to four at a time; further pipelines wait.
 	Connections int `mapstructure:"connections"`
 	// Most claims in one pipeline, 1 to 10000.
 	PipelineClaims int `mapstructure:"pipeline_claims"`

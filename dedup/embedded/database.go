@@ -28,7 +28,6 @@ func databaseOptions(o Options, h *health) *pebble.Options {
 		CacheSize:                   cacheBytes,
 		MemTableSize:                memtableBytes,
 		MemTableStopWritesThreshold: 3,
-		L0CompactionThreshold:       2,
 		FormatMajorVersion:          pebble.FormatTableFormatV6, // pinned: older releases cannot read a newer one
 		Logger:                      h,
 	}

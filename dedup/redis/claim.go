@@ -6,24 +6,42 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// Claim implements dedup.Store with one pipeline after the other. The first that fails is the last:
-// the caller pauses before it repeats what is open, so a server in trouble is asked little.
+// sideBySide is how many pipelines of one call are under way: the server works on one while others are
+// written and read.
+const sideBySide = 4
+
+// Claim implements dedup.Store. After the first pipeline that fails no other begins: the caller pauses before
+// it repeats what is open, so a server in trouble is asked little.
 func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	claimedAt := time.UnixMilli(time.Now().UnixMilli())
-	for from := 0; from < len(claims); from += s.options.PipelineClaims {
+	var (
+		pipelines errgroup.Group
+		failed    atomic.Bool
+	)
+	pipelines.SetLimit(min(sideBySide, s.options.Connections))
+	for from := 0; from < len(claims) && !failed.Load(); from += s.options.PipelineClaims {
 		to := min(from+s.options.PipelineClaims, len(claims))
-		b := newBatch(ctx, s.options.KeyPrefix, scope, claims[from:to], claimedAt)
-		if err := s.send(ctx, b, answers[from:to]); err != nil {
-			return answers, fmt.Errorf("claim %d ids: redis: %w", len(claims), err)
-		}
+		pipelines.Go(func() error {
+			b := newBatch(ctx, s.options.KeyPrefix, scope, claims[from:to], claimedAt)
+			err := s.send(ctx, b, answers[from:to])
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
+		})
+	}
+	if err := pipelines.Wait(); err != nil {
+		return answers, fmt.Errorf("claim %d ids: redis: %w", len(claims), err)
 	}
 	return answers, nil
 }
