@@ -1,0 +1,86 @@
+package postgres_test
+
+import (
+	"crypto/tls"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
+)
+
+// issue writes a server's certificate, for the server's user to read, and returns what its clients need.
+func issue(t *testing.T, directory string) *tls.Config {
+	t.Helper()
+	authority := testkit.NewAuthority(t)
+	cert, key := authority.Write(directory, testkit.Leaf{Name: "postgres"})
+	if os.Geteuid() == 0 {
+		for _, file := range []string{cert, key} {
+			giveToPostgres(t, file)
+		}
+	}
+	return &tls.Config{RootCAs: authority.Pool()}
+}
+
+func giveToPostgres(t *testing.T, file string) {
+	t.Helper()
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(u.Uid) // numbers, wherever there is PostgreSQL
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(file, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachConnectionTakesTheCertificatesOfItsMoment(t *testing.T) {
+	servers.NeedPostgres(t)
+	directory := t.TempDir()
+	var current atomic.Pointer[tls.Config]
+	current.Store(issue(t, directory))
+	server, err := servers.StartPostgres(t.Context(), servers.PostgresOptions{Dir: directory, Config: map[string]string{
+		"ssl": "on", "ssl_cert_file": filepath.Join(directory, "cert.pem"), "ssl_key_file": filepath.Join(directory, "key.pem"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	options := optionsFor(t, server.Addr())
+	options.TLS = current.Load
+	create(t, options)
+	store := open(t, options)
+	claim := func() error {
+		_, err := store.Claim(t.Context(), scope, []dedup.Claim{{ID: "a", Owner: dedup.Coordinates{Offset: 1}}})
+		return err
+	}
+	if err := claim(); err != nil {
+		t.Fatal(err)
+	}
+	const encrypted = "SELECT count(*) FILTER (WHERE ssl) || ' of ' || count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	if got := query[string](t, connect(t, server.Addr()), encrypted); !strings.HasPrefix(got, "1 of 1") {
+		t.Errorf("%s connections are encrypted", got)
+	}
+
+	renewed := issue(t, directory)
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the server's certificate refused", func() bool { // broken connections are found first
+		err := claim()
+		return err != nil && strings.Contains(err.Error(), "certificate signed by unknown authority")
+	})
+	current.Store(renewed)
+	testkit.Eventually(t, patience, "claims with the renewed certificates", func() bool { return claim() == nil })
+}
