@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/crashpoint"
@@ -18,26 +19,15 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	st := s.state(scope)
 	answers := make([]dedup.Answer, len(claims))
 	hashes := hashIDs(claims)
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-	)
+	var buckets errgroup.Group
 	for bucket, members := range groupByBucket(st, hashes) {
-		wg.Go(func() {
+		buckets.Go(func() error {
 			round := round{store: s, scope: st, bucket: bucket, claims: claims, hashes: hashes, answers: answers}
-			if err := round.run(ctx, members); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if first == nil {
-					first = err
-				}
-			}
+			return round.run(ctx, members)
 		})
 	}
-	wg.Wait()
-	if first != nil {
-		return answers, fmt.Errorf("claim %d ids: cassandra: %w", len(claims), first)
+	if err := buckets.Wait(); err != nil {
+		return answers, fmt.Errorf("claim %d ids: cassandra: %w", len(claims), err)
 	}
 	return answers, nil
 }

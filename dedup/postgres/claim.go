@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/crashpoint"
@@ -20,25 +20,14 @@ import (
 func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
 	c := newCall(s.pool, s.sql, scope, claims)
 	c.run = s.insist
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-	)
+	var batches errgroup.Group
 	for batch := range slices.Chunk(inOrder(c.keys), s.options.BatchClaims) {
-		wg.Go(func() {
-			if err := c.decide(ctx, batch); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if first == nil {
-					first = err
-				}
-			}
+		batches.Go(func() error {
+			return c.decide(ctx, batch)
 		})
 	}
-	wg.Wait()
-	if first != nil {
-		return c.answers, fmt.Errorf("claim %d ids: postgres: %w", len(claims), explain(ctx, first))
+	if err := batches.Wait(); err != nil {
+		return c.answers, fmt.Errorf("claim %d ids: postgres: %w", len(claims), explain(ctx, err))
 	}
 	return c.answers, nil
 }
