@@ -16,6 +16,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/storetest"
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,6 +26,22 @@ func optionsFor(t *testing.T, host string) postgres.Options {
 		Hosts: []string{host}, Database: "postgres", Username: "postgres", Schema: testkit.Schema(t), Table: "processed_messages",
 		Timeout: 20 * time.Second, Connections: 4, BatchClaims: 300, Logger: slog.New(slog.DiscardHandler),
 	}
+}
+
+// startServer starts a server of the test's own.
+func startServer(t *testing.T, o servers.PostgresOptions) *servers.Server {
+	t.Helper()
+	servers.NeedPostgres(t)
+	s, err := servers.StartPostgres(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 // create makes a test's own schema, which goes with the test.

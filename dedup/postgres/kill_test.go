@@ -13,16 +13,7 @@ import (
 // What a killed server had answered stands, at whatever moment the kill came, and the store finds the
 // server again by itself.
 func TestAKilledServerForgetsNoAnsweredClaim(t *testing.T) {
-	servers.NeedPostgres(t)
-	server, err := servers.StartPostgres(t.Context(), servers.PostgresOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := startServer(t, servers.PostgresOptions{Dir: t.TempDir()})
 	options := optionsFor(t, server.Addr())
 	create(t, options)
 	options.Timeout = 5 * time.Second

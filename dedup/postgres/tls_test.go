@@ -2,10 +2,7 @@ package postgres_test
 
 import (
 	"crypto/tls"
-	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,43 +17,20 @@ func issue(t *testing.T, directory string) *tls.Config {
 	t.Helper()
 	authority := testkit.NewAuthority(t)
 	cert, key := authority.Write(directory, testkit.Leaf{Name: "postgres"})
-	if os.Geteuid() == 0 {
-		for _, file := range []string{cert, key} {
-			giveToPostgres(t, file)
-		}
+	if err := servers.GiveToPostgres(cert, key); err != nil {
+		t.Fatal(err)
 	}
 	return &tls.Config{RootCAs: authority.Pool()}
 }
 
-func giveToPostgres(t *testing.T, file string) {
-	t.Helper()
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, _ := strconv.Atoi(u.Uid) // numbers, wherever there is PostgreSQL
-	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(file, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestEachConnectionTakesTheCertificatesOfItsMoment(t *testing.T) {
-	servers.NeedPostgres(t)
+	servers.NeedPostgres(t) // and its user
 	directory := t.TempDir()
 	var current atomic.Pointer[tls.Config]
 	current.Store(issue(t, directory))
-	server, err := servers.StartPostgres(t.Context(), servers.PostgresOptions{Dir: directory, Config: map[string]string{
+	server := startServer(t, servers.PostgresOptions{Dir: directory, Config: map[string]string{
 		"ssl": "on", "ssl_cert_file": filepath.Join(directory, "cert.pem"), "ssl_key_file": filepath.Join(directory, "key.pem"),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	options := optionsFor(t, server.Addr())
 	options.TLS = current.Load
 	create(t, options)

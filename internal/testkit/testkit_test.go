@@ -179,7 +179,7 @@ func TestEventuallyWaitsForTheCondition(t *testing.T) {
 }
 
 func TestEventuallySaysWhatDidNotHappen(t *testing.T) {
-	t.Setenv("CI", "")
+	t.Setenv("CI", "") // the timeout as it is
 	got := record(t, func(t testing.TB) {
 		Eventually(t, time.Millisecond, "a miracle", func() bool { return false })
 	})

@@ -124,16 +124,14 @@ func (h *postgresHome) prepare(ctx context.Context) error {
 // becomePostgres is for root, as whom PostgreSQL refuses to run: it gives the data to the user whom
 // the package has made, and lets him pass through the directories above.
 func (h *postgresHome) becomePostgres() error {
-	u, err := user.Lookup("postgres")
+	as, err := postgresUser()
 	if err != nil {
-		return fmt.Errorf("root cannot run PostgreSQL, and there is no user postgres: %w", err)
-	}
-	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
-	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(uidErr, gidErr, os.Chown(h.data, int(uid), int(gid))); err != nil {
 		return err
 	}
-	h.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	if err := GiveToPostgres(h.data); err != nil {
+		return err
+	}
+	h.as = as
 	temporary := filepath.Clean(os.TempDir())
 	for dir := filepath.Dir(h.data); dir != temporary && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -144,6 +142,34 @@ func (h *postgresHome) becomePostgres() error {
 			if err := os.Chmod(dir, info.Mode().Perm()|0o011); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+func postgresUser() (*syscall.Credential, error) {
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("root cannot run PostgreSQL, and there is no user postgres: %w", err)
+	}
+	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
+}
+
+// GiveToPostgres gives files to the user as whom root runs a server, who wants a private key to be his own.
+// For anybody else than root, who runs servers as himself, it does nothing.
+func GiveToPostgres(paths ...string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	as, err := postgresUser()
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := os.Chown(path, int(as.Uid), int(as.Gid)); err != nil {
+			return err
 		}
 	}
 	return nil

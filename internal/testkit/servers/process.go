@@ -91,17 +91,17 @@ func (p *process) signal(sig syscall.Signal) error {
 	return syscall.Kill(-p.cmd.Process.Pid, sig)
 }
 
-// signalAll reaches children in groups of their own too, as PostgreSQL's are, and returns them.
-func (p *process) signalAll(sig syscall.Signal) (children []int, err error) {
+// signalAll reaches children in groups of their own too, as PostgreSQL's are.
+func (p *process) signalAll(sig syscall.Signal) error {
 	if !p.running() {
-		return nil, errNotRunning
+		return errNotRunning
 	}
-	children = descendants(p.cmd.Process.Pid)
-	err = p.signal(sig)
+	children := descendants(p.cmd.Process.Pid)
+	err := p.signal(sig)
 	for _, pid := range children {
 		_ = syscall.Kill(pid, sig) // it may have ended
 	}
-	return children, err
+	return err
 }
 
 // terminate asks the process to end and waits for it. After the grace it is killed, which is an
@@ -111,7 +111,7 @@ func (p *process) terminate(grace time.Duration) error {
 		return nil
 	}
 	_ = p.signal(p.stop)
-	_, _ = p.signalAll(syscall.SIGCONT) // a paused process sees the signal only when it goes on
+	_ = p.signalAll(syscall.SIGCONT) // a paused process sees the signal only when it goes on
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -126,9 +126,14 @@ func (p *process) terminate(grace time.Duration) error {
 // kill stops the process first, so that it starts no child while its children are looked for, and returns
 // when all are gone: PostgreSQL does not start while a process of the killed one has its shared memory.
 func (p *process) kill() {
+	if !p.running() {
+		return // its number may be another's by now
+	}
+	pid := p.cmd.Process.Pid
 	_ = p.signal(syscall.SIGSTOP)
-	awaitState(p.cmd.Process.Pid, stopped+ended)
-	children, _ := p.signalAll(syscall.SIGKILL)
+	awaitState(pid, stopped+ended)
+	children := descendants(pid)
+	_ = p.signalAll(syscall.SIGKILL)
 	<-p.done
 	for _, pid := range children {
 		awaitState(pid, ended)

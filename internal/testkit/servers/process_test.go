@@ -36,27 +36,24 @@ func TestTerminateKillsAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestKillReachesTheProcessesOfTheProcess(t *testing.T) {
-	p, line := startShell(t, "sleep 1000 & echo $!; wait")
-	grandchild, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.kill()
-	if !gone(grandchild) {
-		t.Errorf("process %d still runs", grandchild)
-	}
-}
-
-func TestKillWaitsForProcessesInSessionsOfTheirOwn(t *testing.T) {
-	p, line := startShell(t, "setsid sleep 1000 & echo $!; wait")
-	grandchild, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.kill()
-	if !gone(grandchild) {
-		t.Errorf("process %d still runs", grandchild)
+func TestKillReachesAndAwaitsTheProcessesOfTheProcess(t *testing.T) {
+	for name, command := range map[string]string{"in its group": "sleep 1000", "in a session of their own": "setsid sleep 1000"} {
+		t.Run(name, func(t *testing.T) {
+			linux := runtime.GOOS == "linux" // which tells the children of a process
+			if !linux && strings.HasPrefix(command, "setsid") {
+				t.Skip("only Linux ends processes outside of the group")
+			}
+			p, line := startShell(t, command+" & echo $!; wait")
+			grandchild, err := strconv.Atoi(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.kill()
+			if linux && !gone(grandchild) {
+				t.Errorf("process %d still runs", grandchild)
+			}
+			waitGone(t, grandchild)
+		})
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *Server) Resume() error { return s.signal("resume", syscall.SIGCONT) }
 func (s *Server) signal(what string, sig syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.proc.signalAll(sig); err != nil {
+	if err := s.proc.signalAll(sig); err != nil {
 		return fmt.Errorf("%s %s: %w", what, s.name, err)
 	}
 	return nil
