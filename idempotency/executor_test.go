@@ -206,10 +206,10 @@ func TestAKeyIsForgottenAfterTheTTLOfItsNamespace(t *testing.T) {
 			key := idempotency.Key{Namespace: namespace, ID: "1"}
 			result, err := e.Execute(t.Context(), key, request, answers("first"))
 			wantResponse(t, result, err, "first", false)
-			time.Sleep(ttl - time.Second) // of the bubble, as the next
+			time.Sleep(ttl - time.Second) // of the bubble
 			result, err = e.Execute(t.Context(), key, request, never(t))
 			wantResponse(t, result, err, "first", true)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // of the bubble
 			result, err = e.Execute(t.Context(), key, request, answers("second"))
 			wantResponse(t, result, err, "second", false)
 		})
