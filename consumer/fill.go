@@ -7,29 +7,58 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// fillTimeout is how long a batch waits for what lies behind it. It is reached only when a broker that
-// just answered does not answer again.
-const fillTimeout = 100 * time.Millisecond
+const (
+	// fillTimeout is how long a batch waits for what lies behind it. It is reached only when a broker that just
+	// answered does not answer again.
+	fillTimeout = 100 * time.Millisecond
+	// freshTimeout is how long a batch waits for what may have come: a few round trips to a broker nearby.
+	freshTimeout = 5 * time.Millisecond
+)
+
+// waitingBelow tells a poll whose records had been waiting in the client from one that waited for records.
+const waitingBelow = time.Millisecond
 
 // fill polls on while the batch has room and the broker has told of more: the store and the transaction
 // cost less for each record of a large batch. At the end of the log it adds no delay. The batch grows
 // by small fetches, so little more than the batch itself is in memory. Only the latest fetch says whether more
 // is known: a partition whose broker is slow holds up no other.
-func (m *member) fill(ctx context.Context, fetches kgo.Fetches, poll func(context.Context, int) kgo.Fetches) kgo.Fetches {
+//
+// The client fetches ahead once, and then not until the next poll. If the records were waiting when they were polled,
+// others came while the batch before was at work; they are fetched once, or they would wait for all of this batch too.
+func (m *member) fill(ctx context.Context, fetches kgo.Fetches, waiting bool, poll func(context.Context, int) kgo.Fetches) kgo.Fetches {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	records, bytes := m.opts.BatchRecords, m.opts.BatchBytes
-	for latest := fetches; moreBehind(latest); {
+	for latest := fetches; ; waiting = false {
 		records -= latest.NumRecords()
 		bytes -= size(latest)
-		if records <= 0 || bytes <= 0 {
-			break
+		timeout := fillingFor(latest, waiting)
+		if timeout == 0 || records <= 0 || bytes <= 0 {
+			return fetches
 		}
-		latest = poll(ctx, records)
-		if ctx.Err() != nil && latest.NumRecords() == 0 {
-			break // latest tells only of ctx
-		}
+		latest = pollFor(ctx, timeout, records, poll)
 		fetches = append(fetches, latest...)
+	}
+}
+
+// fillingFor is how long to poll again after a fetch, 0 if not at all.
+func fillingFor(latest kgo.Fetches, waiting bool) time.Duration {
+	switch {
+	case moreBehind(latest):
+		return fillTimeout
+	case waiting:
+		return freshTimeout
+	}
+	return 0
+}
+
+// pollFor polls for a time, whose end is no error.
+func pollFor(ctx context.Context, timeout time.Duration, records int, poll func(context.Context, int) kgo.Fetches) kgo.Fetches {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	fetches := poll(ctx, records)
+	if ctx.Err() != nil && fetches.NumRecords() == 0 {
+		return nil // they tell only of ctx
 	}
 	return fetches
 }

@@ -27,15 +27,21 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 		name          string
 		records, room int // of a batch: records and bytes
 		polled        []kgo.Fetches
-		want          int // records
-		polls         int // after the first one
+		waiting       bool // were they in the client before they were polled?
+		want          int  // records
+		polls         int  // after the first one
 	}{
-		{"at the end of the log it is not waited for", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, 10, 0},
-		{"until the end of the log", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, 30, 2},
-		{"until it has its records", 20, 10_000, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, 20, 1},
-		{"until it has its bytes", 100, 150, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, 20, 1},
-		{"with what other partitions have", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, 15, 1},
-		{"as far as the broker answers", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30)}, 10, 1},
+		{"at the end of the log it is not waited for", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, false, 10, 0},
+		{"until the end of the log", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, false, 30, 2},
+		{"until it has its records", 20, 10_000, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
+		{"until it has its bytes", 100, 150, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
+		{"with what other partitions have", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, false, 15, 1},
+		{"as far as the broker answers", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30)}, false, 10, 1},
+		{"with what came after records that had been waiting", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 15)}, true, 15, 1},
+		{"and with all that was behind that", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 20), fetched(0, 15, 5, 20)}, true, 20, 2},
+		{"with what was behind records that had been waiting", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 20), fetched(0, 10, 10, 20)}, true, 20, 1},
+		{"without what may have come if none did", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 1},
+		{"without what may have come if it is full", 10, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := &member{opts: Options{BatchRecords: test.records, BatchBytes: test.room}}
@@ -47,7 +53,7 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 				<-ctx.Done()
 				return kgo.NewErrFetch(ctx.Err())
 			}
-			got := m.fill(t.Context(), test.polled[0], poll)
+			got := m.fill(t.Context(), test.polled[0], test.waiting, poll)
 			if got.NumRecords() != test.want || polls != test.polls || got.Err() != nil {
 				t.Errorf("%d records after %d polls, %v; want %d after %d", got.NumRecords(), polls, got.Err(), test.want, test.polls)
 			}
@@ -58,7 +64,7 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 func TestErrorsThatAFillMeetsAreKept(t *testing.T) {
 	m := &member{opts: Options{BatchRecords: 100, BatchBytes: 10_000}}
 	broken := errors.New("broken")
-	got := m.fill(t.Context(), fetched(0, 0, 10, 30), func(context.Context, int) kgo.Fetches { return kgo.NewErrFetch(broken) })
+	got := m.fill(t.Context(), fetched(0, 0, 10, 30), false, func(context.Context, int) kgo.Fetches { return kgo.NewErrFetch(broken) })
 	if got.NumRecords() != 10 || !errors.Is(got.Err(), broken) {
 		t.Errorf("%d records, %v", got.NumRecords(), got.Err())
 	}

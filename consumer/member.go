@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -145,10 +146,12 @@ func (m *member) wait(ctx context.Context, poll func(context.Context, int) kgo.F
 	polling, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	m.setIdle(end)
+	asked := time.Now()
 	fetches := poll(polling, m.opts.BatchRecords)
+	waiting := time.Since(asked) < waitingBelow
 	m.setIdle(nil)
 	if polling.Err() == nil {
-		fetches = m.fill(ctx, fetches, poll)
+		fetches = m.fill(ctx, fetches, waiting, poll)
 	}
 	if err := context.Cause(polling); err != nil && ctx.Err() == nil {
 		return fetches, err
