@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
@@ -131,7 +130,7 @@ func TestRefusedStatementsAreErrorsOfTheServer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			options := optionsFor(t, cqltest.Start(t, c.dialect).Addr())
 			create(t, options)
-			store, err := cassandra.Open(t.Context(), options, prometheus.NewRegistry())
+			store, err := cassandra.Open(t.Context(), options, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,8 +28,11 @@ type Store struct {
 var _ dedup.Store = (*Store)(nil)
 
 // Open connects and checks that the tables are there. It creates nothing, see Setup. To a server that is not
-// Cassandra it adapts, if it must and can.
+// Cassandra it adapts, if it must and can. With a nil Registerer there are no metrics.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
+	if reg == nil {
+		reg = prometheus.NewRegistry()
+	}
 	levels, err := options.levels()
 	if err != nil {
 		return nil, fmt.Errorf("open store: cassandra: %w", err)

@@ -25,8 +25,12 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-// Open connects and refuses servers that cannot keep claims, see the package.
+// Open connects and refuses servers that cannot keep claims, see the package. With a nil Registerer there are no
+// metrics.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
+	if reg == nil {
+		reg = prometheus.NewRegistry()
+	}
 	s := &Store{client: options.client(), options: options}
 	servers, err := s.servers(ctx)
 	if err != nil {
@@ -43,7 +47,7 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 
 // Setup says what servers there are, after the checks of Open. There is nothing to create.
 func Setup(ctx context.Context, options Options, say func(string)) error {
-	s, err := Open(ctx, options, prometheus.NewRegistry())
+	s, err := Open(ctx, options, nil)
 	if err != nil {
 		return err
 	}
