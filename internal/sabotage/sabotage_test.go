@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // root is the module's directory, seen from here.
@@ -21,6 +23,7 @@ type sabotage struct {
 	old, new string // old occurs once in the file
 	caughtBy string // package and tests that must fail, as arguments of go test
 	tests    string
+	server   func(testing.TB) string // that they need; nil: none
 }
 
 var sabotages = []sabotage{
@@ -110,6 +113,16 @@ var sabotages = []sabotage{
 		file:  "dedup/embedded/claim.go", old: "return point.wait(ctx)", new: "_ = point\n\treturn nil",
 		caughtBy: "./dedup/embedded", tests: "TestNoClaimIsAnsweredThatAFullDiskDidNotTake",
 	},
+	{
+		guard: "of equal IDs in one transaction of the caller only the first is first",
+		file:  "dedup/postgres/tx.go", old: "answer.Outcome = dedup.Exists // for the next claim of this ID", new: "_ = answer",
+		caughtBy: "./dedup/postgres", tests: "TestOfEqualIDsInOneTransactionTheFirstIsFirst", server: testkit.Postgres,
+	},
+	{
+		guard: "a record whose transaction was committed without an answer is a replay",
+		file:  "dedup/postgres/tx.go", old: "case a.Owner == c.Owner:", new: "case false:",
+		caughtBy: "./dedup/postgres", tests: "TestACommitWithoutAnAnswerIsRepeatedWithoutHarm", server: testkit.Postgres,
+	},
 }
 
 func TestEverySabotageIsCaught(t *testing.T) {
@@ -118,6 +131,9 @@ func TestEverySabotageIsCaught(t *testing.T) {
 	}
 	for _, s := range sabotages {
 		t.Run(s.guard, func(t *testing.T) {
+			if s.server != nil {
+				s.server(t)
+			}
 			out, err := s.test(t)
 			switch {
 			case err == nil:
