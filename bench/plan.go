@@ -38,6 +38,12 @@ var modes = []mode{
 	{name: "processes", title: "More processes", only: kdedupCassandra, vary: func(base workload.Spec) []variant {
 		return vary([]int{1, 2, 4}, func(n int) variant { return variant{fmt.Sprintf("%d processes", n), base, n} })
 	}},
+	{name: "partitions", title: "More partitions", only: kdedupCassandra, vary: func(base workload.Spec) []variant {
+		return vary([]int{8, 64, 512}, func(n int) variant {
+			base.Partitions = n
+			return variant{fmt.Sprintf("%d partitions", n), base, 1}
+		})
+	}},
 	{name: "duplicates", title: "More duplicates", only: kdedupCassandra + "," + kdedupEmbedded,
 		vary: func(base workload.Spec) []variant {
 			return vary([]int{0, 1, 10, 50, 99}, func(percent int) variant {
