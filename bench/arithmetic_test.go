@@ -26,6 +26,22 @@ func TestSpreads(t *testing.T) {
 	}
 }
 
+func TestIdleAndWaitingCoresAreNotAtWork(t *testing.T) {
+	const before = "cpu  100 10 50 9000 70 1 2 3 0 0"
+	for _, c := range []struct {
+		name, after string
+		want        float64
+	}{
+		{"all idle", "cpu  100 10 50 9380 90 1 2 3 0 0", 0},
+		{"each kind of work", "cpu  200 20 100 9200 70 11 22 13 0 0", 1},
+		{"a kernel that tells nothing", "", 0},
+	} {
+		if got := busyCores(before, c.after, 2*time.Second); got != c.want {
+			t.Errorf("%s: %v cores, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestPercentilesAreTheNearestRank(t *testing.T) {
 	hundred := make([]time.Duration, 100)
 	for i := range hundred {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Machine is where and when something was measured.
@@ -19,7 +20,7 @@ type Machine struct {
 	Go      string   `json:"go"`
 	Kdedup  string   `json:"kdedup"`
 	Servers []string `json:"servers"` // those that were started here
-	Load    float64  `json:"load"`    // tasks that wanted to run in the last minute, before the servers started
+	Load    float64  `json:"load"`    // cores that were at work before the servers started
 }
 
 // thisMachine leaves empty what it cannot find out.
@@ -30,8 +31,7 @@ func thisMachine(ctx context.Context, kdedup string) Machine {
 	meminfo, _ := os.ReadFile("/proc/meminfo")
 	m.Memory, _ = kilobytes(field(string(meminfo), "MemTotal"))
 	m.System = runtime.GOOS + "/" + runtime.GOARCH
-	loadavg, _ := os.ReadFile("/proc/loadavg")
-	m.Load = firstNumber(string(loadavg))
+	m.Load = coresAtWork(ctx, 2*time.Second)
 	version, _ := exec.CommandContext(ctx, kdedup, "version").Output()
 	m.Kdedup, _, _ = strings.Cut(strings.TrimSpace(string(version)), "\n")
 	return m
@@ -48,13 +48,40 @@ func field(text, name string) string {
 	return ""
 }
 
-func firstNumber(text string) float64 {
-	first, _, _ := strings.Cut(text, " ")
-	n, _ := strconv.ParseFloat(first, 64)
-	return n
+// coresAtWork watches the machine for a while. The kernel's load average would not do: it still holds the benchmark before.
+func coresAtWork(ctx context.Context, while time.Duration) float64 {
+	before := ticks()
+	select {
+	case <-time.After(while):
+	case <-ctx.Done():
+	}
+	return busyCores(before, ticks(), while)
 }
 
-// quiet is the most tasks for each core with which a machine counts as idle.
+// ticks is the line of /proc/stat about all cores.
+func ticks() string {
+	text, _ := os.ReadFile("/proc/stat")
+	first, _, _ := strings.Cut(string(text), "\n")
+	return first
+}
+
+// busyCores is how many cores worked on the average between two such lines: user, nice, system, then idle and waiting
+// for disks, then interrupts and what a hypervisor took away.
+func busyCores(before, after string, while time.Duration) float64 {
+	worked := 0
+	for i, field := range strings.Fields(after) {
+		earlier := strings.Fields(before)
+		if i < 1 || i == 4 || i == 5 || i > 8 || i >= len(earlier) {
+			continue
+		}
+		now, _ := strconv.Atoi(field)
+		then, _ := strconv.Atoi(earlier[i])
+		worked += now - then
+	}
+	return float64(worked) * clockTick.Seconds() / while.Seconds()
+}
+
+// quiet is the largest share of the cores at work with which a machine counts as idle.
 const quiet = 0.25
 
 // Busy says that others were at work on the machine: the numbers are worth little then.

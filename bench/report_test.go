@@ -66,11 +66,11 @@ func TestTheTableComparesAndCountsWhatIsWrong(t *testing.T) {
 func TestTheReportSaysWhereAndHowItWasMeasured(t *testing.T) {
 	r := Report{
 		Mode: "compare", Date: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Command: "make bench",
-		Machine: Machine{Cores: 2, CPU: "a CPU", Memory: 24 << 30, System: "linux", Go: "go1.26", Kdedup: "kdedup v1", Servers: []string{"Kafka 4"}, Load: 30},
+		Machine: Machine{Cores: 2, CPU: "a CPU", Memory: 24 << 30, System: "linux", Go: "go1.26", Kdedup: "kdedup v1", Servers: []string{"Kafka 4"}, Load: 1.5},
 		Skipped: []string{"Redis: none"},
 	}
 	text := r.markdown(modes[0])
-	for _, want := range []string{"2026-11-21, `make bench`", "2 cores (a CPU), 24 GiB", "kdedup v1, go1.26, Kafka 4", "The machine was busy", "load 30.0 on 2 cores", "Skipped: Redis: none"} {
+	for _, want := range []string{"2026-11-21, `make bench`", "2 cores (a CPU), 24 GiB", "kdedup v1, go1.26, Kafka 4", "The machine was busy", "1.5 of 2 cores", "Skipped: Redis: none"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
