@@ -93,6 +93,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"bench", "claims", "-c", good, "--topic", "none"}, 2, `no entry of topics has the input "none"`},
 		{[]string{"bench", "pipeline", "-c", good, "--records", "0"}, 2, "records must be at least 1"},
 		{[]string{"bench", "claims", "-c", good, "--duplicates", "1"}, 2, "--duplicates must be 0 to 0.99"},
+		{[]string{"bench", "claims", "-c", good, "--before", "-1"}, 2, "--before must be at least 0"},
 		{[]string{"bench", "claims", "-c", good, "--rate", "-1"}, 2, "--rate must be at least 0"},
 		{[]string{"demo", "--rate", "0"}, 2, "--orders and --rate must be at least 1"},
 		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "connection refused"},
@@ -283,8 +284,8 @@ func TestBenchMeasuresChecksAndCleansUp(t *testing.T) {
 		},
 		{[]string{"bench", "pipeline", "-c", path, "--records", "100", "--json"}, []string{`"lost":0`, `"records/s":\d`}},
 		{
-			[]string{"bench", "claims", "-c", path, "--ids", "20000", "--topic", "orders", "--time-ordered", "--rate", "1000"},
-			[]string{`claims/s +\d`, `batch p99 ms +\d`, `advice for records/s +1000.0 +--rate`, `claims kept +604800000`},
+			[]string{"bench", "claims", "-c", path, "--before", "5000", "--ids", "20000", "--duplicates", "0", "--topic", "orders", "--time-ordered", "--rate", "1000"},
+			[]string{`claims +20000 .* after 5000 claims`, `applied +20000`, `claimed again +0`, `claims/s +\d`, `batch p99 ms +\d`, `advice for records/s +1000.0 +--rate`, `claims kept +604800000`},
 		},
 	} {
 		code, text := kdedup(t.Context(), c.args...)
