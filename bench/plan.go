@@ -36,7 +36,8 @@ var modes = []mode{
 			return asItIs(base)
 		}},
 	{name: "processes", title: "More processes", only: kdedupCassandra, vary: func(base workload.Spec) []variant {
-		return vary([]int{1, 2, 4}, func(n int) variant { return variant{fmt.Sprintf("%d processes", n), base, n} })
+		return append([]variant{{"1 process", base, 1}},
+			vary([]int{2, 4}, func(n int) variant { return variant{fmt.Sprintf("%d processes", n), base, n} })...)
 	}},
 	{name: "partitions", title: "More partitions", only: kdedupCassandra, vary: func(base workload.Spec) []variant {
 		return vary([]int{8, 64, 512}, func(n int) variant {

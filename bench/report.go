@@ -42,7 +42,7 @@ func (r *Report) markdown(m mode) string {
 	fmt.Fprintf(&b, "%s, `%s`  \n%s  \n", r.Date.Format("2006-01-02"), r.Command, r.Machine)
 	fmt.Fprintf(&b, "%s\n", strings.Join(append([]string{r.Machine.Kdedup, r.Machine.Go}, r.Machine.Servers...), ", "))
 	if r.Machine.Busy() {
-		fmt.Fprintf(&b, "\n**The machine was busy with other work** (%.1f of %d cores before the start): these figures only show that the measurement works.\n",
+		fmt.Fprintf(&b, "\n**The machine was busy** before the start (%.1f of %d cores): compare rows, and trust no figure by itself.\n",
 			r.Machine.Load, r.Machine.Cores)
 	}
 	b.WriteString("\n")
