@@ -97,6 +97,34 @@ func mustClaim(t *testing.T, s *Store, list []dedup.Claim) []dedup.Answer {
 	return answers
 }
 
+// A claim comes between no other call's look-up and what that writes.
+func TestAClaimWaitsForACallAboutItsID(t *testing.T) {
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1})
+	defer s.Close()
+	record, err := s.ensureScope(scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.pending.take(t.Context(), newKeys(record.ID, claims(0, 1)).hashes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan error, 1)
+	go func() {
+		_, err := s.Claim(t.Context(), scope, claims(0, 1))
+		claimed <- err
+	}()
+	select {
+	case <-claimed:
+		t.Fatal("it did not wait")
+	case <-time.After(100 * time.Millisecond):
+	}
+	s.pending.give(other)
+	if err := <-claimed; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestASecondStoreOnADirectoryIsRefused(t *testing.T) {
 	path := t.TempDir()
 	first := mustOpen(t, Options{Path: path})

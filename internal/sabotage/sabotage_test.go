@@ -106,7 +106,7 @@ var sabotages = []sabotage{
 	{
 		guard: "two calls about one ID run one after the other",
 		file:  "dedup/embedded/reservations.go", old: "return other\n", new: "_ = other\n",
-		caughtBy: "./dedup/embedded", tests: "TestConformance/concurrency",
+		caughtBy: "./dedup/embedded", tests: "TestAClaimWaitsForACallAboutItsID",
 	},
 	{
 		guard: "an answer of the embedded store is durable",
