@@ -68,9 +68,8 @@ func ticks() string {
 // busyCores is how many cores worked on the average between two such lines: user, nice, system, then idle and waiting
 // for disks, then interrupts and what a hypervisor took away.
 func busyCores(before, after string, while time.Duration) float64 {
-	worked := 0
+	worked, earlier := 0, strings.Fields(before)
 	for i, field := range strings.Fields(after) {
-		earlier := strings.Fields(before)
 		if i < 1 || i == 4 || i == 5 || i > 8 || i >= len(earlier) {
 			continue
 		}
