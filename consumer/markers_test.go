@@ -26,15 +26,7 @@ func lenient(t *testing.T) []string {
 	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{
 		Dir: t.TempDir(), Heap: "384m", Config: map[string]string{"transaction.partition.verification.enable": "false"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := kafka.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return []string{kafka.Addr()}
+	return []string{servers.ForTest(t, kafka, err).Addr()}
 }
 
 func TestATakeoverEndsTransactionsWhoseMarkersAreLost(t *testing.T) {

@@ -13,23 +13,12 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-func stopAtEnd(t *testing.T, server *servers.Server) {
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // The only broker goes, gracefully and as in a crash, and comes back. The processes need no help.
 func TestABrokerRestartOnlyDelays(t *testing.T) {
 	servers.Need(t)
 	deliveries(t, func(t *testing.T, delivery string) {
 		kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stopAtEnd(t, kafka)
+		servers.ForTest(t, kafka, err)
 		store := fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
 		d := deployAt(t, place{brokers: []string{kafka.Addr()}, store: store}, delivery, "batch_records: 500")
 		d.produce(60_000, 11)

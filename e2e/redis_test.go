@@ -18,15 +18,7 @@ func startRedis(t *testing.T, config map[string]string) *servers.Server {
 	t.Helper()
 	servers.NeedRedis(t)
 	s, err := servers.StartRedis(t.Context(), servers.RedisOptions{Dir: t.TempDir(), Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return servers.ForTest(t, s, err)
 }
 
 func onRedis(t *testing.T, address string) place {

@@ -17,10 +17,7 @@ func TestSIGTERMWithTheStoreDown(t *testing.T) {
 	servers.Need(t)
 	brokers := testkit.Kafka(t)
 	node, err := servers.StartCassandra(t.Context(), servers.CassandraOptions{Dir: t.TempDir(), Host: "127.0.0.77", Heap: "512m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAtEnd(t, node)
+	servers.ForTest(t, node, err)
 	at := place{brokers: brokers, store: cassandraStore(node.Addr(), testkit.Keyspace(t))}
 	var cases []*signalled
 	for _, signals := range []int{1, 2} {

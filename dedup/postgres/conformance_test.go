@@ -33,15 +33,7 @@ func startServer(t *testing.T, o servers.PostgresOptions) *servers.Server {
 	t.Helper()
 	servers.NeedPostgres(t)
 	s, err := servers.StartPostgres(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return servers.ForTest(t, s, err)
 }
 
 // create makes a test's own schema, which goes with the test.

@@ -47,15 +47,7 @@ func startServer(t *testing.T, config map[string]string) *servers.Server {
 	t.Helper()
 	servers.NeedRedis(t)
 	s, err := servers.StartRedis(t.Context(), servers.RedisOptions{Dir: t.TempDir(), Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return servers.ForTest(t, s, err)
 }
 
 func startCluster(t *testing.T) redis.Options {
@@ -66,11 +58,7 @@ func startCluster(t *testing.T) redis.Options {
 		t.Fatal(err)
 	}
 	for _, node := range nodes {
-		t.Cleanup(func() {
-			if err := node.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
+		servers.ForTest(t, node, nil)
 	}
 	options := optionsFor(nodes[0].Addr(), nodes[1].Addr())
 	options.Mode = redis.Cluster
@@ -121,15 +109,7 @@ func (f *faulty) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cl
 func startSentinelServer(t *testing.T) *servers.Server {
 	t.Helper()
 	s, err := servers.StartSentinel(t.Context(), servers.RedisOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return servers.ForTest(t, s, err)
 }
 
 // documentedRights are the commands that docs/stores.md grants.

@@ -12,10 +12,7 @@ import (
 func TestKafkaKeepsItsDataOverKillAndRestart(t *testing.T) {
 	Need(t)
 	kafka, err := StartKafka(t.Context(), KafkaOptions{Dir: t.TempDir(), Heap: "256m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAtEnd(t, kafka)
+	ForTest(t, kafka, err)
 	createTopic(t, kafka, "orders")
 	commitRecord(t, kafka, "orders", "first")
 	wantRecords(t, kafka, "orders", "first")
@@ -48,14 +45,6 @@ func TestStartReportsAServerThatEndsWithItsLog(t *testing.T) {
 func TestStartNeedsADirectory(t *testing.T) {
 	_, err := StartKafka(t.Context(), KafkaOptions{})
 	wantError(t, err, "start kafka: no Dir in the options")
-}
-
-func stopAtEnd(t *testing.T, s *Server) {
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func createTopic(t *testing.T, kafka *Server, topic string) {

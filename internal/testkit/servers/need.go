@@ -35,6 +35,12 @@ func Redis(t testing.TB) string {
 	}
 	NeedRedis(t)
 	s, err := StartRedis(t.Context(), RedisOptions{Dir: t.TempDir()})
+	return ForTest(t, s, err).Addr()
+}
+
+// ForTest takes what a function returned that starts a server: the test ends if it has failed, and the server with the test.
+func ForTest(t testing.TB, s *Server, err error) *Server {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +49,7 @@ func Redis(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	return s.Addr()
+	return s
 }
 
 // NeedPostgres is Need for StartPostgres.

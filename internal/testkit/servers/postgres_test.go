@@ -10,10 +10,7 @@ import (
 func TestPostgresSurvivesKillPauseAndRestart(t *testing.T) {
 	NeedPostgres(t)
 	s, err := StartPostgres(t.Context(), PostgresOptions{Dir: t.TempDir(), Config: map[string]string{"max_connections": "17"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAtEnd(t, s)
+	ForTest(t, s, err)
 	if got := psql(t, s, "SHOW max_connections"); got != "17" {
 		t.Errorf("max_connections is %s", got)
 	}

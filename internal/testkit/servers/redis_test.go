@@ -15,10 +15,7 @@ func TestRedisKeepsItsDataOverAKillIfItIsTold(t *testing.T) {
 		{map[string]string{"appendonly": "yes", "appendfsync": "always"}, "value"},
 	} {
 		s, err := StartRedis(t.Context(), RedisOptions{Dir: t.TempDir(), Config: c.config})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stopAtEnd(t, s)
+		ForTest(t, s, err)
 		if answer, err := callRedis(t.Context(), s.Addr(), "SET key value"); err != nil || answer != "+OK" {
 			t.Fatal(answer, err)
 		}
@@ -40,7 +37,7 @@ func TestARedisClusterIsWholeWhenItIsStarted(t *testing.T) {
 	}
 	moved := 0
 	for _, node := range nodes {
-		stopAtEnd(t, node)
+		ForTest(t, node, nil)
 		switch answer, err := callRedis(t.Context(), node.Addr(), "SET key value"); {
 		case err != nil:
 			t.Fatal(err)

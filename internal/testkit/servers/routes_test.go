@@ -14,10 +14,7 @@ import (
 func TestABrokerTellsEachClientTheAddressOfItsProxy(t *testing.T) {
 	Need(t)
 	kafka, err := StartKafka(t.Context(), KafkaOptions{Dir: t.TempDir(), Heap: "256m", Proxies: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAtEnd(t, kafka)
+	ForTest(t, kafka, err)
 	want := map[string]string{kafka.Addr(): kafka.Addr()}
 	got := map[string]string{kafka.Addr(): toldBroker(t, kafka.Addr())}
 	for _, route := range kafka.Routes() {
