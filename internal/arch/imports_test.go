@@ -19,6 +19,7 @@ var layers = []struct {
 	{"config/internal/...", []string{"config"}},
 	{"consumer", []string{"internal/crashpoint"}},
 	{"dedup", []string{"internal/telemetry"}},
+	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint"}},
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", []string{"internal/certs"}},
@@ -38,6 +39,7 @@ var layers = []struct {
 	{"internal/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
 	{"internal/idorder", nil},
+	{"internal/bloom", nil},
 	{"internal/workload", nil},
 	// The contestants are not part of the product and share nothing with it: they stand for other people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},
