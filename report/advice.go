@@ -101,14 +101,14 @@ func (o Options) idsOf(c *collector, a *analysis) IDs {
 
 // bytesPerRow estimates what a claim takes on disk, before compression, which the stores do; zero for
 // a store that is not known here. Cassandra: the owner cell of 80 bytes, the ID, and about 34 bytes of
-// row header, times and index. Embedded: the claim's record of 65 bytes, and its key twice, once under
-// the time when it ends.
+// row header, times and index. Embedded: the claim of 57 bytes and the ID, 20 bytes with lengths, end and
+// checksum, and 18 in the index.
 func bytesPerRow(store string, idBytes float64) float64 {
 	switch store {
 	case "cassandra":
 		return 114 + idBytes
 	case "embedded":
-		return 77 + 2*idBytes
+		return 95 + idBytes
 	}
 	return 0
 }

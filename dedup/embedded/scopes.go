@@ -2,155 +2,110 @@ package embedded
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/cockroachdb/pebble/v2"
+	"os"
 
 	"github.com/kdedup/kdedup/dedup"
 )
 
 type scopeName struct{ group, name string }
 
-// scopeRecord is what is stored about a scope. Its number stands for it in the keys of its claims.
-type scopeRecord struct {
-	ID         uint32 `json:"id"`
-	Registered bool   `json:"registered"`
-	Buckets    int    `json:"buckets,omitempty"`
-	Extractor  string `json:"extractor,omitempty"`
-}
-
-func scopeKey(n scopeName) []byte {
-	key := []byte{scopePrefix}
-	key = binary.AppendUvarint(key, uint64(len(n.group)))
-	key = append(key, n.group...)
-	return append(key, n.name...)
-}
-
-func parseScopeKey(key []byte) (scopeName, error) {
-	n, used := binary.Uvarint(key[1:])
-	rest := key[1:]
-	if used <= 0 || uint64(len(rest)-used) < n {
-		return scopeName{}, fmt.Errorf("the key of a scope is broken: %x", key)
-	}
-	rest = rest[used:]
-	return scopeName{string(rest[:n]), string(rest[n:])}, nil
-}
-
-// loadScopes reads all scopes; there are as many as pipelines ever used the directory.
-func (s *Store) loadScopes() error {
-	iter, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{scopePrefix}, UpperBound: []byte{scopePrefix + 1}})
-	if err != nil {
-		return fmt.Errorf("read scopes: %w", err)
-	}
-	for iter.First(); iter.Valid(); iter.Next() {
-		var record scopeRecord
-		name, keyErr := parseScopeKey(iter.Key())
-		if err := errors.Join(keyErr, json.Unmarshal(iter.Value(), &record)); err != nil {
-			return fmt.Errorf("read scopes: %w", errors.Join(err, iter.Close()))
-		}
-		s.scopes[name] = record
-	}
-	if err := iter.Close(); err != nil {
-		return fmt.Errorf("read scopes: %w", err)
-	}
-	return nil
-}
-
 func nameOf(scope dedup.Scope) scopeName { return scopeName{scope.ConsumerGroup, scope.Name} }
 
-func (s *Store) scope(scope dedup.Scope) (record scopeRecord, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	record, known = s.scopes[nameOf(scope)]
-	return record, known
-}
-
-// ensureScope returns the record of a scope and makes one if it is new.
-func (s *Store) ensureScope(scope dedup.Scope) (scopeRecord, error) {
-	if record, known := s.scope(scope); known {
-		return record, nil
-	}
-	return s.updateScope(scope, func(scopeRecord) scopeRecord { return scopeRecord{} })
-}
-
-// updateScope stores what change makes of the scope's record, unless that is the same.
-func (s *Store) updateScope(scope dedup.Scope, change func(scopeRecord) scopeRecord) (scopeRecord, error) {
+// ensureScope returns the state of a scope and makes one if it is new.
+func (s *Store) ensureScope(scope dedup.Scope) (*scopeState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := nameOf(scope)
-	old, known := s.scopes[name]
-	record := change(old)
-	record.ID = old.ID
-	if known && record == old {
-		return record, nil
+	if state := s.scopes[name]; state != nil {
+		return state, nil
 	}
-	if !known {
-		record.ID = uint32(len(s.scopes)) + 1
-	}
-	value, err := json.Marshal(record)
-	if err == nil {
-		err = s.db.Set(scopeKey(name), value, pebble.Sync)
-	}
-	if err == nil {
-		err = s.health.err()
-	}
+	record := scopeRecord{ConsumerGroup: name.group, Name: name.name, ID: s.lastID + 1}
+	claims, err := s.openClaims(record.ID)
 	if err != nil {
-		return scopeRecord{}, fmt.Errorf("write scope %s/%s: %w", name.group, name.name, err)
+		return nil, fmt.Errorf("new scope %s/%s: %w", name.group, name.name, err)
 	}
-	s.scopes[name] = record
-	return record, nil
+	state := newScopeState(record, claims)
+	s.lastID, s.scopes[name] = record.ID, state
+	if err := s.saveScopes(); err != nil {
+		delete(s.scopes, name)
+		return nil, fmt.Errorf("new scope %s/%s: %w", name.group, name.name, errors.Join(err, claims.Close()))
+	}
+	return state, nil
 }
 
 // Register implements dedup.Store.
 func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
-	if err := s.usable(ctx); err != nil {
-		return fmt.Errorf("register scope: embedded: %w", err)
-	}
-	record, err := s.updateScope(scope, func(old scopeRecord) scopeRecord {
-		if old.Registered {
-			return old
-		}
-		return scopeRecord{Registered: true, Buckets: scope.Buckets, Extractor: scope.Extractor}
-	})
+	record, err := s.register(ctx, scope)
 	if err != nil {
 		return fmt.Errorf("register scope: embedded: %w", err)
 	}
 	return dedup.CompareScopes(scope, dedup.Scope{Buckets: record.Buckets, Extractor: record.Extractor})
 }
 
+func (s *Store) register(ctx context.Context, scope dedup.Scope) (scopeRecord, error) {
+	if _, err := s.usable(ctx, scope); err != nil {
+		return scopeRecord{}, err
+	}
+	state, err := s.ensureScope(scope)
+	if err != nil {
+		return scopeRecord{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := state.record; !old.Registered {
+		state.record.Registered, state.record.Buckets, state.record.Extractor = true, scope.Buckets, scope.Extractor
+		if err := s.saveScopes(); err != nil {
+			state.record = old
+			return scopeRecord{}, err
+		}
+	}
+	return state.record, nil
+}
+
 // Registered implements dedup.Store.
 func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
-	if err := s.usable(ctx); err != nil {
-		return dedup.Scope{}, false, fmt.Errorf("read scope: embedded: %w", err)
+	if ctx.Err() != nil {
+		return dedup.Scope{}, false, fmt.Errorf("read scope: embedded: %w", context.Cause(ctx))
 	}
-	record, known := s.scope(scope)
-	if !known || !record.Registered {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.scopes[nameOf(scope)]
+	if state == nil || !state.record.Registered {
 		return dedup.Scope{}, false, nil
 	}
 	return dedup.Scope{
-		ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: record.Buckets, Extractor: record.Extractor,
+		ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: state.record.Buckets, Extractor: state.record.Extractor,
 	}, true, nil
 }
 
-// Forget implements dedup.Store. The scope keeps its number, which no other scope may get: the lists
-// of its claims stay until they end, and the sweep would take the claims of another for these.
+// Forget implements dedup.Store.
 func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
-	if err := s.usable(ctx); err != nil {
+	if err := s.forget(ctx, scope); err != nil {
 		return fmt.Errorf("forget scope: embedded: %w", err)
 	}
-	record, known := s.scope(scope)
-	if !known {
+	return nil
+}
+
+// forget counts once scopes.json is written; files that are left by a crash are deleted by the next Open.
+func (s *Store) forget(ctx context.Context, scope dedup.Scope) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := nameOf(scope)
+	state := s.scopes[name]
+	if state == nil {
 		return nil
 	}
-	if err := s.db.DeleteRange(claimKey(nil, record.ID, ""), claimKey(nil, record.ID+1, ""), pebble.Sync); err != nil {
-		return fmt.Errorf("forget scope: embedded: %w", err)
+	delete(s.scopes, name)
+	if err := s.saveScopes(); err != nil {
+		s.scopes[name] = state
+		return err
 	}
-	_, err := s.updateScope(scope, func(scopeRecord) scopeRecord { return scopeRecord{} })
-	if err != nil {
-		return fmt.Errorf("forget scope: embedded: %w", err)
-	}
-	return s.health.err()
+	return errors.Join(state.claims.Close(), os.RemoveAll(s.claimsPath(state.record.ID)))
 }

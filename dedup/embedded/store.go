@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/gofrs/flock"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/hashlog"
 )
 
 // Options say where the store is. Only Path and Logger are needed.
@@ -22,26 +24,24 @@ type Options struct {
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer // nil: no metrics
 	SweepInterval time.Duration         // between two deletions of expired claims; 0: 10 minutes, below 0: never
+	Now           func() time.Time      // nil: time.Now
 
-	Now  func() time.Time // nil: time.Now
-	FS   vfs.FS           // nil: the operating system's
-	Exit func(code int)   // ends the process when the files cannot be written; nil: os.Exit
+	create func(name string) (hashlog.File, error) // for tests of disks that fail
 }
 
 // Store is a dedup.Store in one directory.
 type Store struct {
-	path    string
-	db      *pebble.DB
-	now     func() time.Time
-	log     *slog.Logger
-	pending reservations
-	health  health
-	logs    *logFS
+	path   string
+	now    func() time.Time
+	log    *slog.Logger
+	create func(name string) (hashlog.File, error)
+	lock   *flock.Flock
 
 	mu     sync.Mutex
-	scopes map[scopeName]scopeRecord
-	last   *syncPoint // of the latest write
+	scopes map[scopeName]*scopeState
+	lastID int // the number of a scope
 
+	sweeping   sync.Mutex // held by a sweep, which uses scopes that must not be closed meanwhile
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
@@ -52,25 +52,19 @@ const defaultSweepInterval = 10 * time.Minute
 
 // Open opens the directory or makes a new one.
 func Open(o Options) (*Store, error) {
-	o = o.withDefaults()
-	s := &Store{path: o.Path, now: o.Now, log: o.Logger, scopes: make(map[scopeName]scopeRecord), last: synced()}
-	s.pending.init()
-	s.health.exit = o.Exit
-	s.health.log = o.Logger
-	s.logs = &logFS{FS: o.FS, health: &s.health}
-	o.FS = s.logs
-	db, err := pebble.Open(o.Path, databaseOptions(o, &s.health))
-	if err != nil {
-		return nil, fmt.Errorf("open embedded store %s: %w", o.Path, explain(err))
+	if o.SweepInterval == 0 {
+		o.SweepInterval = defaultSweepInterval
 	}
-	s.db = db
-	if err := s.loadScopes(); err != nil {
-		return nil, fmt.Errorf("open embedded store %s: %w", o.Path, errors.Join(err, db.Close()))
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Store{path: o.Path, now: o.Now, log: o.Logger, create: o.create, scopes: make(map[scopeName]*scopeState)}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open embedded store %s: %w", o.Path, err)
 	}
 	if o.Registerer != nil {
-		registerMetrics(o.Registerer, db)
+		s.registerMetrics(o.Registerer)
 	}
-	s.logs.inUse.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	if o.SweepInterval > 0 {
@@ -79,88 +73,98 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-func (o Options) withDefaults() Options {
-	if o.SweepInterval == 0 {
-		o.SweepInterval = defaultSweepInterval
+func (s *Store) open() error {
+	if err := os.MkdirAll(s.path, 0o700); err != nil {
+		return err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if err := durable.SyncDirectory(filepath.Dir(filepath.Clean(s.path))); err != nil {
+		return err
 	}
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
-	if o.Exit == nil {
-		o.Exit = os.Exit
-	}
-	return o
-}
-
-// explain adds the remedy to errors that a user can mend.
-func explain(err error) error {
-	if isLocked(err) {
-		return fmt.Errorf("used by another process; one process per directory, use cassandra to share a store: %w", err)
-	}
-	return err
-}
-
-// Lookup implements dedup.Store.
-func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
-	if err := s.usable(ctx); err != nil {
-		return dedup.Answer{}, fmt.Errorf("look up an id: embedded: %w", err)
-	}
-	record, known := s.scope(scope)
-	if !known {
-		return dedup.Answer{}, nil
-	}
-	owner, found, err := s.get(claimKey(nil, record.ID, id), s.now())
+	s.lock = flock.New(filepath.Join(s.path, "LOCK"))
+	mine, err := s.lock.TryLock()
 	if err != nil {
-		return dedup.Answer{}, fmt.Errorf("look up an id: embedded: %w", err)
+		return err
 	}
-	if !found {
-		return dedup.Answer{}, nil
+	if !mine {
+		return errors.New("used by another process; one process per directory, use cassandra to share a store")
 	}
-	if err := s.latestWrite().wait(ctx); err != nil {
-		return dedup.Answer{}, fmt.Errorf("look up an id: embedded: %w", err)
+	if err := s.loadScopes(); err != nil {
+		return errors.Join(err, s.closeFiles())
 	}
-	return owner.answer(), nil
+	return nil
 }
 
-// Release implements dedup.Store.
-func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
-	if err := s.usable(ctx); err != nil {
-		return fmt.Errorf("release an id: embedded: %w", err)
+func (s *Store) closeFiles() (err error) {
+	for _, scope := range s.scopes {
+		err = errors.Join(err, scope.claims.Close())
 	}
-	record, known := s.scope(scope)
-	if !known {
-		return nil
-	}
-	key := claimKey(nil, record.ID, id)
-	mine, err := s.pending.take(ctx, []uint64{hash(key)})
-	if err != nil {
-		return fmt.Errorf("release an id: embedded: %w", err)
-	}
-	defer s.pending.give(mine)
-	if err := s.db.Delete(key, pebble.Sync); err != nil {
-		return fmt.Errorf("release an id: embedded: %w", err)
-	}
-	return s.health.err()
+	return errors.Join(err, s.lock.Unlock())
 }
 
 // Close implements dedup.Store.
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
-	s.logs.inUse.Store(false)
-	if err := s.db.Close(); err != nil {
+	if err := s.closeFiles(); err != nil {
 		return fmt.Errorf("close embedded store: %w", err)
 	}
 	return nil
 }
 
-// usable returns why a call cannot begin.
-func (s *Store) usable(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+// Lookup implements dedup.Store.
+func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
+	answer, err := s.lookup(ctx, scope, id)
+	if err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: embedded: %w", err)
 	}
-	return s.health.err()
+	return answer, nil
+}
+
+func (s *Store) lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
+	state, err := s.usable(ctx, scope)
+	if err != nil || state == nil {
+		return dedup.Answer{}, err
+	}
+	record, _, found, err := state.get(state.claims.NewReader(), []byte(id), s.now())
+	if err != nil || !found {
+		return dedup.Answer{}, err
+	}
+	if err := state.sync(ctx, state.claims.Latest()); err != nil {
+		return dedup.Answer{}, err
+	}
+	return record.answer(), nil
+}
+
+// Release implements dedup.Store.
+func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
+	if err := s.release(ctx, scope, id); err != nil {
+		return fmt.Errorf("release an id: embedded: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
+	state, err := s.usable(ctx, scope)
+	if err != nil || state == nil {
+		return err
+	}
+	mark, err := state.free(ctx, []byte(id), s.now())
+	if err != nil {
+		return err
+	}
+	return state.sync(ctx, mark)
+}
+
+// usable returns the state of a scope, nil if it has none, or why a call cannot begin.
+func (s *Store) usable(ctx context.Context, scope dedup.Scope) (*scopeState, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.scopes[nameOf(scope)]
+	if state == nil {
+		return nil, nil
+	}
+	return state, state.err()
 }

@@ -20,6 +20,7 @@ var layers = []struct {
 	{"consumer", []string{"internal/crashpoint"}},
 	{"dedup", []string{"internal/telemetry"}},
 	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint"}},
+	{"dedup/embedded", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint"}},
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", []string{"internal/certs"}},
@@ -40,6 +41,8 @@ var layers = []struct {
 	{"internal/testkit/...", []string{"internal/testkit/..."}},
 	{"internal/idorder", nil},
 	{"internal/bloom", nil},
+	{"internal/durable", nil},
+	{"internal/hashlog", []string{"internal/bloom", "internal/durable"}},
 	{"internal/workload", nil},
 	// The contestants are not part of the product and share nothing with it: they stand for other people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},

@@ -105,13 +105,28 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "two calls about one ID run one after the other",
-		file:  "dedup/embedded/reservations.go", old: "return other\n", new: "_ = other\n",
+		file:  "dedup/embedded/scope.go", old: "deciding: make(chan struct{}, 1)", new: "deciding: make(chan struct{}, 2)",
 		caughtBy: "./dedup/embedded", tests: "TestAClaimWaitsForACallAboutItsID",
 	},
 	{
 		guard: "an answer of the embedded store is durable",
-		file:  "dedup/embedded/claim.go", old: "return point.wait(ctx)", new: "_ = point\n\treturn nil",
-		caughtBy: "./dedup/embedded", tests: "TestNoClaimIsAnsweredThatAFullDiskDidNotTake",
+		file:  "dedup/embedded/claim.go", old: "return state.sync(ctx, mark)", new: "_ = mark\n\treturn nil",
+		caughtBy: "./dedup/embedded", tests: "TestOnlyWhatIsDurableIsTold",
+	},
+	{
+		guard: "what is read in the embedded store's files is waited for, too",
+		file:  "internal/hashlog/append.go", old: "mark := l.syncs.note()", new: "mark := l.syncs.latest()",
+		caughtBy: "./internal/hashlog", tests: "TestWhoAppendsMeanwhileSharesTheNextSync",
+	},
+	{
+		guard: "after a failed sync the embedded store's files are not written",
+		file:  "internal/hashlog/append.go", old: "if err := l.Err(); err != nil {\n\t\treturn 0, err\n\t}\n\tif size", new: "if size",
+		caughtBy: "./internal/hashlog", tests: "TestAfterAFailureNothingIsAppended",
+	},
+	{
+		guard: "a torn record of the embedded store is not believed",
+		file:  "internal/hashlog/record.go", old: "case crc32.Checksum(data[4:length], castagnoli) != binary.LittleEndian.Uint32(data):", new: "case false:",
+		caughtBy: "./internal/hashlog", tests: "TestATornTailIsCutOff",
 	},
 	{
 		guard: "of equal IDs in one transaction of the caller only the first is first",

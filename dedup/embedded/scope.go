@@ -1,0 +1,119 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/hashlog"
+)
+
+// scopeState is a scope in use. Whoever decides about IDs holds the token of deciding, from the look-up
+// to the append, so that what was read is still true when it is written. Syncs come after that, and
+// calls share them.
+type scopeState struct {
+	record scopeRecord
+	claims *hashlog.Log
+
+	deciding chan struct{}
+	reader   *hashlog.Reader // these three are for who decides
+	batch    hashlog.Batch
+	memory   []byte
+}
+
+func newScopeState(record scopeRecord, claims *hashlog.Log) *scopeState {
+	return &scopeState{record: record, claims: claims, deciding: make(chan struct{}, 1), reader: claims.NewReader()}
+}
+
+func (s *scopeState) decide(ctx context.Context) error {
+	select {
+	case s.deciding <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *scopeState) decided() { <-s.deciding }
+
+// claim reads every ID and appends the claims of those that are free. The answers are good once the
+// mark is synced: it stands for what was appended, and for all that was read.
+func (s *scopeState) claim(ctx context.Context, claims []dedup.Claim, ttl time.Duration, now time.Time, answers []dedup.Answer) (hashlog.Mark, error) {
+	if err := s.decide(ctx); err != nil {
+		return 0, err
+	}
+	defer s.decided()
+	s.batch.Reset()
+	mine, ends := claimRecord{claimedAt: now.UnixMilli()}, now.Add(ttl).UnixMilli()
+	for i := range claims {
+		key := append(s.memory[:0], claims[i].ID...)
+		owner, _, found, err := s.get(s.reader, key, now)
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			answers[i] = owner.answer()
+			continue
+		}
+		mine.owner, mine.fingerprint = claims[i].Owner, claims[i].Fingerprint
+		s.memory = mine.append(key)
+		s.batch.Put(s.memory[:len(key)], s.memory[len(key):], ends)
+		answers[i] = mine.answer()
+		answers[i].Outcome = dedup.Applied
+	}
+	if s.batch.Len() == 0 {
+		return s.claims.Latest(), nil
+	}
+	return s.append(ctx)
+}
+
+// free deletes the claim of an ID, if there is one.
+func (s *scopeState) free(ctx context.Context, key []byte, now time.Time) (hashlog.Mark, error) {
+	if err := s.decide(ctx); err != nil {
+		return 0, err
+	}
+	defer s.decided()
+	_, ends, found, err := s.get(s.reader, key, now)
+	if err != nil || !found {
+		return s.claims.Latest(), err
+	}
+	s.batch.Reset()
+	s.batch.Delete(key, ends)
+	return s.append(ctx)
+}
+
+func (s *scopeState) append(ctx context.Context) (hashlog.Mark, error) {
+	mark, err := s.claims.Append(ctx, &s.batch)
+	if failed := s.err(); failed != nil {
+		return 0, failed
+	}
+	return mark, err
+}
+
+// get returns the claim that holds an ID, unless there is none or it has ended.
+func (s *scopeState) get(reader *hashlog.Reader, key []byte, now time.Time) (record claimRecord, ends int64, found bool, err error) {
+	value, ends, err := reader.Get(key)
+	if err != nil || value == nil || ends <= now.UnixMilli() {
+		return record, 0, false, err
+	}
+	record, err = parseRecord(value)
+	return record, ends, err == nil, err
+}
+
+// sync returns when everything up to the mark is durable. After an error it may be or not.
+func (s *scopeState) sync(ctx context.Context, mark hashlog.Mark) error {
+	err := s.claims.Sync(ctx, mark)
+	if failed := s.err(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// err is why nothing can be written any more.
+func (s *scopeState) err() error {
+	if err := s.claims.Err(); err != nil {
+		return fmt.Errorf("the store cannot write its files; make room or mend the disk, then restart: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package hashlog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// whenever works at each signal until ctx ends.
+func (l *Log) whenever(ctx context.Context, signals <-chan struct{}, work func(context.Context) error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+		}
+		if err := work(ctx); err != nil && ctx.Err() == nil {
+			l.fail(fmt.Errorf("index segments: %w", err))
+		}
+	}
+}
+
+// indexFull writes the indexes of the segments that became full.
+func (l *Log) indexFull(ctx context.Context) error {
+	for ctx.Err() == nil {
+		l.mu.RLock()
+		waiting := l.full
+		l.mu.RUnlock()
+		if len(waiting) == 0 {
+			return nil
+		}
+		x, err := l.writeIndex(waiting[0].segment.number, waiting[0].table)
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.full = slices.Delete(slices.Clone(l.full), 0, 1)
+		l.indexes = append(slices.Clone(l.indexes), x)
+		l.mu.Unlock()
+		if err := l.saveManifest(); err != nil {
+			return err
+		}
+		<-l.unindexed
+		signal(l.indexed)
+	}
+	return nil
+}
+
+func compareEntries(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
+}
+
+func (l *Log) writeIndex(segment uint32, t *table) (*index, error) {
+	entries := t.entries()
+	slices.SortFunc(entries, compareEntries)
+	w, err := l.newIndex(segment, segment, len(entries))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if err := w.add(e); err != nil {
+			return nil, w.drop(err)
+		}
+	}
+	x, err := w.end()
+	if err != nil {
+		return nil, w.drop(err)
+	}
+	return x, nil
+}

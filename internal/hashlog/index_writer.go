@@ -1,0 +1,93 @@
+package hashlog
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+
+	"github.com/kdedup/kdedup/internal/bloom"
+)
+
+// indexWriter writes a new index from entries in order.
+type indexWriter struct {
+	index *index
+	name  string
+	to    *bufio.Writer
+	page  page
+	count int // of entries in page
+}
+
+const writeBuffer = 256 << 10
+
+// newIndex begins an index of the segments from first to last, with so many entries at most.
+func (l *Log) newIndex(first, last uint32, entries int) (*indexWriter, error) {
+	number := l.lastIndex.Add(1)
+	name := l.path(indexName(number))
+	file, err := l.o.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &indexWriter{
+		index: &index{number: number, first: first, last: last, file: file, filter: bloom.New(entries, filterBits)},
+		name:  name, to: bufio.NewWriterSize(file, writeBuffer),
+	}, nil
+}
+
+func (w *indexWriter) add(e entry) error {
+	if w.count == entriesPerPage {
+		if err := w.endPage(); err != nil {
+			return err
+		}
+	}
+	if w.count == 0 {
+		w.index.firsts = append(w.index.firsts, e.hash)
+	}
+	w.page.put(w.count, e)
+	w.count++
+	w.index.entries++
+	w.index.filter.Add(e.hash)
+	return nil
+}
+
+func (w *indexWriter) endPage() error {
+	binary.LittleEndian.PutUint32(w.page[4:], uint32(w.count))
+	binary.LittleEndian.PutUint32(w.page[:], crc32.Checksum(w.page[4:], castagnoli))
+	_, err := w.to.Write(w.page[:])
+	w.page, w.count = page{}, 0
+	return err
+}
+
+// end makes the file durable, and returns the index that was written.
+func (w *indexWriter) end() (*index, error) {
+	if w.count > 0 {
+		if err := w.endPage(); err != nil {
+			return nil, err
+		}
+	}
+	var data []byte
+	for _, hash := range w.index.firsts {
+		data = binary.LittleEndian.AppendUint64(data, hash)
+	}
+	data = w.index.filter.AppendTo(data)
+	foot := binary.LittleEndian.AppendUint64(append([]byte(nil), indexMagic...), uint64(len(w.index.firsts)))
+	foot = binary.LittleEndian.AppendUint64(foot, uint64(w.index.entries))
+	foot = binary.LittleEndian.AppendUint32(foot, checksum(data, foot))
+	w.index.bytes = int64(len(w.index.firsts)*pageBytes + len(data) + len(foot))
+	for _, part := range [][]byte{data, foot} {
+		if _, err := w.to.Write(part); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.to.Flush(); err != nil {
+		return nil, err
+	}
+	return w.index, w.index.file.Sync()
+}
+
+// drop deletes what was written.
+func (w *indexWriter) drop(why error) error {
+	return fmt.Errorf("write %s: %w", w.name, errors.Join(why, w.index.file.Close(), os.Remove(w.name)))
+}

@@ -1,0 +1,179 @@
+package hashlog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kdedup/kdedup/internal/durable"
+)
+
+// recover opens what the manifest names, deletes what it does not name, and makes anew the indexes that
+// are missing.
+func (l *Log) recover() error {
+	m, found, err := l.readManifest()
+	if err != nil {
+		return err
+	}
+	if !found {
+		return l.initialize()
+	}
+	if err := l.openSegments(m.Segments); err != nil {
+		return err
+	}
+	l.openIndexes(m.Indexes)
+	if err := l.deleteLeftovers(); err != nil {
+		return err
+	}
+	if err := l.indexMissing(); err != nil {
+		return err
+	}
+	return l.saveManifest()
+}
+
+// initialize makes the first segment, unless there are records whose manifest is lost.
+func (l *Log) initialize() error {
+	names, err := filepath.Glob(l.path("segment-*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if info.Size() > int64(len(segmentMagic)) {
+			return fmt.Errorf("%w: %s is missing, and %s has records: bring it back", ErrDamaged, l.path(manifestName), name)
+		}
+	}
+	if err := l.deleteLeftovers(); err != nil {
+		return err
+	}
+	if l.active, err = l.createSegment(1); err != nil {
+		return err
+	}
+	l.segments[1] = l.active
+	return l.saveManifest()
+}
+
+func (l *Log) openSegments(records []segmentRecord) error {
+	last := len(records) - 1
+	for _, d := range records[:last] {
+		s, err := l.openSegment(d)
+		if err != nil {
+			return err
+		}
+		l.segments[d.Number] = s
+	}
+	return l.recoverTail(records[last].Number)
+}
+
+// recoverTail opens the segment that was appended to, without what a crash cut off. The good part is
+// written anew: a write that once failed may still be seen in the file and not be on the disk, and then
+// a sync would not tell.
+func (l *Log) recoverTail(number uint32) error {
+	name := l.path(segmentName(number))
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: a file with records is missing, bring it back: %w", ErrDamaged, err)
+	}
+	if err != nil {
+		return err
+	}
+	s := &segment{number: number}
+	good, err := scan(number, data, func(r record, at place) {
+		l.table.add(entry{hashOf(r.key), at})
+		s.noteEnd(r.ends)
+	})
+	if err != nil && good == 0 {
+		return err
+	}
+	if err != nil {
+		l.o.Logger.Info("cut off what a crash left unfinished", "bytes", len(data)-good, "at", err)
+	}
+	if err := durable.Replace(name, data[:good]); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	s.file = file
+	s.size.Store(int64(good))
+	l.segments[number], l.active = s, s
+	return nil
+}
+
+// openIndexes leaves out what cannot be used.
+func (l *Log) openIndexes(records []indexRecord) {
+	for _, d := range records {
+		l.lastIndex.Store(max(l.lastIndex.Load(), d.Number))
+		x, err := l.openIndex(d)
+		if err != nil {
+			l.o.Logger.Warn("an index is made anew", "segments", fmt.Sprintf("%d to %d", d.First, d.Last), "error", err)
+			continue
+		}
+		l.indexes = append(l.indexes, x)
+	}
+}
+
+// deleteLeftovers deletes files of a log that are not in use.
+func (l *Log) deleteLeftovers() error {
+	used := map[string]bool{}
+	for number := range l.segments {
+		used[segmentName(number)] = true
+	}
+	for _, x := range l.indexes {
+		used[indexName(x.number)] = true
+	}
+	files, err := os.ReadDir(l.dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		name := file.Name()
+		ours := strings.HasPrefix(name, "segment-") || strings.HasPrefix(name, "index-") || name == manifestName+durable.Suffix
+		if !ours || used[name] {
+			continue
+		}
+		if err := os.Remove(l.path(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexMissing makes the indexes of full segments that are in none.
+func (l *Log) indexMissing() error {
+	for _, number := range slices.Sorted(maps.Keys(l.segments)) {
+		covered := slices.ContainsFunc(l.indexes, func(x *index) bool { return x.first <= number && number <= x.last })
+		if covered || number == l.active.number {
+			continue
+		}
+		x, err := l.reindex(l.segments[number])
+		if err != nil {
+			return err
+		}
+		behind, _ := slices.BinarySearchFunc(l.indexes, number, func(x *index, number uint32) int { return cmp.Compare(x.first, number) })
+		l.indexes = slices.Insert(l.indexes, behind, x)
+	}
+	return nil
+}
+
+func (l *Log) reindex(s *segment) (*index, error) {
+	data, err := os.ReadFile(l.path(segmentName(s.number)))
+	if err != nil {
+		return nil, err
+	}
+	t := newTable()
+	if _, err := scan(s.number, data, func(r record, at place) { t.add(entry{hashOf(r.key), at}) }); err != nil {
+		return nil, err
+	}
+	return l.writeIndex(s.number, t)
+}

@@ -1,0 +1,96 @@
+package hashlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+)
+
+// segmentMagic begins every segment, so that no record is at place 0.
+var segmentMagic = []byte("kdlog\x00\x00\x01")
+
+// segment is one file of records.
+type segment struct {
+	number uint32
+	file   File
+	size   atomic.Int64 // of what was appended
+	ends   atomic.Int64 // when the last of its records ends
+	synced atomic.Bool  // and not appended to any more
+}
+
+func segmentName(number uint32) string { return fmt.Sprintf("segment-%010d", number) }
+
+func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
+
+// createSegment makes an empty segment, of which no file says yet that it counts.
+func (l *Log) createSegment(number uint32) (*segment, error) {
+	name := l.path(segmentName(number))
+	file, err := l.o.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{number: number, file: file}
+	if err := s.append(segmentMagic); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(name))
+	}
+	return s, nil
+}
+
+func (s *segment) append(data []byte) error {
+	if _, err := s.file.Write(data); err != nil {
+		return fmt.Errorf("write %s: %w", segmentName(s.number), err)
+	}
+	s.size.Add(int64(len(data)))
+	return nil
+}
+
+func (s *segment) noteEnd(ends int64) {
+	if ends > s.ends.Load() {
+		s.ends.Store(ends)
+	}
+}
+
+// openSegment opens a segment that is full, as the manifest describes it.
+func (l *Log) openSegment(d segmentRecord) (*segment, error) {
+	file, err := os.Open(l.path(segmentName(d.Number)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: a file with records is missing, bring it back: %w", ErrDamaged, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{number: d.Number, file: readOnly{file}}
+	s.size.Store(d.Bytes)
+	s.ends.Store(d.Ends)
+	s.synced.Store(true)
+	info, err := file.Stat()
+	if err == nil && info.Size() != d.Bytes {
+		err = fmt.Errorf("%w: %s has %d bytes, it had %d when it was closed", ErrDamaged, file.Name(), info.Size(), d.Bytes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return s, nil
+}
+
+// readOnly is a file that nobody writes.
+type readOnly struct{ *os.File }
+
+// scan reads the records of a segment's bytes, and returns how many of the bytes are good.
+func scan(number uint32, data []byte, each func(r record, at place)) (good int, err error) {
+	if !bytes.HasPrefix(data, segmentMagic) {
+		return 0, fmt.Errorf("%w: %s does not begin as a segment does", ErrDamaged, segmentName(number))
+	}
+	for good = len(segmentMagic); good < len(data); {
+		r, length, err := parseRecord(data[good:])
+		if err != nil {
+			return good, fmt.Errorf("%s, at %d: %w", segmentName(number), good, err)
+		}
+		each(r, placeOf(number, int64(good)))
+		good += length
+	}
+	return good, nil
+}
