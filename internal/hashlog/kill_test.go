@@ -1,0 +1,94 @@
+package hashlog
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+)
+
+// writerEnv makes this test binary a process that writes in the given directory until it is killed.
+const writerEnv = "KDEDUP_HASHLOG_WRITER"
+
+const writerBatch = 20
+
+// writeForever prints the number of every batch that was synced. Each ends later than the one before,
+// and what has ended is dropped, so that there are files of all kinds at any moment.
+func writeForever(dir string) {
+	l, err := Open(dir, Options{SegmentBytes: small})
+	for batch := 0; err == nil; batch++ {
+		var b Batch
+		for i := batch * writerBatch; i < (batch+1)*writerBatch; i++ {
+			b.Put(keyOf(i), fmt.Appendf(nil, "%d until %d", i, batch), int64(batch))
+		}
+		err = writeBatch(l, &b, batch)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func writeBatch(l *Log, b *Batch, number int) error {
+	mark, err := l.Append(context.Background(), b)
+	if err == nil {
+		err = l.Sync(context.Background(), mark)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println(number)
+	_, err = l.Drop(context.Background(), int64(number-livingBatches))
+	return err
+}
+
+const livingBatches = 100
+
+// Whatever the process was at when it was killed (a new segment, an index, a merge, a drop), what it
+// had synced is there.
+func TestAKilledProcessLosesNothingThatWasSynced(t *testing.T) {
+	for _, batches := range []int{1, 50, 130, 200, 260, 333, 400} {
+		t.Run(fmt.Sprint(batches), func(t *testing.T) {
+			dir := t.TempDir()
+			last := killAfter(t, dir, batches)
+			l := open(t, dir, Options{SegmentBytes: small})
+			defer closeLog(t, l)
+			for batch := max(0, last-livingBatches+1); batch <= last; batch++ {
+				wantAll(t, l, batch*writerBatch, writerBatch, int64(batch))
+			}
+			put(t, l, 1_000_000, 500, 1000)
+			wantAll(t, l, 1_000_000, 500, 1000)
+		})
+	}
+}
+
+// killAfter returns the last batch that the process had synced before it died.
+func killAfter(t *testing.T, dir string, batches int) (last int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), writerEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	last = -1
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if last, err = strconv.Atoi(lines.Text()); err != nil {
+			t.Fatal(err)
+		}
+		if last == batches {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || last < batches {
+		t.Fatalf("the process ended after batch %d: %v", last, err)
+	}
+	return last
+}
