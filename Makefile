@@ -74,7 +74,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 		| awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' \
 		| while read -r pkg name; do \
 			echo "$$pkg $$name"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "$$pkg" </dev/null; \
 		done
 
 .PHONY: vuln
