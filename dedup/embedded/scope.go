@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -85,10 +86,7 @@ func (s *scopeState) free(ctx context.Context, key []byte, now time.Time) (hashl
 
 func (s *scopeState) append(ctx context.Context) (hashlog.Mark, error) {
 	mark, err := s.claims.Append(ctx, &s.batch)
-	if failed := s.err(); failed != nil {
-		return 0, failed
-	}
-	return mark, err
+	return mark, cmp.Or(s.err(), err)
 }
 
 // get returns the claim that holds an ID, unless there is none or it has ended.
@@ -104,10 +102,7 @@ func (s *scopeState) get(reader *hashlog.Reader, key []byte, now time.Time) (rec
 // sync returns when everything up to the mark is durable. After an error it may be or not.
 func (s *scopeState) sync(ctx context.Context, mark hashlog.Mark) error {
 	err := s.claims.Sync(ctx, mark)
-	if failed := s.err(); failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(s.err(), err) // the former has the remedy
 }
 
 // err is why nothing can be written any more.

@@ -40,12 +40,10 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	if len(b.data) > maxBatchBytes {
 		return 0, fmt.Errorf("append %d records: %d bytes, at most %d", b.Len(), len(b.data), maxBatchBytes)
 	}
-	select {
-	case l.appending <- struct{}{}:
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+	if err := l.hold(ctx); err != nil {
+		return 0, err
 	}
-	defer func() { <-l.appending }()
+	defer l.letGo()
 	if err := l.Err(); err != nil {
 		return 0, err
 	}
@@ -62,6 +60,18 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	l.show(b, start)
 	return mark, nil
 }
+
+// hold takes the token of appending, which letGo gives back.
+func (l *Log) hold(ctx context.Context) error {
+	select {
+	case l.appending <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *Log) letGo() { <-l.appending }
 
 func (l *Log) show(b *Batch, start int64) {
 	l.mu.Lock()

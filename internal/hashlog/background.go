@@ -54,18 +54,12 @@ func compareEntries(a, b entry) int {
 func (l *Log) writeIndex(segment uint32, t *table) (*index, error) {
 	entries := t.entries()
 	slices.SortFunc(entries, compareEntries)
-	w, err := l.newIndex(segment, segment, len(entries))
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if err := w.add(e); err != nil {
-			return nil, w.drop(err)
+	return l.makeIndex(segment, segment, len(entries), func(w *indexWriter) error {
+		for _, e := range entries {
+			if err := w.add(e); err != nil {
+				return err
+			}
 		}
-	}
-	x, err := w.end()
-	if err != nil {
-		return nil, w.drop(err)
-	}
-	return x, nil
+		return nil
+	})
 }

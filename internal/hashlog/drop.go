@@ -37,12 +37,10 @@ func (l *Log) Drop(ctx context.Context, now int64) (segments int, err error) {
 
 // turnIfEnded lets also the segment go that is appended to.
 func (l *Log) turnIfEnded(ctx context.Context, now int64) error {
-	select {
-	case l.appending <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := l.hold(ctx); err != nil {
+		return err
 	}
-	defer func() { <-l.appending }()
+	defer l.letGo()
 	if l.active.size.Load() == int64(len(segmentMagic)) || l.active.ends.Load() > now {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (l *Log) openIndex(d indexRecord) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &index{number: d.Number, first: d.First, last: d.Last, file: readOnly{file}}
+	x := &index{number: d.Number, first: d.First, last: d.Last, file: file}
 	if err := x.load(file); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("%s: %w", file.Name(), err)

@@ -22,7 +22,22 @@ type indexWriter struct {
 
 const writeBuffer = 256 << 10
 
-// newIndex begins an index of the segments from first to last, with so many entries at most.
+// makeIndex writes an index of the segments from first to last, with so many entries at most. fill adds them.
+func (l *Log) makeIndex(first, last uint32, entries int, fill func(*indexWriter) error) (*index, error) {
+	w, err := l.newIndex(first, last, entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(w); err != nil {
+		return nil, w.drop(err)
+	}
+	x, err := w.end()
+	if err != nil {
+		return nil, w.drop(err)
+	}
+	return x, nil
+}
+
 func (l *Log) newIndex(first, last uint32, entries int) (*indexWriter, error) {
 	number := l.lastIndex.Add(1)
 	name := l.path(indexName(number))

@@ -1,13 +1,14 @@
 package hashlog
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -84,21 +85,15 @@ func wantNone(t testing.TB, l *Log, first, count int) {
 // settle waits until there is nothing left to index or to merge.
 func settle(t testing.TB, l *Log) {
 	t.Helper()
-	for {
+	testkit.Eventually(t, time.Minute, "all to be indexed and merged", func() bool {
 		l.tending.Lock()
-		l.mu.RLock()
-		lives := func(segment uint32) bool { return l.segments[segment] != nil }
-		done := len(l.full) == 0 && len(l.unindexed) == 0 && len(nextMerge(l.indexes, lives)) == 0
-		l.mu.RUnlock()
-		l.tending.Unlock()
-		if done {
-			return
-		}
-		if err := errors.Join(l.Err(), t.Context().Err()); err != nil {
+		defer l.tending.Unlock()
+		if err := l.Err(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		indexes, lives := l.snapshot()
+		return len(l.unindexed) == 0 && len(nextMerge(indexes, lives)) == 0
+	})
 }
 
 func TestTheNewestRecordOfAKeyCounts(t *testing.T) {

@@ -20,13 +20,12 @@ func (l *Log) merge(ctx context.Context) error {
 	l.tending.Lock()
 	defer l.tending.Unlock()
 	for ctx.Err() == nil {
-		l.mu.RLock()
-		run := nextMerge(l.indexes, func(segment uint32) bool { return l.segments[segment] != nil })
-		l.mu.RUnlock()
+		indexes, lives := l.snapshot()
+		run := nextMerge(indexes, lives)
 		if len(run) == 0 {
 			return nil
 		}
-		if err := l.mergeRun(ctx, run); err != nil {
+		if err := l.mergeRun(ctx, run, lives); err != nil {
 			return err
 		}
 	}
@@ -34,7 +33,7 @@ func (l *Log) merge(ctx context.Context) error {
 }
 
 // nextMerge returns neighbours to merge, the youngest first, or one of whose segments half are gone.
-func nextMerge(indexes []*index, lives func(segment uint32) bool) []*index {
+func nextMerge(indexes []*index, lives map[uint32]bool) []*index {
 	end, size := len(indexes), 0
 	for i := len(indexes) - 1; i >= 0; i-- {
 		if first, last := living(indexes[i:i+1], lives); 2*(last+1-first) <= indexes[i].last+1-indexes[i].first {
@@ -55,21 +54,20 @@ func nextMerge(indexes []*index, lives func(segment uint32) bool) []*index {
 func sizeClass(entries int) int { return (bits.Len(uint(entries)) + 1) / 2 }
 
 // living returns the first and the last of the segments that still exist; last+1 == first if none does.
-func living(run []*index, lives func(segment uint32) bool) (first, last uint32) {
+func living(run []*index, lives map[uint32]bool) (first, last uint32) {
 	first, last = run[0].first, run[len(run)-1].last
-	for first <= last && !lives(first) {
+	for first <= last && !lives[first] {
 		first++
 	}
-	for last >= first && !lives(last) {
+	for last >= first && !lives[last] {
 		last--
 	}
 	return first, last
 }
 
 // mergeRun replaces neighbours by one index, without the segments that are gone.
-func (l *Log) mergeRun(ctx context.Context, run []*index) error {
-	lives := l.liveSegments()
-	first, last := living(run, func(segment uint32) bool { return lives[segment] })
+func (l *Log) mergeRun(ctx context.Context, run []*index, lives map[uint32]bool) error {
+	first, last := living(run, lives)
 	if last < first {
 		return l.replaceIndexes(run, nil)
 	}
@@ -77,28 +75,22 @@ func (l *Log) mergeRun(ctx context.Context, run []*index) error {
 	for _, x := range run {
 		total += x.entries
 	}
-	w, err := l.newIndex(first, last, total)
+	merged, err := l.makeIndex(first, last, total, func(w *indexWriter) error { return w.merge(ctx, run, lives) })
 	if err != nil {
 		return err
-	}
-	if err := w.merge(ctx, run, lives); err != nil {
-		return w.drop(err)
-	}
-	merged, err := w.end()
-	if err != nil {
-		return w.drop(err)
 	}
 	return l.replaceIndexes(run, merged)
 }
 
-func (l *Log) liveSegments() map[uint32]bool {
+// snapshot returns the indexes, and the segments that exist. Who holds tending sees neither go meanwhile.
+func (l *Log) snapshot() (indexes []*index, lives map[uint32]bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	lives := make(map[uint32]bool, len(l.segments))
+	lives = make(map[uint32]bool, len(l.segments))
 	for number := range l.segments {
 		lives[number] = true
 	}
-	return lives
+	return l.indexes, lives
 }
 
 // replaceIndexes puts an index, or none, in the place of neighbours, and deletes their files.

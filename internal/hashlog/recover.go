@@ -2,9 +2,7 @@ package hashlog
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,11 +78,8 @@ func (l *Log) openSegments(records []segmentRecord) error {
 func (l *Log) recoverTail(number uint32) error {
 	name := l.path(segmentName(number))
 	data, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: a file with records is missing, bring it back: %w", ErrDamaged, err)
-	}
 	if err != nil {
-		return err
+		return explainMissing(err)
 	}
 	s := &segment{number: number}
 	good, err := scan(number, data, func(r record, at place) {

@@ -56,13 +56,10 @@ func (s *segment) noteEnd(ends int64) {
 // openSegment opens a segment that is full, as the manifest describes it.
 func (l *Log) openSegment(d segmentRecord) (*segment, error) {
 	file, err := os.Open(l.path(segmentName(d.Number)))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: a file with records is missing, bring it back: %w", ErrDamaged, err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, explainMissing(err)
 	}
-	s := &segment{number: d.Number, file: readOnly{file}}
+	s := &segment{number: d.Number, file: file}
 	s.size.Store(d.Bytes)
 	s.ends.Store(d.Ends)
 	s.synced.Store(true)
@@ -76,8 +73,13 @@ func (l *Log) openSegment(d segmentRecord) (*segment, error) {
 	return s, nil
 }
 
-// readOnly is a file that nobody writes.
-type readOnly struct{ *os.File }
+// explainMissing is for errors from opening a segment that counts.
+func explainMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: a file with records is missing, bring it back: %w", ErrDamaged, err)
+	}
+	return err
+}
 
 // scan reads the records of a segment's bytes, and returns how many of the bytes are good.
 func scan(number uint32, data []byte, each func(r record, at place)) (good int, err error) {
