@@ -17,6 +17,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/storetest"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -197,7 +198,7 @@ func TestTheSweepDeletesFilesOfExpiredClaimsAndNoOthers(t *testing.T) {
 	}
 	sweep(0)
 	c.unix.Add(3601)
-	eventually(t, "the file of what has expired goes", func() bool {
+	testkit.Eventually(t, 20*time.Second, "the file of what has expired to go", func() bool {
 		n, err := s.sweep(t.Context())
 		return n == 1 && err == nil
 	})
@@ -210,15 +211,6 @@ func TestTheSweepDeletesFilesOfExpiredClaimsAndNoOthers(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
-
 func TestTheSweeperRunsByItself(t *testing.T) {
 	var c clock
 	c.unix.Store(1_000_000)
@@ -226,18 +218,18 @@ func TestTheSweeperRunsByItself(t *testing.T) {
 	defer s.Close()
 	mustClaim(t, s, claims(0, 1000))
 	c.unix.Add(3601)
-	eventually(t, "the files of what has expired go", func() bool { return s.stats()[0].Bytes < 1000 })
+	testkit.Eventually(t, 20*time.Second, "the files of what has expired to go", func() bool { return s.stats()[0].Bytes < 1000 })
 }
 
 // A full disk: claims that cannot be written are never answered as made, the error says what to do,
 // and after a restart the answered ones stand.
 func TestNoClaimIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
-	var d disk
+	d := testkit.NewDisk()
 	path := t.TempDir()
-	s := mustOpen(t, Options{Path: path, SweepInterval: -1, create: d.create})
+	s := mustOpen(t, Options{Path: path, SweepInterval: -1, create: onDisk(d)})
 	var answered []dedup.Claim
 	for i := range 50 {
-		d.full.Store(i >= 25)
+		d.Full.Store(i >= 25)
 		list := claims(i*100, 100)
 		answers, err := s.Claim(t.Context(), scope, list)
 		switch {

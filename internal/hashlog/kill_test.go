@@ -1,13 +1,12 @@
 package hashlog
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
 	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // writerEnv makes this test binary a process that writes in the given directory until it is killed.
@@ -51,7 +50,7 @@ func TestAKilledProcessLosesNothingThatWasSynced(t *testing.T) {
 	for _, batches := range []int{1, 50, 130, 200, 260, 333, 400} {
 		t.Run(fmt.Sprint(batches), func(t *testing.T) {
 			dir := t.TempDir()
-			last := killAfter(t, dir, batches)
+			last := testkit.KillAfter(t, writerEnv+"="+dir, batches)
 			l := open(t, dir, Options{SegmentBytes: small})
 			defer closeLog(t, l)
 			for batch := max(0, last-livingBatches+1); batch <= last; batch++ {
@@ -61,34 +60,4 @@ func TestAKilledProcessLosesNothingThatWasSynced(t *testing.T) {
 			wantAll(t, l, 1_000_000, 500, 1000)
 		})
 	}
-}
-
-// killAfter returns the last batch that the process had synced before it died.
-func killAfter(t *testing.T, dir string, batches int) (last int) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), writerEnv+"="+dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	last = -1
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if last, err = strconv.Atoi(lines.Text()); err != nil {
-			t.Fatal(err)
-		}
-		if last == batches {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil || last < batches {
-		t.Fatalf("the process ended after batch %d: %v", last, err)
-	}
-	return last
 }

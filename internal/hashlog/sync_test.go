@@ -4,27 +4,29 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // What failed once is not tried again: the system may forget what it could not write, and call the
 // next sync a success.
 func TestAfterAFailureNothingIsAppended(t *testing.T) {
-	for name, fail := range map[string]func(*disk, bool){
-		"a full disk": func(d *disk, on bool) { d.full.Store(on) }, "a failed sync": func(d *disk, on bool) { d.badSync.Store(on) },
+	for name, fail := range map[string]func(*testkit.Disk, bool){
+		"a full disk": func(d *testkit.Disk, on bool) { d.Full.Store(on) }, "a failed sync": func(d *testkit.Disk, on bool) { d.BadSync.Store(on) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var d disk
+			d := testkit.NewDisk()
 			dir := t.TempDir()
-			l := open(t, dir, Options{SegmentBytes: small, Create: d.create})
+			l := open(t, dir, Options{SegmentBytes: small, Create: onDisk(d)})
 			put(t, l, 0, 20, 10)
-			fail(&d, true)
+			fail(d, true)
 			var b Batch
 			b.Put(keyOf(20), []byte("lost"), 10)
 			mark, err := l.Append(t.Context(), &b)
 			if err == nil {
 				err = l.Sync(t.Context(), mark)
 			}
-			fail(&d, false)
+			fail(d, false)
 			_, again := l.Append(t.Context(), &b)
 			if err == nil || again == nil || l.Err() == nil || l.Sync(t.Context(), mark) == nil {
 				t.Errorf("got %v, then %v, and Err is %v", err, again, l.Err())
@@ -40,11 +42,11 @@ func TestAfterAFailureNothingIsAppended(t *testing.T) {
 }
 
 func TestWhoAppendsMeanwhileSharesTheNextSync(t *testing.T) {
-	var d disk
-	l := open(t, t.TempDir(), Options{Create: d.create})
+	d := testkit.NewDisk()
+	l := open(t, t.TempDir(), Options{Create: onDisk(d)})
 	defer closeLog(t, l)
 	put(t, l, 0, 1, 10)
-	d.syncing, d.release = make(chan struct{}, 100), make(chan struct{})
+	d.Hold()
 	const callers = 20
 	done := make(chan error, callers)
 	add := func(i int) {
@@ -58,7 +60,7 @@ func TestWhoAppendsMeanwhileSharesTheNextSync(t *testing.T) {
 	}
 	add(1)
 	select {
-	case <-d.syncing:
+	case <-d.Syncing:
 	case err := <-done:
 		t.Fatalf("answered without a sync: %v", err)
 	}
@@ -70,22 +72,21 @@ func TestWhoAppendsMeanwhileSharesTheNextSync(t *testing.T) {
 		t.Error("a sync ended that was held up")
 	default:
 	}
-	close(d.release)
+	d.Release()
 	for range callers {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	}
-	if n := len(d.syncing); n != 1 {
+	if n := len(d.Syncing); n != 1 {
 		t.Errorf("%d syncs after the first one, want 1 for all", n)
 	}
-	d.syncing = nil
 }
 
 func TestSyncEndsWithItsContext(t *testing.T) {
-	var d disk
-	l := open(t, t.TempDir(), Options{Create: d.create})
-	d.syncing, d.release = make(chan struct{}, 100), make(chan struct{})
+	d := testkit.NewDisk()
+	l := open(t, t.TempDir(), Options{Create: onDisk(d)})
+	d.Hold()
 	var b Batch
 	b.Put(keyOf(1), []byte("value"), 10)
 	mark, err := l.Append(t.Context(), &b)
@@ -97,6 +98,6 @@ func TestSyncEndsWithItsContext(t *testing.T) {
 	if err := l.Sync(ctx, mark); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	close(d.release)
+	d.Release()
 	closeLog(t, l)
 }
