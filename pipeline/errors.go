@@ -38,16 +38,16 @@ func classify(err error) class {
 
 // hint adds the likely remedy to errors whose text does not show it.
 func hint(err error) string {
-	switch {
+	switch reason := reasonOf(err); {
 	case errors.Is(err, consumer.ErrInputReplaced):
 		return "the old offsets mean nothing now: reset the consumer group or name a new one, then start again"
 	case errors.Is(err, kerr.UnknownTopicID):
 		return "an output topic was recreated; the next attempt forwards to the new one"
-	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch), errors.Is(err, kerr.FencedInstanceID):
+	case reason == reasonFenced:
 		return "another process joined with the same instance name, or the transaction timed out; give every process its own instance"
-	case errors.Is(err, kerr.MessageTooLarge):
+	case reason == reasonTooLarge:
 		return "the output topic's max.message.bytes was lowered; the next attempt reads it anew"
-	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+	case reason == reasonACL:
 		return "the Kafka ACLs of this user do not allow it"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return "a topic or partition is missing; kdedup setup -c FILE creates it"

@@ -32,7 +32,11 @@ var reasonErrors = []struct {
 	errs   []error
 }{
 	{reasonStopped, []error{ErrStop, consumer.ErrInputReplaced, context.Canceled}},
-	{reasonFenced, []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.FencedInstanceID, kerr.InvalidTxnState, kerr.TransactionAbortable}},
+	// InvalidTxnState is what the replaced producer is told that ends its transaction after the new one
+	// aborted it: the coordinator takes the request for the repeat of an earlier end (KIP-890).
+	{reasonFenced, []error{
+		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.FencedInstanceID, kerr.InvalidTxnState, kerr.TransactionAbortable,
+	}},
 	{reasonACL, []error{
 		kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
 		kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed,
