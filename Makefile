@@ -90,6 +90,15 @@ bench: build ## Compare with other programs on real servers, rewrite docs/perfor
 	@$(GO) build -o bin/bench/ ./bench/...
 	bin/bench/bench $(BENCH)
 
+PEERS := bench/peers
+.PHONY: bench-peers
+bench-peers: build ## Compare with Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
+	@$(GO) build -o bin/bench/ ./bench/...
+	@mkdir -p bin/bench/peers
+	cd $(PEERS)/bento && $(GO) build -o ../../../bin/bench/peers/bento .
+	mvn -q -B -f $(PEERS)/java package -DbuildDirectory=$(CURDIR)/bin/bench/peers
+	bin/bench/bench $(BENCH) peers
+
 # To compare two states of the code: go tool -modfile=tools/go.mod benchstat old.txt new.txt, of what this printed.
 .PHONY: microbench
 microbench: ## Run the Go benchmarks (MICRO=regexp, PKG=./…, MICROFLAGS=…)

@@ -49,7 +49,7 @@ func (d *database) drop(ctx context.Context, keyspace string) error {
 // createSeen makes the table of the hand-written consumer: one partition for each ID, with the
 // compaction that is usual for such tables.
 func createSeen(ctx context.Context, s *stage) error {
-	if err := s.database.exec(ctx, "CREATE KEYSPACE "+s.keyspace()+" WITH replication = "+s.replication); err != nil {
+	if err := createKeyspace(ctx, s); err != nil {
 		return err
 	}
 	return s.database.exec(ctx, "CREATE TABLE "+s.keyspace()+".seen (id text PRIMARY KEY, at timestamp)"+

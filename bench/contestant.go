@@ -23,6 +23,10 @@ type contestant struct {
 	command func(s *stage, instance string) []string
 	exact   bool // loses and doubles nothing, or the measurement fails
 	ceiling bool // measures the store alone, see Run.measureCeiling
+	peer    bool // runs only if it is named; commits when it likes, so that its records on the clean topic are counted
+
+	divided  int    // it gets only this part of the records, as it would take too long otherwise; 0 for all
+	assigned string // in the line that it logs when it is given partitions; empty for assignedLine
 }
 
 // Names of contestants with which the others are compared.
@@ -81,23 +85,25 @@ var contestants = []contestant{
 	},
 }
 
-// choose returns those that a list names, in the order of a round. An empty list names all.
+// choose returns those that a list names, in the order of a round. An empty list names all but the peers.
 func choose(list string) ([]contestant, error) {
 	if list == "" {
 		return contestants, nil
 	}
-	names := strings.Split(list, ",")
+	names, all := strings.Split(list, ","), everybody()
 	for _, name := range names {
-		if !slices.ContainsFunc(contestants, func(c contestant) bool { return c.name == name }) {
+		if !slices.ContainsFunc(all, func(c contestant) bool { return c.name == name }) {
 			return nil, fmt.Errorf("-only: there is no contestant %q; there are %s", name, strings.Join(allNames(), ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(contestants), func(c contestant) bool { return !slices.Contains(names, c.name) }), nil
+	return slices.DeleteFunc(all, func(c contestant) bool { return !slices.Contains(names, c.name) }), nil
 }
+
+func everybody() []contestant { return slices.Concat(peers, contestants) }
 
 func allNames() []string {
 	var names []string
-	for _, c := range contestants {
+	for _, c := range everybody() {
 		names = append(names, c.name)
 	}
 	return names

@@ -197,7 +197,7 @@ func TestThePeakOfAProcessIsItsOwn(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p, err := startProcess(ctx, "sleeper", "sh", "-c", "echo '"+assignedLine+"' >&2; exec sleep 60")
+	p, err := startProcess(ctx, "sleeper", assignedLine, "sh", "-c", "echo '"+assignedLine+"' >&2; exec sleep 60")
 	if err != nil {
 		t.Fatal(err)
 	}

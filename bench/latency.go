@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (l *Latency) measure(ctx context.Context, c contestant, s *stage, times lat
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	p, err := startProcess(ctx, c.name, c.command(s, "bench-0")...)
+	p, err := startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, "bench-0")...)
 	if err != nil {
 		return err
 	}
@@ -121,11 +122,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// offerLinger is what Kafka's own producer waits for since 4.0 (KIP-1030). Without it each record is a request, a
+// thousand of which take the broker a third of a core that nobody wants to measure.
+const offerLinger = 5 * time.Millisecond
+
 // offer produces the records of the workload, so many a second, each when it is due. Late ones follow
 // at once; the latency is counted from the append, so that does not distort it. It calls warm before
 // the first record that counts, and returns of how many messages the records were.
 func offer(ctx context.Context, s *stage, rate int, times latencyTimes, warm func()) (messages int, err error) {
-	client, err := kgo.NewClient(append(s.connection(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))...)
+	client, err := kgo.NewClient(append(s.connection(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(offerLinger))...)
 	if err != nil {
 		return 0, fmt.Errorf("offer records: %w", err)
 	}

@@ -22,12 +22,16 @@ type mode struct {
 	only    string // the contestants unless flags name others; empty for all
 	tail    bool   // the table shows the memory during the run
 	latency bool
-	vary    func(base workload.Spec) []variant
+
+	compares bool // the table shows by how much each kdedup is faster
+	vary     func(base workload.Spec) []variant
 }
 
 // modes are all; the first is the default.
 var modes = []mode{
-	{name: "compare", title: "Throughput, against others", vary: asItIs},
+	{name: "compare", title: "Throughput, against others", vary: asItIs, compares: true},
+	{name: "peers", title: "Throughput, against other systems", vary: asItIs, compares: true,
+		only: "camel,streams,bento,bento-ordered," + kdedupCassandra + "," + kdedupRedis + "," + kdedupEmbedded},
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
 		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-embedded,kdedup-embedded-alo"},
 	{name: "backlog", title: "Memory over a long backlog", only: kdedupCassandra + "," + kdedupEmbedded, tail: true,

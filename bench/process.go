@@ -16,11 +16,13 @@ import (
 )
 
 const (
-	// assignedLine is what every contestant logs when the group gives it partitions.
+	// assignedLine is what the contestants of this repository log when the group gives them partitions.
 	assignedLine = `msg="partitions assigned"`
 
 	stopLimit = time.Minute // for a contestant to end after SIGTERM
 	tailLines = 15          // of its log, for error messages
+
+	javaStopped = 128 + int(syscall.SIGTERM) // the exit code of a JVM that ended as it was told to
 )
 
 // process is a contestant that runs, or one of its processes.
@@ -36,8 +38,9 @@ type process struct {
 	tail []string
 }
 
-// startProcess runs a command whose log is its standard error. The end of ctx stops it.
-func startProcess(ctx context.Context, name string, args ...string) (*process, error) {
+// startProcess runs a command whose log is its standard error; the first line with the text assigned tells
+// that it has partitions. The end of ctx stops it.
+func startProcess(ctx context.Context, name, assigned string, args ...string) (*process, error) {
 	p := &process{name: name, assigned: make(chan time.Time, 1), exited: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 	p.cmd.Env = withoutSettings(os.Environ())
@@ -53,7 +56,7 @@ func startProcess(ctx context.Context, name string, args ...string) (*process, e
 	}
 	go func() {
 		defer close(p.exited)
-		p.follow(log)
+		p.follow(log, assigned)
 		p.err = p.cmd.Wait()
 	}()
 	return p, nil
@@ -65,12 +68,12 @@ func withoutSettings(env []string) []string {
 }
 
 // follow reads the log to its end.
-func (p *process) follow(log io.Reader) {
+func (p *process) follow(log io.Reader, assigned string) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		line := lines.Text()
-		if strings.Contains(line, assignedLine) {
+		if strings.Contains(line, assigned) {
 			select {
 			case p.assigned <- time.Now():
 			default: // not the first time
@@ -129,7 +132,7 @@ func (p *process) stop() (time.Duration, error) {
 		<-p.exited
 		return 0, fmt.Errorf("%s did not end within %v of SIGTERM\n%s", p.name, stopLimit, p.log())
 	}
-	if p.err != nil {
+	if p.err != nil && p.cmd.ProcessState.ExitCode() != javaStopped {
 		return 0, fmt.Errorf("stop %s: %w\n%s", p.name, p.err, p.log())
 	}
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), nil

@@ -65,9 +65,7 @@ const lateLimit = 3 * time.Minute
 // delays of the records that were appended from a time on.
 func (r *reader) stop(ctx context.Context, messages int, from time.Time) ([]time.Duration, error) {
 	late := r.wait(ctx, messages)
-	r.cancel()
-	<-r.ended
-	r.client.Close()
+	r.close()
 	if late != nil {
 		return nil, errors.Join(late, r.err)
 	}
@@ -82,6 +80,12 @@ func (r *reader) stop(ctx context.Context, messages int, from time.Time) ([]time
 		delays = append(delays, v.at.Sub(v.appended))
 	}
 	return delays, r.err
+}
+
+func (r *reader) close() {
+	r.cancel()
+	<-r.ended
+	r.client.Close()
 }
 
 func (r *reader) wait(ctx context.Context, messages int) error {

@@ -66,7 +66,7 @@ func (r *Run) measure(ctx context.Context, c contestant, s *stage) (err error) {
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	if err := r.drain(ctx, c, s); err != nil {
+	if err := r.drain(ctx, c, s, messages); err != nil {
 		r.Failure = err.Error()
 		return ctx.Err()
 	}
@@ -93,8 +93,24 @@ func (s *stage) settle(ctx context.Context) error {
 	return s.database.settle(ctx)
 }
 
-// drain runs the contestant until the offsets of all records are committed.
-func (r *Run) drain(ctx context.Context, c contestant, s *stage) (err error) {
+// drain runs the contestant until the offsets of all records are committed, a peer until all messages are on
+// the clean topic.
+func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (err error) {
+	handled := func() (bool, int64) {
+		n, err := s.committed(ctx)
+		return err == nil && n >= int64(r.Spec.Records), n
+	}
+	if c.peer {
+		clean, err := openReader(ctx, s)
+		if err != nil {
+			return err
+		}
+		defer clean.close()
+		handled = func() (bool, int64) {
+			n := clean.count.Load()
+			return n >= int64(messages), n
+		}
+	}
 	all, err := startAll(ctx, c, s, r.Processes)
 	if err != nil {
 		return err
@@ -109,7 +125,7 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage) (err error) {
 		return err
 	}
 	r.StartSeconds = assigned.Sub(all[0].started).Seconds()
-	if err := r.watch(ctx, s, all, assigned); err != nil {
+	if err := r.watch(ctx, handled, all, assigned); err != nil {
 		return err
 	}
 	r.Seconds = time.Since(assigned).Seconds()
@@ -123,7 +139,7 @@ func startAll(ctx context.Context, c contestant, s *stage, n int) ([]*process, e
 	var all []*process
 	for i := range n {
 		instance := fmt.Sprintf("bench-%d", i)
-		p, err := startProcess(ctx, c.name, c.command(s, instance)...)
+		p, err := startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, instance)...)
 		if err != nil {
 			_, stopErr := stopAll(all)
 			return nil, errors.Join(err, stopErr)
@@ -164,8 +180,8 @@ func firstAssigned(ctx context.Context, all []*process) (time.Time, error) {
 	return first.at, first.err
 }
 
-// watch returns when the offsets of all records are committed.
-func (r *Run) watch(ctx context.Context, s *stage, all []*process, since time.Time) error {
+// watch returns when all is handled.
+func (r *Run) watch(ctx context.Context, handled func() (all bool, records int64), all []*process, since time.Time) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	sampled := since
@@ -175,8 +191,8 @@ func (r *Run) watch(ctx context.Context, s *stage, all []*process, since time.Ti
 			return fmt.Errorf("%s: %w", r.Contestant, context.Cause(ctx))
 		case <-tick.C:
 		}
-		committed, err := s.committed(ctx)
-		if err == nil && committed >= int64(r.Spec.Records) {
+		done, committed := handled()
+		if done {
 			return nil
 		}
 		for _, p := range all {

@@ -104,6 +104,7 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 		}
 		return err
 	}
+	v.spec.Records /= max(1, c.divided)
 	r := Run{Contestant: c.name, Variant: v.label, Round: round, Spec: v.spec, Processes: v.processes}
 	err := r.measure(ctx, c, s.stage(c, v))
 	report.Runs = append(report.Runs, r)

@@ -49,7 +49,7 @@ func runsTable(runs []Run, m mode) string {
 
 // basesOf are the kdedups that everything is compared with, in a comparison of many contestants.
 func basesOf(runs []Run, m mode) []string {
-	if m.name != "compare" {
+	if !m.compares {
 		return nil
 	}
 	return slices.DeleteFunc([]string{kdedupCassandra, kdedupRedis, kdedupEmbedded}, func(name string) bool {
@@ -98,7 +98,7 @@ func (s spread) ratioText() string {
 }
 
 func titleOf(name string) string {
-	for _, c := range contestants {
+	for _, c := range everybody() {
 		if c.name == name {
 			return c.title
 		}
