@@ -74,6 +74,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	flags.StringVar(&s.replication, "replication", "{'class': 'SimpleStrategy', 'replication_factor': 1}", "of the keyspaces, as in CQL")
 	flags.IntVar(&s.rounds, "rounds", 3, "how often every contestant runs, in turns")
 	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute, "for one run")
+	flags.IntVar(&s.unmeasured, "unmeasured", 0, "`rounds` before those, which do not count: a node needs minutes of load to compile its code")
 	flags.IntVar(&s.rate, "rate", 1000, "records a second that are offered, for latency")
 	flags.DurationVar(&s.times.warmUp, "warm-up", 5*time.Second, "before records count, for latency")
 	flags.DurationVar(&s.times.measured, "for", time.Minute, "how long records count, for latency")

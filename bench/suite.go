@@ -20,6 +20,7 @@ type suite struct {
 	contestants []contestant
 	variants    []variant
 	rounds      int
+	unmeasured  int           // rounds before them
 	timeout     time.Duration // of one run
 	rate        int           // offered, for the latency
 	times       latencyTimes
@@ -77,7 +78,7 @@ func (s *suite) close() {
 }
 
 func (s *suite) allRounds(ctx context.Context, report *Report) error {
-	for round := range s.rounds {
+	for round := -s.unmeasured; round < s.rounds; round++ {
 		for _, v := range s.variants {
 			for _, c := range s.contestants {
 				if c.needs.redis && s.fleet.redis == "" {
@@ -93,6 +94,9 @@ func (s *suite) allRounds(ctx context.Context, report *Report) error {
 }
 
 func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant, round int) error {
+	if round < 1 {
+		report = new(Report)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done within -timeout %v", s.timeout))
 	defer cancel()
 	if s.mode.latency {

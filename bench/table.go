@@ -22,7 +22,7 @@ func rows(cells [][]string) string {
 
 // runsTable has one row for each variant and contestant.
 func runsTable(runs []Run, m mode) string {
-	head := []string{"", "records/s", "CPU µs/record", "peak RSS MiB", "start s", "lost", "doubled", "out of order"}
+	head := []string{"", "records/s", "CPU µs/record", "peak RSS MiB", "start s", "lost", "doubled", "changed", "out of order"}
 	if m.tail {
 		head = append(head, "RSS MiB after 10 / 50 / 100 %")
 	}
@@ -86,6 +86,7 @@ func runRow(runs []Run, variant, name string) []string {
 		column(decimals(1), func(r Run) float64 { return r.StartSeconds }),
 		count(func(f workload.Found) int { return f.Lost }),
 		count(func(f workload.Found) int { return f.Doubled }),
+		count(func(f workload.Found) int { return f.Changed }),
 		count(func(f workload.Found) int { return f.Misplaced }),
 	}
 }

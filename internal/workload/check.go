@@ -52,31 +52,48 @@ type checker struct {
 
 func (c *checker) add(r *kgo.Record) {
 	c.found.Records++
-	message, ok := c.message(r)
+	message, known := c.message(r)
 	switch {
-	case !ok:
+	case !known || !c.intact(r, message):
 		c.found.Changed++
-		return
 	case c.seen[message]:
 		c.found.Doubled++
 	}
+	if !known {
+		return
+	}
 	c.seen[message] = true
-	place := binary.BigEndian.Uint64(r.Headers[1].Value)
+	place, ok := placeOf(r)
+	if !ok {
+		return
+	}
 	if latest, ok := c.last[r.Partition]; ok && place <= latest {
 		c.found.Misplaced++
 	}
 	c.last[r.Partition] = max(c.last[r.Partition], place)
 }
 
-// message returns which one the record carries, if it is one of those that were produced.
-func (c *checker) message(r *kgo.Record) (message uint64, ok bool) {
-	if len(r.Value) != c.spec.Size || len(r.Headers) != 2 || len(r.Headers[1].Value) != 8 {
+// message returns which one the record carries, if it is one of those that were produced. Somebody may have
+// changed it on its way.
+func (c *checker) message(r *kgo.Record) (message uint64, known bool) {
+	if len(r.Value) < MinSize {
 		return 0, false
 	}
 	message = binary.BigEndian.Uint64(r.Value)
-	if message >= uint64(len(c.seen)) {
-		return 0, false
+	return message, message < uint64(len(c.seen))
+}
+
+func (c *checker) intact(r *kgo.Record, message uint64) bool {
+	return bytes.Equal(r.Value, c.spec.Value(int(message))) && len(r.Headers) == 2 &&
+		r.Headers[0].Key == IDHeader && string(r.Headers[0].Value) == c.spec.ID(int(message)) &&
+		r.Headers[1].Key == placeHeader && len(r.Headers[1].Value) == 8
+}
+
+func placeOf(r *kgo.Record) (place uint64, ok bool) {
+	for _, h := range r.Headers {
+		if h.Key == placeHeader && len(h.Value) == 8 {
+			return binary.BigEndian.Uint64(h.Value), true
+		}
 	}
-	want := c.spec.Value(int(message))
-	return message, bytes.Equal(r.Value, want) && r.Headers[0].Key == IDHeader && string(r.Headers[0].Value) == c.spec.ID(int(message))
+	return 0, false
 }

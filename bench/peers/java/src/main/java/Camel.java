@@ -19,7 +19,7 @@ public final class Camel {
     try (CqlSession session = connect(args[4], args[5])) {
       var repository = new CassandraIdempotentRepository(session);
       repository.setTtl(604_800);
-      var main = new Main(Camel.class);
+      var main = new Main();
       main.configure().addRoutesBuilder(new RouteBuilder() {
         @Override
         public void configure() {
