@@ -52,6 +52,9 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 			return 0, err
 		}
 	}
+	if err := l.active.note(); err != nil {
+		return 0, l.fail(err)
+	}
 	start := l.active.size.Load()
 	if err := l.active.append(b.data); err != nil {
 		return 0, l.fail(err)
@@ -101,8 +104,8 @@ func (l *Log) turn(ctx context.Context) error {
 // begin makes a segment the active one, once the one before is durable.
 func (l *Log) begin(number uint32) error {
 	old := l.active
-	if err := old.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", segmentName(old.number), err)
+	if err := old.sync(); err != nil {
+		return err
 	}
 	old.synced.Store(true)
 	l.syncs.reached(l.syncs.latest())

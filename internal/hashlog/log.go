@@ -11,7 +11,8 @@
 //
 // The file MANIFEST names the segments and the indexes that count. An index that is lost or damaged is
 // made anew from its segments. A segment is never changed once the next one was begun; one that is lost
-// or too short is an error.
+// or too short is an error. Notes in the newest one say how far it was synced: what is wrong before such a
+// place is an error too, and not what a crash left unfinished.
 package hashlog
 
 import (
@@ -121,6 +122,9 @@ func (l *Log) Close() error {
 	l.background.Wait()
 	err := l.Sync(context.Background(), l.Latest())
 	l.syncs.running.Wait()
+	if err == nil {
+		err = l.saveManifest() // which says how much of the newest segment there must be
+	}
 	if err := errors.Join(err, l.closeFiles()); err != nil {
 		return fmt.Errorf("close log %s: %w", l.dir, err)
 	}

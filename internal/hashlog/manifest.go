@@ -20,10 +20,10 @@ type manifest struct {
 	Indexes  []indexRecord   `json:"indexes"`  // in the order of the segments, of which each is in one at most
 }
 
-// segmentRecord describes a segment; the last one, which grows, only by its number.
+// segmentRecord describes a segment. The last one grows, also while nothing is written here.
 type segmentRecord struct {
 	Number uint32 `json:"number"`
-	Bytes  int64  `json:"bytes,omitempty"`
+	Bytes  int64  `json:"bytes,omitempty"` // of the last one those that were durable
 	Ends   int64  `json:"ends,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func (l *Log) describe() manifest {
 	defer l.mu.RUnlock()
 	m := manifest{Version: manifestVersion}
 	for number, s := range l.segments {
-		d := segmentRecord{Number: number}
+		d := segmentRecord{Number: number, Bytes: s.durable.Load()}
 		if s != l.active {
 			d.Bytes, d.Ends = s.size.Load(), s.ends.Load()
 		}

@@ -2,6 +2,7 @@ package hashlog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -69,13 +70,13 @@ func (l *Log) openSegments(records []segmentRecord) error {
 		}
 		l.segments[d.Number] = s
 	}
-	return l.recoverTail(records[last].Number)
+	return l.recoverTail(records[last].Number, records[last].Bytes)
 }
 
 // recoverTail opens the segment that was appended to, without what a crash cut off. The good part is
 // written anew: a write that once failed may still be seen in the file and not be on the disk, and then
-// a sync would not tell.
-func (l *Log) recoverTail(number uint32) error {
+// a sync would not tell. At least so many bytes were durable.
+func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	name := l.path(segmentName(number))
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -86,8 +87,11 @@ func (l *Log) recoverTail(number uint32) error {
 		l.table.add(entry{hashOf(r.key), at})
 		s.noteEnd(r.ends)
 	})
-	if err != nil && good == 0 {
+	if good == 0 {
 		return err
+	}
+	if durableBytes = max(durableBytes, durableBefore(data[good:])); int64(good) < durableBytes {
+		return lostSynced(name, good, durableBytes, err)
 	}
 	if err != nil {
 		l.o.Logger.Info("cut off what a crash left unfinished", "bytes", len(data)-good, "at", err)
@@ -101,8 +105,18 @@ func (l *Log) recoverTail(number uint32) error {
 	}
 	s.file = file
 	s.size.Store(int64(good))
+	s.durable.Store(int64(good))
 	l.segments[number], l.active = s, s
 	return nil
+}
+
+// lostSynced says that a segment is not what it was. Cutting it off would lose records that callers rely on.
+func lostSynced(name string, good int, durable int64, err error) error {
+	if err == nil {
+		err = errors.New("the file ends there")
+	}
+	return fmt.Errorf("%w: of the %d bytes of %s that were synced only the first %d are good, bring the file back: %w",
+		ErrDamaged, durable, name, good, err)
 }
 
 // openIndexes leaves out what cannot be used.

@@ -2,6 +2,7 @@ package hashlog
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,6 +137,10 @@ func TestLostRecordsAreAnError(t *testing.T) {
 			names, err := filepath.Glob(filepath.Join(dir, "segment-*"))
 			return errors.Join(err, os.Remove(slices.Max(names)))
 		}, "bring it back"},
+		"the last segment is shorter": {func(dir string) error {
+			names, err := filepath.Glob(filepath.Join(dir, "segment-*"))
+			return errors.Join(err, os.Truncate(slices.Max(names), 100))
+		}, "only the first"},
 		"the manifest is missing":  {func(dir string) error { return os.Remove(filepath.Join(dir, manifestName)) }, "MANIFEST is missing"},
 		"the manifest is nonsense": {func(dir string) error { return os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600) }, "MANIFEST"},
 		"the manifest is of a later version": {func(dir string) error {
@@ -150,6 +155,48 @@ func TestLostRecordsAreAnError(t *testing.T) {
 			_, err := Open(dir, Options{})
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v, want %q", err, row.want)
+			}
+		})
+	}
+}
+
+// Only what no sync had covered may be cut off. A process that was killed has left no number in the
+// manifest; the notes between the records tell.
+func TestADamagedRecordThatWasSyncedIsNotATornTail(t *testing.T) {
+	l := open(t, t.TempDir(), Options{})
+	defer closeLog(t, l)
+	for first := 0; first < 30; first += 10 {
+		put(t, l, first, 10, 10)
+	}
+	killed := func(t *testing.T) (dir, last string) {
+		dir = t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(l.dir)); err != nil {
+			t.Fatal(err)
+		}
+		return dir, segments(t, dir)[0]
+	}
+	t.Run("as it was", func(t *testing.T) {
+		dir, _ := killed(t)
+		l := open(t, dir, Options{})
+		defer closeLog(t, l)
+		wantAll(t, l, 0, 30, 10)
+	})
+	for _, place := range []int{len(segmentMagic), len(segmentMagic) + 5, 100, 500} {
+		t.Run(fmt.Sprint("damaged at ", place), func(t *testing.T) {
+			dir, last := killed(t)
+			before, err := os.ReadFile(last)
+			if err == nil {
+				err = overwrite(last, place)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Open(dir, Options{})
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), last) || !strings.Contains(err.Error(), "bring the file back") {
+				t.Errorf("got %v", err)
+			}
+			if after, err := os.ReadFile(last); err != nil || len(after) != len(before) {
+				t.Errorf("the file was cut off: %d of %d bytes, %v", len(after), len(before), err)
 			}
 		})
 	}

@@ -19,6 +19,9 @@ type segment struct {
 	size   atomic.Int64 // of what was appended
 	ends   atomic.Int64 // when the last of its records ends
 	synced atomic.Bool  // and not appended to any more
+
+	durable atomic.Int64 // bytes that a sync surely covered
+	noted   int64        // what the last note says of them; needs the token of appending
 }
 
 func segmentName(number uint32) string { return fmt.Sprintf("segment-%010d", number) }
@@ -44,6 +47,26 @@ func (s *segment) append(data []byte) error {
 		return fmt.Errorf("write %s: %w", segmentName(s.number), err)
 	}
 	s.size.Add(int64(len(data)))
+	return nil
+}
+
+// note writes down how much is durable, if that is more than the last note says.
+func (s *segment) note() error {
+	durable := s.durable.Load()
+	if durable == s.noted {
+		return nil
+	}
+	s.noted = durable
+	return s.append(appendNote(nil, durable))
+}
+
+// sync makes durable what was appended before the call.
+func (s *segment) sync() error {
+	size := s.size.Load()
+	if err := s.file.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", segmentName(s.number), err)
+	}
+	s.durable.Store(size)
 	return nil
 }
 
@@ -87,6 +110,10 @@ func scan(number uint32, data []byte, each func(r record, at place)) (good int, 
 		return 0, fmt.Errorf("%w: %s does not begin as a segment does", ErrDamaged, segmentName(number))
 	}
 	for good = len(segmentMagic); good < len(data); {
+		if _, ok := parseNote(data[good:]); ok {
+			good += noteBytes
+			continue
+		}
 		r, length, err := parseRecord(data[good:])
 		if err != nil {
 			return good, fmt.Errorf("%s, at %d: %w", segmentName(number), good, err)

@@ -2,7 +2,6 @@ package hashlog
 
 import (
 	"context"
-	"fmt"
 	"sync"
 )
 
@@ -105,8 +104,8 @@ func (l *Log) syncActive() error {
 	l.mu.RLock()
 	s := l.active
 	l.mu.RUnlock()
-	if err := s.file.Sync(); err != nil && !s.synced.Load() {
-		return l.fail(fmt.Errorf("sync %s: %w", segmentName(s.number), err))
+	if err := s.sync(); err != nil && !s.synced.Load() {
+		return l.fail(err)
 	}
 	return nil
 }

@@ -129,6 +129,11 @@ var sabotages = []sabotage{
 		caughtBy: "./internal/hashlog", tests: "TestATornTailIsCutOff",
 	},
 	{
+		guard: "what the embedded store had synced is never cut off",
+		file:  "internal/hashlog/recover.go", old: "int64(good) < durableBytes {", new: "int64(good) < 0 {",
+		caughtBy: "./internal/hashlog", tests: "TestADamagedRecordThatWasSyncedIsNotATornTail",
+	},
+	{
 		guard: "of equal IDs in one transaction of the caller only the first is first",
 		file:  "dedup/postgres/tx.go", old: "answer.Outcome = dedup.Exists // for the next claim of this ID", new: "_ = answer",
 		caughtBy: "./dedup/postgres", tests: "TestOfEqualIDsInOneTransactionTheFirstIsFirst", server: testkit.Postgres,
