@@ -46,6 +46,10 @@ func (d *database) drop(ctx context.Context, keyspace string) error {
 	return d.exec(ctx, "DROP KEYSPACE IF EXISTS "+keyspace)
 }
 
+func createKeyspace(ctx context.Context, s *stage) error {
+	return s.database.exec(ctx, "CREATE KEYSPACE "+s.keyspace()+" WITH replication = "+s.replication)
+}
+
 // createSeen makes the table of the hand-written consumer: one partition for each ID, with the
 // compaction that is usual for such tables.
 func createSeen(ctx context.Context, s *stage) error {

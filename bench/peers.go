@@ -41,10 +41,6 @@ func java(s *stage, class string, args ...string) []string {
 		s.fleet.kafka, s.group(), s.input(), s.output()}, args...)
 }
 
-func createKeyspace(ctx context.Context, s *stage) error {
-	return s.database.exec(ctx, "CREATE KEYSPACE "+s.keyspace()+" WITH replication = "+s.replication)
-}
-
 func camel(s *stage, _ string) []string {
 	return java(s, "Camel", s.fleet.cassandra, s.keyspace(), "8")
 }

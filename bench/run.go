@@ -96,21 +96,11 @@ func (s *stage) settle(ctx context.Context) error {
 // drain runs the contestant until the offsets of all records are committed, a peer until all messages are on
 // the clean topic.
 func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (err error) {
-	handled := func() (bool, int64) {
-		n, err := s.committed(ctx)
-		return err == nil && n >= int64(r.Spec.Records), n
+	handled, stopCounting, err := r.handled(ctx, c, s, messages)
+	if err != nil {
+		return err
 	}
-	if c.peer {
-		clean, err := openReader(ctx, s)
-		if err != nil {
-			return err
-		}
-		defer clean.close()
-		handled = func() (bool, int64) {
-			n := clean.count.Load()
-			return n >= int64(messages), n
-		}
-	}
+	defer stopCounting()
 	all, err := startAll(ctx, c, s, r.Processes)
 	if err != nil {
 		return err
@@ -133,6 +123,26 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	memory, err := largest(all)
 	r.PeakMiB = float64(memory.peak) / (1 << 20)
 	return err
+}
+
+// progress tells how many records a contestant has handled, and whether that is all.
+type progress func() (all bool, records int64)
+
+func (r *Run) handled(ctx context.Context, c contestant, s *stage, messages int) (handled progress, stop func(), err error) {
+	if !c.peer {
+		return func() (bool, int64) {
+			n, err := s.committed(ctx)
+			return err == nil && n >= int64(r.Spec.Records), n
+		}, func() {}, nil
+	}
+	clean, err := openReader(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() (bool, int64) {
+		n := clean.count.Load()
+		return n >= int64(messages), n
+	}, clean.close, nil
 }
 
 func startAll(ctx context.Context, c contestant, s *stage, n int) ([]*process, error) {
@@ -181,7 +191,7 @@ func firstAssigned(ctx context.Context, all []*process) (time.Time, error) {
 }
 
 // watch returns when all is handled.
-func (r *Run) watch(ctx context.Context, handled func() (all bool, records int64), all []*process, since time.Time) error {
+func (r *Run) watch(ctx context.Context, handled progress, all []*process, since time.Time) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	sampled := since
@@ -191,7 +201,7 @@ func (r *Run) watch(ctx context.Context, handled func() (all bool, records int64
 			return fmt.Errorf("%s: %w", r.Contestant, context.Cause(ctx))
 		case <-tick.C:
 		}
-		done, committed := handled()
+		done, records := handled()
 		if done {
 			return nil
 		}
@@ -202,7 +212,7 @@ func (r *Run) watch(ctx context.Context, handled func() (all bool, records int64
 		}
 		if time.Since(sampled) >= sampleEvery {
 			sampled = time.Now()
-			r.sample(all, time.Since(since), committed)
+			r.sample(all, time.Since(since), records)
 		}
 	}
 }
