@@ -58,8 +58,8 @@ func (s *stage) bentoFile() string { return filepath.Join(s.dir, "bento.yaml") }
 
 func setupBento(threads int) func(context.Context, *stage) error {
 	return func(_ context.Context, s *stage) error {
-		return os.WriteFile(s.bentoFile(), []byte(fmt.Sprintf(bentoConfig,
-			s.fleet.kafka, s.input(), s.group(), threads, s.fleet.redis, s.name, s.output())), 0o600)
+		return os.WriteFile(s.bentoFile(), fmt.Appendf(nil, bentoConfig,
+			s.fleet.kafka, s.input(), s.group(), threads, s.fleet.redis, s.name, s.output()), 0o600)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestWrongCallsAreRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"dance"}, `there is no "dance"; there are compare, latency`},
+		{[]string{"dance"}, `there is no "dance"; there are compare, peers`},
 		{[]string{"compare", "latency"}, "one word at most"},
 		{[]string{"-only", "nobody"}, `-only: there is no contestant "nobody"`},
 		{[]string{"-records", "0"}, "records must be at least 1"},
