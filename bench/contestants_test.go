@@ -135,10 +135,14 @@ func TestSeveralProcessesShareATopic(t *testing.T) {
 func TestTheLatencyOfRecordsAndTheCostOfAnIdleProcess(t *testing.T) {
 	s := testSuite(t, named(t, kdedupEmbedded))
 	s.mode = mode{latency: true}
+	s.unmeasured = 1
 	s.variants = asItIs(workload.Default())
 	var report Report
 	if err := s.allRounds(t.Context(), &report); err != nil {
 		t.Fatal(err)
+	}
+	if len(report.Latency) != 1 {
+		t.Fatalf("%d rounds are reported, one of two was to be measured", len(report.Latency))
 	}
 	l := report.Latency[0]
 	// Of 200 records that count about one in ten is a copy.
