@@ -35,16 +35,15 @@ func parseNote(data []byte) (durable int64, ok bool) {
 // durableBefore is the largest number of the notes anywhere in data, whose records cannot be told from each
 // other any more.
 func durableBefore(data []byte) (durable int64) {
-	for {
-		at := bytes.Index(data, noteMark)
+	for len(data) >= noteBytes {
+		at := bytes.Index(data[4:], noteMark)
 		if at < 0 {
-			return durable
+			break
 		}
-		if at >= 4 {
-			if noted, ok := parseNote(data[at-4:]); ok {
-				durable = max(durable, noted)
-			}
+		if noted, ok := parseNote(data[at:]); ok {
+			durable = max(durable, noted)
 		}
 		data = data[at+1:]
 	}
+	return durable
 }

@@ -5,6 +5,15 @@ import (
 	"testing"
 )
 
+// The checksum before the mark may end as the mark begins.
+func TestEveryNoteIsFound(t *testing.T) {
+	for durable := range int64(5000) {
+		if got := durableBefore(appendNote([]byte("nonsense"), durable)); got != durable {
+			t.Errorf("found %d, want %d", got, durable)
+		}
+	}
+}
+
 func FuzzNotesAreFoundBehindAnything(f *testing.F) {
 	f.Add([]byte("nonsense"), int64(7))
 	f.Add(noteMark, int64(1)<<40)
