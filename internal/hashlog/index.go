@@ -137,7 +137,7 @@ func (x *index) readPage(p *page, i int) (entries int, err error) {
 // check returns how many entries a page has.
 func (p *page) check() (entries int, err error) {
 	entries = int(binary.LittleEndian.Uint32(p[4:]))
-	if crc32.Checksum(p[4:], castagnoli) != binary.LittleEndian.Uint32(p[:]) || entries > entriesPerPage {
+	if !intact(p[:]) || entries > entriesPerPage {
 		return 0, fmt.Errorf("%w: delete this file, it is made anew at the next start", ErrDamaged)
 	}
 	return entries, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 
 	"github.com/kdedup/kdedup/internal/bloom"
@@ -69,7 +68,7 @@ func (w *indexWriter) add(e entry) error {
 
 func (w *indexWriter) endPage() error {
 	binary.LittleEndian.PutUint32(w.page[4:], uint32(w.count))
-	binary.LittleEndian.PutUint32(w.page[:], crc32.Checksum(w.page[4:], castagnoli))
+	seal(w.page[:])
 	_, err := w.to.Write(w.page[:])
 	w.page, w.count = page{}, 0
 	return err

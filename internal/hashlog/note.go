@@ -3,7 +3,6 @@ package hashlog
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 )
 
 // A note stands in a segment between records and says how many of the segment's bytes were durable when it
@@ -19,14 +18,13 @@ func appendNote(to []byte, durable int64) []byte {
 	to = append(to, 0, 0, 0, 0)
 	to = append(to, noteMark...)
 	to = binary.LittleEndian.AppendUint64(to, uint64(durable))
-	binary.LittleEndian.PutUint32(to[start:], crc32.Checksum(to[start+4:], castagnoli))
+	seal(to[start:])
 	return to
 }
 
 // parseNote reads the note with which data begins.
 func parseNote(data []byte) (durable int64, ok bool) {
-	if len(data) < noteBytes || !bytes.Equal(data[4:8], noteMark) ||
-		crc32.Checksum(data[4:noteBytes], castagnoli) != binary.LittleEndian.Uint32(data) {
+	if len(data) < noteBytes || !bytes.Equal(data[4:8], noteMark) || !intact(data[:noteBytes]) {
 		return 0, false
 	}
 	return int64(binary.LittleEndian.Uint64(data[8:])), true

@@ -25,6 +25,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrDamaged is wrapped by errors about what the files hold.
 var ErrDamaged = errors.New("damaged")
 
+// seal puts before the rest of data its checksum, for which the first 4 bytes are left free.
+func seal(data []byte) { binary.LittleEndian.PutUint32(data, sumBehind(data)) }
+
+func intact(data []byte) bool { return binary.LittleEndian.Uint32(data) == sumBehind(data) }
+
+func sumBehind(data []byte) uint32 { return crc32.Checksum(data[4:], castagnoli) }
+
 func appendRecord(to, key, value []byte, ends int64) []byte {
 	start := len(to)
 	to = append(to, 0, 0, 0, 0)
@@ -33,7 +40,7 @@ func appendRecord(to, key, value []byte, ends int64) []byte {
 	to = binary.LittleEndian.AppendUint64(to, uint64(ends))
 	to = append(to, key...)
 	to = append(to, value...)
-	binary.LittleEndian.PutUint32(to[start:], crc32.Checksum(to[start+4:], castagnoli))
+	seal(to[start:])
 	return to
 }
 
@@ -62,7 +69,7 @@ func parseRecord(data []byte) (r record, length int, err error) {
 		return r, 0, err
 	case length > len(data):
 		return r, 0, fmt.Errorf("%w: a record is cut off", ErrDamaged)
-	case crc32.Checksum(data[4:length], castagnoli) != binary.LittleEndian.Uint32(data):
+	case !intact(data[:length]):
 		return r, 0, fmt.Errorf("%w: a record's checksum is wrong", ErrDamaged)
 	}
 	value := headerBytes + binary.LittleEndian.Uint32(data[4:])
