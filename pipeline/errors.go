@@ -45,8 +45,10 @@ func hint(err error) string {
 		return "an output topic was recreated; the next attempt forwards to the new one"
 	case reason == reasonFenced:
 		return "another process joined with the same instance name, or the transaction timed out; give every process its own instance"
-	case reason == reasonTooLarge:
+	case errors.Is(err, kerr.MessageTooLarge):
 		return "the output topic's max.message.bytes was lowered; the next attempt reads it anew"
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "the brokers refuse the credentials under kafka.sasl"
 	case reason == reasonACL:
 		return "the Kafka ACLs of this user do not allow it"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):

@@ -22,6 +22,7 @@ func TestHintNamesTheRemedyOfWhatKafkaAnswered(t *testing.T) {
 		{kerr.MessageTooLarge, "max.message.bytes"},
 		{kerr.TopicAuthorizationFailed, "ACLs"},
 		{kerr.ClusterAuthorizationFailed, "ACLs"},
+		{kerr.SaslAuthenticationFailed, "kafka.sasl"},
 		{kerr.UnknownTopicOrPartition, "kdedup setup"},
 		{kerr.UnknownTopicID, "recreated"},
 		{consumer.ErrInputReplaced, "consumer group"},
