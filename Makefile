@@ -15,7 +15,7 @@ FUZZTIME    ?= 20s
 MINUTES     ?= 5
 SEED        ?= 1
 DELIVERY    ?= exactly_once,at_least_once
-BENCH       ?= compare
+BENCH       ?=
 MICRO       ?= .
 MICROFLAGS  ?= -benchmem -count=6
 
@@ -88,18 +88,18 @@ vuln: ## Look for known vulnerabilities in what the code calls
 docs: ## Write the generated documents anew
 	$(GO) generate ./...
 
-.PHONY: bench
-bench: build ## Compare with other programs on real servers, rewrite docs/performance.md (BENCH='[flags] [latency|…]')
+.PHONY: bench-programs
+bench-programs: build
 	@$(GO) build -o bin/bench/ ./bench/...
+
+.PHONY: bench
+bench: bench-programs ## Compare with other programs on real servers, rewrite docs/performance.md (BENCH='[flags] [latency|…]')
 	bin/bench/bench $(BENCH)
 
-PEERS := bench/peers
 .PHONY: bench-peers
-bench-peers: build ## Compare with Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
-	@$(GO) build -o bin/bench/ ./bench/...
-	@mkdir -p bin/bench/peers
-	cd $(PEERS)/bento && $(GO) build -o ../../../bin/bench/peers/bento .
-	mvn -q -B -f $(PEERS)/java package -DbuildDirectory=$(CURDIR)/bin/bench/peers
+bench-peers: bench-programs ## Compare with Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
+	$(GO) build -C bench/peers/bento -o $(CURDIR)/bin/bench/peers/bento .
+	mvn -q -B -f bench/peers/java package -DbuildDirectory=$(CURDIR)/bin/bench/peers
 	bin/bench/bench $(BENCH) peers
 
 # To compare two states of the code: go tool -modfile=tools/go.mod benchstat old.txt new.txt, of what this printed.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,11 @@ type contestant struct {
 
 	divided  int    // it gets only this part of the records, as it would take too long otherwise; 0 for all
 	assigned string // in the line that it logs when it is given partitions; empty for assignedLine
+}
+
+// start runs one process of it.
+func (c contestant) start(ctx context.Context, s *stage, instance string) (*process, error) {
+	return startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, instance)...)
 }
 
 // Names of contestants with which the others are compared.

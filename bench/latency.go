@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func (l *Latency) measure(ctx context.Context, c contestant, s *stage, times lat
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	p, err := startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, "bench-0")...)
+	p, err := c.start(ctx, s, "bench-0")
 	if err != nil {
 		return err
 	}
@@ -122,8 +121,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// offerLinger is what Kafka's own producer waits for since 4.0 (KIP-1030). Without it each record is a request, a
-// thousand of which take the broker a third of a core that nobody wants to measure.
+// offerLinger is what Kafka's own producer waits for since 4.0 (KIP-1030). Without it each record is a request of
+// its own, and the broker's work for these is measured, too.
 const offerLinger = 5 * time.Millisecond
 
 // offer produces the records of the workload, so many a second, each when it is due. Late ones follow

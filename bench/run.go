@@ -149,7 +149,7 @@ func startAll(ctx context.Context, c contestant, s *stage, n int) ([]*process, e
 	var all []*process
 	for i := range n {
 		instance := fmt.Sprintf("bench-%d", i)
-		p, err := startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, instance)...)
+		p, err := c.start(ctx, s, instance)
 		if err != nil {
 			_, stopErr := stopAll(all)
 			return nil, errors.Join(err, stopErr)
