@@ -155,13 +155,14 @@ func TestAnEndThatCannotBeSeenIsReached(t *testing.T) {
 		if err := one.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 			t.Fatal(err)
 		}
-		log, err := Describe(t.Context(), other, topic, Bounds{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := (Range{0, 6}); log.Partitions[0] != want {
-			t.Fatalf("the stable part is %v, want %v", log.Partitions[0], want)
-		}
+		var log Log
+		testkit.Eventually(t, 10*time.Second, "the marker of the aborted transaction", func() bool {
+			var err error
+			if log, err = Describe(t.Context(), other, topic, Bounds{}); err != nil {
+				t.Fatal(err)
+			}
+			return log.Partitions[0] == Range{0, 6}
+		})
 		if diff := cmp.Diff(values(0, 0, 3), readLog(t, brokers, log)[0]); diff != "" {
 			t.Error(diff)
 		}
