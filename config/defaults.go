@@ -67,7 +67,7 @@ func defaultPostgres() Postgres {
 func DefaultTopic() Topic {
 	return Topic{
 		Delivery:       DeliveryExactlyOnce,
-		Lanes:          1,
+		Lanes:          2,
 		TTL:            7 * 24 * time.Hour,
 		Buckets:        256,
 		Mode:           ModeEnforce,
@@ -79,7 +79,7 @@ func DefaultTopic() Topic {
 		OutageGrace:    30 * time.Second,
 		Partitioner:    PartitionerPreserve,
 		Start:          StartEarliest,
-		BatchRecords:   20_000,
+		BatchRecords:   15_000,
 		BatchBytes:     16 << 20,
 		FetchBytes:     1 << 20,
 		SessionTimeout: 15 * time.Second,

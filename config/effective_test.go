@@ -26,7 +26,7 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 		{"server.lookup", "true", true},
 		{"store.embedded.path", "./kdedup-data", true},
 		{"topics[0].ttl", "48h0m0s", false},
-		{"topics[0].lanes", "1", true},
+		{"topics[0].lanes", "2", true},
 		{"topics[0].message_id.from", "header", false},
 		{"topics[0].fence_topic", "orders-dedup.fence", false},
 	} {

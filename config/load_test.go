@@ -115,7 +115,7 @@ func TestValuesArriveAsWritten(t *testing.T) {
 		{"number in quotes", "    output", "    buckets: \"64\"\n    output",
 			func(c Config) any { return c.Topics[0].Buckets }, 64},
 		{"key without a value", "    output", "    lanes:\n    output",
-			func(c Config) any { return c.Topics[0].Lanes }, 1},
+			func(c Config) any { return c.Topics[0].Lanes }, 2},
 		{"section without a value", "kafka:", "store:\nkafka:",
 			func(c Config) any { return c.Store.Type }, StoreEmbedded},
 		{"empty text over a default", "    output", "    scope: \"\"\n    output",

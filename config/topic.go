@@ -45,8 +45,8 @@ type Topic struct {
 	// a crash between the two forwards that batch again.
 	Delivery string `mapstructure:"delivery"`
 	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
-	// while another claims: worth it where the process has cores, and the servers have time, to spare. Each
-	// needs memory for a batch of its own. Lanes beyond the number of partitions stay idle.
+	// while another claims. Each needs memory for a batch of its own. Lanes beyond the number of
+	// partitions stay idle.
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`

@@ -77,7 +77,13 @@ type claimBench struct {
 	applied   atomic.Int64
 	again     atomic.Int64 // batches that were claimed again
 	mu        sync.Mutex
-	durations []time.Duration // of the batches
+	batches   []claimedBatch // in the order in which they ended
+}
+
+type claimedBatch struct {
+	claims int64
+	took   time.Duration
+	ended  time.Time
 }
 
 // run makes the claims that come before, and gives the rest of the work to measure.
@@ -91,13 +97,13 @@ func (b *claimBench) run(ctx context.Context, progress io.Writer, measure func(f
 	}
 	b.applied.Store(0)
 	b.again.Store(0)
-	b.durations = nil
+	b.batches = nil
 	err = measure(func() error {
 		before, start := used(), time.Now()
 		if err := b.part(ctx, scope, progress, "claims", b.ids); err != nil {
 			return err
 		}
-		results = b.results(time.Since(start), before, used())
+		results = b.results(start, time.Since(start), before, used())
 		return nil
 	})
 	return results, err
@@ -121,19 +127,42 @@ func (b *claimBench) part(ctx context.Context, scope dedup.Scope, progress io.Wr
 	return errors.Join(failed...)
 }
 
-func (b *claimBench) results(took time.Duration, before, after usage) []result {
-	slices.Sort(b.durations)
+func (b *claimBench) results(begun time.Time, took time.Duration, before, after usage) []result {
+	var durations []time.Duration
+	for _, batch := range b.batches {
+		durations = append(durations, batch.took)
+	}
+	slices.Sort(durations)
 	b.rate = float64(b.ids) / took.Seconds()
 	return []result{
 		{"claims", b.ids, fmt.Sprintf("%d lanes, batches of %d, %d buckets, after %d claims", b.topic.Lanes, b.topic.BatchRecords, b.topic.Buckets, b.before)},
 		{"applied", b.applied.Load(), ""},
 		{"claimed again", b.again.Load(), "batches that were not answered or not decided"},
 		{"claims/s", b.rate, ""},
+		{"claims/s by tenths", tenths(begun, b.batches, b.ids), "of the claims: what a claim costs grows with the table"},
 		{"cpu us/claim", float64((after.cpu - before.cpu).Microseconds()) / float64(b.ids), "of this process"},
-		{"batch p50 ms", percentile(b.durations, 0.50), ""},
-		{"batch p99 ms", percentile(b.durations, 0.99), ""},
+		{"batch p50 ms", percentile(durations, 0.50), ""},
+		{"batch p99 ms", percentile(durations, 0.99), ""},
 		{"peak rss MiB", after.peak >> 20, ""},
 	}
+}
+
+// tenths are the rates at which each tenth of the claims was made; one number for several of them where
+// a batch is larger than a tenth.
+func tenths(begun time.Time, batches []claimedBatch, total int64) []int64 {
+	var (
+		rates         []int64
+		counted, made int64
+	)
+	for _, batch := range batches {
+		made += batch.claims
+		if made*10/total == counted*10/total {
+			continue
+		}
+		rates = append(rates, int64(float64(made-counted)/batch.ended.Sub(begun).Seconds()))
+		counted, begun = made, batch.ended
+	}
+	return rates
 }
 
 // lane claims until all are claimed.
@@ -213,7 +242,7 @@ func (b *claimBench) record(took time.Duration, claims []dedup.Claim, answers []
 	b.applied.Add(applied)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.durations = append(b.durations, took)
+	b.batches = append(b.batches, claimedBatch{int64(len(claims)), took, time.Now()})
 }
 
 func (b *claimBench) showProgress(out io.Writer, name string, first int64) (stop func()) {
