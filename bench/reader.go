@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (r *reader) stop(ctx context.Context, messages int, from time.Time) ([]time
 	late := r.wait(ctx, messages)
 	r.close()
 	if late != nil {
-		return nil, errors.Join(late, r.err)
+		return nil, late
 	}
 	var delays []time.Duration
 	for _, v := range r.seen {
@@ -80,6 +81,16 @@ func (r *reader) stop(ctx context.Context, messages int, from time.Time) ([]time
 		delays = append(delays, v.at.Sub(v.appended))
 	}
 	return delays, r.err
+}
+
+// failure says why nothing is read any more; nil while the reader works.
+func (r *reader) failure() error {
+	select {
+	case <-r.ended:
+		return cmp.Or(r.err, errors.New("the reader of the clean topic ended"))
+	default:
+		return nil
+	}
 }
 
 func (r *reader) close() {
@@ -97,7 +108,7 @@ func (r *reader) wait(ctx context.Context, messages int) error {
 		select {
 		case <-tick.C:
 		case <-r.ended:
-			return errors.New("the reader ended")
+			return r.failure()
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d messages are on the clean topic: %w", r.count.Load(), messages, context.Cause(ctx))
 		}

@@ -125,23 +125,24 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	return err
 }
 
-// progress tells how many records a contestant has handled, and whether that is all.
-type progress func() (all bool, records int64)
+// progress tells how many records a contestant has handled, and whether that is all. An error says that
+// this will never be known.
+type progress func() (all bool, records int64, err error)
 
 func (r *Run) handled(ctx context.Context, c contestant, s *stage, messages int) (handled progress, stop func(), err error) {
 	if !c.peer {
-		return func() (bool, int64) {
-			n, err := s.committed(ctx)
-			return err == nil && n >= int64(r.Spec.Records), n
+		return func() (bool, int64, error) {
+			n, err := s.committed(ctx) // the next answer may be better
+			return err == nil && n >= int64(r.Spec.Records), n, nil
 		}, func() {}, nil
 	}
 	clean, err := openReader(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() (bool, int64) {
+	return func() (bool, int64, error) {
 		n := clean.count.Load()
-		return n >= int64(messages), n
+		return n >= int64(messages), n, clean.failure()
 	}, clean.close, nil
 }
 
@@ -201,9 +202,9 @@ func (r *Run) watch(ctx context.Context, handled progress, all []*process, since
 			return fmt.Errorf("%s: %w", r.Contestant, context.Cause(ctx))
 		case <-tick.C:
 		}
-		done, records := handled()
-		if done {
-			return nil
+		done, records, err := handled()
+		if done || err != nil {
+			return err
 		}
 		for _, p := range all {
 			if p.over() {

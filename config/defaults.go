@@ -79,7 +79,7 @@ func DefaultTopic() Topic {
 		OutageGrace:    30 * time.Second,
 		Partitioner:    PartitionerPreserve,
 		Start:          StartEarliest,
-		BatchRecords:   15_000,
+		BatchRecords:   20_000,
 		BatchBytes:     16 << 20,
 		FetchBytes:     1 << 20,
 		SessionTimeout: 15 * time.Second,
