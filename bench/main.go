@@ -155,10 +155,14 @@ func (c *call) run(ctx context.Context) (err error) {
 	return report.rewrite(c.docs, s.mode)
 }
 
-// shown is the command as a reader would repeat it.
+// shown is the command as a reader would repeat it. The mode peers has a target of its own, which builds them.
 func shown(args []string) string {
+	target := "make bench"
+	if last := len(args) - 1; last >= 0 && args[last] == "peers" {
+		target, args = "make bench-peers", args[:last]
+	}
 	if len(args) == 0 {
-		return "make bench"
+		return target
 	}
 	words := make([]string, len(args))
 	for i, arg := range args {
@@ -167,7 +171,7 @@ func shown(args []string) string {
 			words[i] = strconv.Quote(arg)
 		}
 	}
-	return "make bench BENCH='" + strings.Join(words, " ") + "'"
+	return target + " BENCH='" + strings.Join(words, " ") + "'"
 }
 
 // lines splits settings at semicolons.

@@ -105,6 +105,8 @@ func TestTheCommandIsShownAsItIsRepeated(t *testing.T) {
 	}{
 		{nil, "make bench"},
 		{[]string{"-rounds", "1", "latency"}, "make bench BENCH='-rounds 1 latency'"},
+		{[]string{"peers"}, "make bench-peers"},
+		{[]string{"-unmeasured", "1", "peers"}, "make bench-peers BENCH='-unmeasured 1'"},
 		{[]string{"-topic", "buckets: 64; lanes: 4", "-docs", ""}, `make bench BENCH='-topic "buckets: 64; lanes: 4" -docs ""'`},
 	} {
 		if got := shown(c.args); got != c.want {
