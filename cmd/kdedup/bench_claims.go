@@ -159,7 +159,7 @@ func tenths(begun time.Time, batches []claimedBatch, total int64) []int64 {
 		if made*10/total == counted*10/total {
 			continue
 		}
-		rates = append(rates, int64(float64(made-counted)/batch.ended.Sub(begun).Seconds()))
+		rates = append(rates, int64(float64(made-counted)/max(batch.ended.Sub(begun), 1).Seconds()))
 		counted, begun = made, batch.ended
 	}
 	return rates
