@@ -103,7 +103,7 @@ func (b *claimBench) run(ctx context.Context, progress io.Writer, measure func(f
 		if err := b.part(ctx, scope, progress, "claims", b.ids); err != nil {
 			return err
 		}
-		results = b.results(start, time.Since(start), before, used())
+		results = b.results(start, before, used())
 		return nil
 	})
 	return results, err
@@ -127,7 +127,8 @@ func (b *claimBench) part(ctx context.Context, scope dedup.Scope, progress io.Wr
 	return errors.Join(failed...)
 }
 
-func (b *claimBench) results(begun time.Time, took time.Duration, before, after usage) []result {
+func (b *claimBench) results(begun time.Time, before, after usage) []result {
+	took := time.Since(begun)
 	var durations []time.Duration
 	for _, batch := range b.batches {
 		durations = append(durations, batch.took)
