@@ -33,7 +33,7 @@ func defaultCassandra() Cassandra {
 		SerialConsistency: "LOCAL_SERIAL",
 		Timeout:           5 * time.Second,
 		Connections:       2,
-		InFlight:          128,
+		InFlight:          64,
 		BatchClaims:       100,
 		Replication:       "{'class': 'SimpleStrategy', 'replication_factor': 1}",
 	}

@@ -69,7 +69,8 @@ type Cassandra struct {
 	// Connections to each node, 1 to 32.
 	Connections int `mapstructure:"connections"`
 	// Most requests under way in this process, 1 to 4096; further ones wait here. More load on a
-	// busy cluster makes it slower, not faster.
+	// busy cluster makes it slower, not faster. Raise it if a request takes long although the cluster
+	// is not busy: across data centres, with `SERIAL`.
 	InFlight int `mapstructure:"in_flight"`
 	// Most claims in one conditional batch, 1 to 200. A larger batch saves round trips until the
 	// server's `batch_size_fail_threshold` refuses it. With 1 each claim is one insert, for servers that

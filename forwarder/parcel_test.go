@@ -151,6 +151,9 @@ func TestSendChecksEveryAcknowledgement(t *testing.T) {
 			if got != c.want || len(c.to.sent) != 2 {
 				t.Errorf("got %q after %d records, want %q after 2", got, len(c.to.sent), c.want)
 			}
+			if sent := c.want == ""; sent != (p.Len() == 0) {
+				t.Errorf("%d records are left in the parcel, sent: %v", p.Len(), sent)
+			}
 		})
 	}
 }

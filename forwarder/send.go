@@ -19,8 +19,9 @@ type Producer interface {
 	Flush(ctx context.Context) error
 }
 
-// Send sends the parcel and returns when every record of it is acknowledged. After an error some
-// records may have been written and others not: the caller aborts.
+// Send sends the parcel and returns when every record of it is acknowledged; then the parcel is empty, which
+// frees its memory while the transaction commits. After an error some records may have been written and others
+// not: the caller aborts.
 func (p *Parcel) Send(ctx context.Context, to Producer) error {
 	var first firstFailure
 	promise := first.promise // once: in the loop it would be allocated for every record
@@ -35,6 +36,7 @@ func (p *Parcel) Send(ctx context.Context, to Producer) error {
 	if err := first.get(); err != nil {
 		return fmt.Errorf("forward %d records: %w", len(p.records), err)
 	}
+	p.records = nil
 	return nil
 }
 

@@ -43,7 +43,8 @@ func (t *Topics) Producer() []kgo.Opt {
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			return int32(min(t.limit(topic), math.MaxInt32/4)) + lengthPrefix
 		}),
-		kgo.BrokerMaxWriteBytes(int32(max(100<<20, 2*t.largest()))),
+		// A request is assembled in one piece of memory, which the client keeps.
+		kgo.BrokerMaxWriteBytes(int32(2 * t.largest())),
 	}
 }
 

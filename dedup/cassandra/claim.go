@@ -2,7 +2,6 @@ package cassandra
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -158,19 +157,12 @@ func (r *round) request(ctx context.Context, open []int32, statement func(contex
 func (r *round) insert(ctx context.Context, open []int32) error {
 	size := paddedSize(len(open))
 	claimedAt := time.UnixMilli(time.Now().UnixMilli())
-	owners := make([]byte, 0, size*ownerBytes)
-	cells := make([]cell, size)
-	values := make([]any, 0, size*3)
-	number := cell(binary.BigEndian.AppendUint32(nil, uint32(r.bucket)))
-	var bucket any = &number // boxed and encoded once for all rows
+	rows := borrowRows(r.bucket, size)
+	defer rows.giveBack()
 	for i := range size {
-		claim := &r.claims[open[min(i, len(open)-1)]]
-		from := len(owners)
-		owners = appendOwner(owners, claim, claimedAt)
-		cells[i] = owners[from:]
-		values = append(values, bucket, (*blob)(&claim.ID), &cells[i])
+		rows.bind(&r.claims[open[min(i, len(open)-1)]], claimedAt)
 	}
-	query := r.store.conditional(ctx, r.scope.batch(size), values...).RoutingKey(r.scope.routingKey(r.bucket))
+	query := r.store.conditional(ctx, r.scope.batch(size), rows.values...).RoutingKey(r.scope.routingKey(r.bucket))
 	applied, err := r.scanExisting(query.Iter(), open, true)
 	if err != nil || !applied {
 		return err
