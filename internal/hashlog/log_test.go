@@ -159,7 +159,8 @@ func TestManySegmentsHaveFewIndexes(t *testing.T) {
 		put(t, l, first, 50, 10)
 	}
 	settle(t, l)
-	if got := l.Stats(); got.Segments < 60 || got.Indexes > 10 {
+	// Up to three of each size, and 120 segments make four sizes.
+	if got := l.Stats(); got.Segments < 60 || got.Indexes > 3*4 {
 		t.Errorf("got %+v", got)
 	}
 	wantAll(t, l, 0, keys, 10)
@@ -180,7 +181,9 @@ func TestWhatHasEndedIsDropped(t *testing.T) {
 	}
 	settle(t, l)
 	after := l.Stats()
-	if after.Segments > before.Segments/8 || after.Bytes > before.Bytes/8 {
+	// A tenth of the records lives, and up to twice their share of the indexes: one is written anew when half of
+	// its segments are gone.
+	if after.Segments > before.Segments/8 || after.Bytes > before.Bytes/7 {
 		t.Errorf("of %+v %+v is left", before, after)
 	}
 	wantNone(t, l, 0, 8500)
