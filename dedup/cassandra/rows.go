@@ -12,8 +12,7 @@ import (
 // rows are the bound values of one conditional batch. Their memory is used again: once a query has returned, the
 // driver has copied them into its frame, and it never runs a query twice by itself (Options.connect).
 type rows struct {
-	bucket [4]byte
-	number cell // bucket, encoded once for all rows
+	bucket cell // encoded once for all rows
 	ids    []blob
 	owners []cell
 	bytes  []byte // of the owners
@@ -25,8 +24,7 @@ var rowsPool = sync.Pool{New: func() any { return new(rows) }}
 // borrowRows returns values for n rows of a bucket, none of them bound yet.
 func borrowRows(bucket int32, n int) *rows {
 	r := rowsPool.Get().(*rows)
-	binary.BigEndian.PutUint32(r.bucket[:], uint32(bucket))
-	r.number = r.bucket[:]
+	r.bucket = binary.BigEndian.AppendUint32(r.bucket[:0], uint32(bucket))
 	r.ids, r.owners = slices.Grow(r.ids[:0], n), slices.Grow(r.owners[:0], n) // values points into them
 	r.bytes, r.values = slices.Grow(r.bytes[:0], n*ownerBytes), slices.Grow(r.values[:0], 3*n)
 	return r
@@ -39,7 +37,7 @@ func (r *rows) bind(claim *dedup.Claim, claimedAt time.Time) {
 	r.ids = append(r.ids, blob(claim.ID))
 	r.owners = append(r.owners, r.bytes[from:])
 	last := len(r.ids) - 1
-	r.values = append(r.values, &r.number, &r.ids[last], &r.owners[last])
+	r.values = append(r.values, &r.bucket, &r.ids[last], &r.owners[last])
 }
 
 // giveBack ends the use of the values. IDs share memory with records, which must not live on here.
