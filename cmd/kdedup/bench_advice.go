@@ -50,9 +50,14 @@ const largestPartition = 100 << 20
 
 func (a advice) rows() float64 { return a.rate * a.topic.TTL.Seconds() }
 
+// bytes are those of the claims that Cassandra must keep, in each replica. It keeps others too, until it compacts them.
+func (a advice) bytes() float64 {
+	return a.rate * (a.topic.TTL + cassandra.Grace).Seconds() * float64(cassandra.RowBytes(a.idBytes))
+}
+
 // bucketsNeeded is the least power of two with which no bucket grows beyond the limit.
 func (a advice) bucketsNeeded() int {
-	least := math.Ceil(a.rows() * float64(cassandra.RowBytes(a.idBytes)) / largestPartition)
+	least := math.Ceil(a.bytes() / largestPartition)
 	return 1 << bits.Len(uint(max(least, 1))-1)
 }
 
@@ -64,12 +69,16 @@ func (a advice) results() []result {
 	if a.store != config.StoreCassandra {
 		return results
 	}
-	bytes := a.rows() * float64(cassandra.RowBytes(a.idBytes))
 	return append(results,
-		result{"disk GiB", bytes / (1 << 30), fmt.Sprintf("in each replica: %d bytes a claim with IDs of %d; as much again while it compacts", cassandra.RowBytes(a.idBytes), a.idBytes)},
+		result{"disk GiB", a.bytes() / (1 << 30), a.diskNote()},
 		result{"claims per bucket", a.rows() / float64(a.topic.Buckets), fmt.Sprintf("of %d buckets", a.topic.Buckets)},
-		result{"bucket MiB", bytes / float64(a.topic.Buckets) / (1 << 20), a.bucketNote()},
+		result{"bucket MiB", a.bytes() / float64(a.topic.Buckets) / (1 << 20), a.bucketNote()},
 	)
+}
+
+func (a advice) diskNote() string {
+	return fmt.Sprintf("in each replica: %d bytes a claim with IDs of %d, for ttl and gc_grace_seconds (%v); have three times as much: what has ended goes when it is compacted",
+		cassandra.RowBytes(a.idBytes), a.idBytes, cassandra.Grace)
 }
 
 func (a advice) bucketNote() string {

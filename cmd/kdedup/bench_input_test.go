@@ -84,24 +84,25 @@ func TestTheInputTellsItsRateAndItsIDs(t *testing.T) {
 }
 
 func TestTheAdviceFollowsFromRateAndTTL(t *testing.T) {
-	a := advice{store: config.StoreCassandra, topic: config.Topic{TTL: 1000 * time.Second, Buckets: 4}, idBytes: 65, rate: 1 << 20}
+	// Claims stay on the disk for three hours more: 40,000 s in all.
+	a := advice{store: config.StoreCassandra, topic: config.Topic{TTL: 29_200 * time.Second, Buckets: 4}, idBytes: 65, rate: 1 << 20}
 	got := make(map[string]any)
 	notes := make(map[string]string)
 	for _, r := range a.results() {
 		got[r.Name], notes[r.Name] = r.Value, r.Note
 	}
 	for name, want := range map[string]float64{
-		"claims kept": 1000 << 20, "claims per bucket": 250 << 20, "bucket MiB": 25_000, "disk GiB": 100_000. / 1024,
+		"claims kept": 29_200 << 20, "claims per bucket": 7_300 << 20, "bucket MiB": 1_000_000, "disk GiB": 4_000_000. / 1024,
 	} {
 		if got[name] != want {
 			t.Errorf("%s: got %v, want %v", name, got[name], want)
 		}
 	}
-	// 100,000 MiB in buckets of at most 100 need 1000 of them.
-	if want := "take buckets: 1024"; !strings.Contains(notes["bucket MiB"], want) {
+	// 4,000,000 MiB in buckets of at most 100 need 40,000 of them.
+	if want := "take buckets: 65536"; !strings.Contains(notes["bucket MiB"], want) {
 		t.Errorf("%q is missing in %q", want, notes["bucket MiB"])
 	}
-	a.topic.Buckets = 1024
+	a.topic.Buckets = 65536
 	if note := a.bucketNote(); strings.Contains(note, "take") {
 		t.Errorf("enough buckets, and yet %q", note)
 	}

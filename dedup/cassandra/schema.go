@@ -91,8 +91,7 @@ func (o Options) steps(version, replication string) []step {
 
 // createClaims is the claim table. Levelled compaction keeps the SSTables that hold a bucket few:
 // an absent ID is looked up in each of them, because a partition's Bloom filter cannot tell that
-// one of its rows is missing. gc_grace_seconds is as long as Paxos state lives at least (3 hours);
-// nothing is deleted but by expiry and by a conditional delete, so longer would only cost space.
+// one of its rows is missing.
 func (o Options) createClaims(version string) string {
 	compaction := "{'class': 'LeveledCompactionStrategy'}"
 	if major, _, _ := strings.Cut(version, "."); atLeast(major, 5) {
@@ -102,8 +101,12 @@ func (o Options) createClaims(version string) string {
 		" (consumer_group text, topic text, bucket int, message_id blob, owner frozen<claim_owner>," +
 		" PRIMARY KEY ((consumer_group, topic, bucket), message_id))" +
 		" WITH compaction = " + compaction +
-		" AND default_time_to_live = 604800 AND gc_grace_seconds = 10800"
+		" AND default_time_to_live = 604800 AND gc_grace_seconds = " + strconv.Itoa(int(Grace.Seconds()))
 }
+
+// Grace is the table's gc_grace_seconds: how long a claim stays on disk after its end, at least. It is as long as Paxos
+// state lives at least; nothing is deleted but by expiry and by a conditional delete, so longer would only cost space.
+const Grace = 3 * time.Hour
 
 func atLeast(major string, want int) bool {
 	n, err := strconv.Atoi(major)
