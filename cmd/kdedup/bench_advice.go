@@ -77,8 +77,8 @@ func (a advice) results() []result {
 }
 
 func (a advice) diskNote() string {
-	return fmt.Sprintf("in each replica: %d bytes a claim with IDs of %d, for ttl and gc_grace_seconds (%v); have three times as much: what has ended goes when it is compacted",
-		cassandra.RowBytes(a.idBytes), a.idBytes, cassandra.Grace)
+	return fmt.Sprintf("in each replica: %d bytes a claim with IDs of %d, for ttl and gc_grace_seconds; have three times as much, see docs/performance.md",
+		cassandra.RowBytes(a.idBytes), a.idBytes)
 }
 
 func (a advice) bucketNote() string {
