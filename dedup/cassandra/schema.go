@@ -16,6 +16,10 @@ import (
 // that takes longer than a claim may.
 const schemaTimeout = time.Minute
 
+// Grace is the table's gc_grace_seconds: how long a claim stays on disk after its end, at least. It is as long as Paxos
+// state lives at least; nothing is deleted but by expiry and by a conditional delete, so longer would only cost space.
+const Grace = 3 * time.Hour
+
 // Setup creates the keyspace, the type and the tables where they are missing and reports each step
 // through say. It changes nothing that exists, so it may be repeated. With dryRun it only says what
 // it would do. Replication is the CQL map that a new keyspace gets.
@@ -103,10 +107,6 @@ func (o Options) createClaims(version string) string {
 		" WITH compaction = " + compaction +
 		" AND default_time_to_live = 604800 AND gc_grace_seconds = " + strconv.Itoa(int(Grace.Seconds()))
 }
-
-// Grace is the table's gc_grace_seconds: how long a claim stays on disk after its end, at least. It is as long as Paxos
-// state lives at least; nothing is deleted but by expiry and by a conditional delete, so longer would only cost space.
-const Grace = 3 * time.Hour
 
 func atLeast(major string, want int) bool {
 	n, err := strconv.Atoi(major)
