@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"time"
 
@@ -34,6 +35,7 @@ type Deduper struct {
 	log       *slog.Logger
 
 	fingerprints *Fingerprinter
+	folded       folded
 	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
 }
 
@@ -49,7 +51,7 @@ func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics 
 	}
 	return &Deduper{
 		scope: scope, extractor: extractor, store: store, retry: retry, metrics: metrics, log: log,
-		fingerprints: NewFingerprinter(),
+		fingerprints: NewFingerprinter(), folded: folded{seen: claimTable{seed: maphash.MakeSeed()}},
 	}
 }
 
@@ -61,6 +63,7 @@ func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics 
 // while Judge runs; afterwards nothing is kept.
 func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, error) {
 	batch := d.fold(messages)
+	defer batch.letGo()
 	start := time.Now()
 	answers, err := d.insist(ctx, batch.claims)
 	if err != nil {

@@ -116,7 +116,7 @@ func (l *Log) begin(number uint32) error {
 	l.mu.Lock()
 	l.segments[number] = next
 	l.full = append(l.full, full{old, l.table})
-	l.active, l.table = next, newTable()
+	l.active, l.table = next, newTable(l.table.count)
 	l.mu.Unlock()
 	return l.saveManifest()
 }

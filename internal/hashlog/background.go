@@ -1,7 +1,6 @@
 package hashlog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,13 +46,8 @@ func (l *Log) indexFull(ctx context.Context) error {
 	return nil
 }
 
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
-}
-
 func (l *Log) writeIndex(segment uint32, t *table) (*index, error) {
-	entries := t.entries()
-	slices.SortFunc(entries, compareEntries)
+	entries := t.sorted()
 	return l.makeIndex(segment, segment, len(entries), func(w *indexWriter) error {
 		for _, e := range entries {
 			if err := w.add(e); err != nil {

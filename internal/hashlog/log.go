@@ -100,7 +100,7 @@ type full struct {
 // Open opens the log in a directory, or makes a new one. The directory exists.
 func Open(dir string, o Options) (*Log, error) {
 	l := &Log{
-		dir: dir, o: o.withDefaults(), broken: make(chan struct{}), segments: make(map[uint32]*segment), table: newTable(),
+		dir: dir, o: o.withDefaults(), broken: make(chan struct{}), segments: make(map[uint32]*segment), table: newTable(0),
 		appending: make(chan struct{}, 1), unindexed: make(chan struct{}, mostUnindexed),
 		filled: make(chan struct{}, 1), indexed: make(chan struct{}, 1),
 	}

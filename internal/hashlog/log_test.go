@@ -142,7 +142,7 @@ func TestKeysOfOneHashAreToldApart(t *testing.T) {
 	put(t, l, 0, 2, 10)
 	hash := hashOf(keyOf(7))
 	l.mu.Lock()
-	for _, e := range l.table.entries() {
+	for _, e := range l.table.sorted() {
 		l.table.add(entry{hash, e.at})
 	}
 	l.mu.Unlock()

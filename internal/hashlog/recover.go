@@ -180,7 +180,7 @@ func (l *Log) reindex(s *segment) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newTable()
+	t := newTable(0)
 	if _, err := scan(s.number, data, func(r record, at place) { t.add(entry{hashOf(r.key), at}) }); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package hashlog
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+)
 
 // place says where a record is: the number of its segment, and where it begins in that. No place is 0.
 type place uint64
@@ -16,6 +19,10 @@ type entry struct {
 	at   place
 }
 
+func compareEntries(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
+}
+
 // table has the entries of one segment in memory. A hash may have several; later places are newer.
 type table struct {
 	slots []entry // a power of two, at most three quarters of them taken; those without a place are free
@@ -24,7 +31,10 @@ type table struct {
 
 const leastSlots = 1 << 10
 
-func newTable() *table { return &table{slots: make([]entry, leastSlots)} }
+// newTable returns an empty table that takes so many entries before it grows.
+func newTable(entries int) *table {
+	return &table{slots: make([]entry, max(leastSlots, 1<<bits.Len(uint(entries)*4/3)))}
+}
 
 func (t *table) add(e entry) {
 	if t.count >= len(t.slots)/4*3 {
@@ -42,9 +52,9 @@ func (t *table) put(e entry) {
 	t.slots[i] = e
 }
 
-// slot is where the entries of a hash begin: its high bits, which the buckets of a caller do not fix.
+// slot is where the entries of a hash begin. Slots are in the order of hashes.
 func (t *table) slot(hash uint64) int {
-	return int(hash * 0x9e3779b97f4a7c15 >> (65 - bits.Len(uint(len(t.slots)))))
+	return int(hash >> (65 - bits.Len(uint(len(t.slots)))))
 }
 
 func (t *table) grow() {
@@ -67,13 +77,30 @@ func (t *table) find(to []place, hash uint64) []place {
 	return to
 }
 
-// entries returns all, in no order.
-func (t *table) entries() []entry {
+// sorted returns all. They stand in order already, but for those that found their slot taken.
+func (t *table) sorted() []entry {
 	list := make([]entry, 0, t.count)
-	for _, e := range t.slots {
-		if e.at != 0 {
-			list = append(list, e)
+	var beyond []entry // went on from the last slot to the first
+	for i, e := range t.slots {
+		switch {
+		case e.at == 0:
+		case t.slot(e.hash) > i:
+			beyond = append(beyond, e)
+		default:
+			list = insert(list, e)
 		}
+	}
+	for _, e := range beyond {
+		list = insert(list, e)
+	}
+	return list
+}
+
+// insert puts an entry in its place, which is near the end.
+func insert(list []entry, e entry) []entry {
+	list = append(list, e)
+	for i := len(list) - 1; i > 0 && compareEntries(list[i], list[i-1]) < 0; i-- {
+		list[i], list[i-1] = list[i-1], list[i]
 	}
 	return list
 }
