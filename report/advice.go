@@ -14,14 +14,14 @@ var advisedShares = []float64{0.99, 0.999}
 func (o Options) ttlOf(a *analysis, r *Report) TTL {
 	totals := a.ladder.totals()
 	dropped := a.verdicts[dedup.VerdictDuplicate] + a.verdicts[dedup.VerdictConflict]
-	t := TTL{Configured: r.window(o.Pipeline.TTL, dropped), Advised: []Advice{}, Curve: []Point{}}
+	t := TTL{Configured: o.window(r, o.Pipeline.TTL, dropped), Advised: []Advice{}, Curve: []Point{}}
 	if a.copies() == 0 {
 		return t
 	}
 	for _, wanted := range advisedShares {
 		for i, n := range totals {
 			if float64(n) >= wanted*float64(a.copies()) {
-				t.Advised = append(t.Advised, Advice{wanted, r.window(time.Duration(steps[i])*time.Millisecond, n)})
+				t.Advised = append(t.Advised, Advice{wanted, o.window(r, time.Duration(steps[i])*time.Millisecond, n)})
 				break
 			}
 		}
@@ -54,7 +54,7 @@ func (r *Report) caughtShare(caught int64) *float64 {
 }
 
 // window estimates what a ttl costs: claims live for it, and new IDs keep coming at the same rate.
-func (r *Report) window(ttl time.Duration, caught int64) Window {
+func (o Options) window(r *Report, ttl time.Duration, caught int64) Window {
 	w := Window{TTL: writeTTL(ttl), Seconds: ttl.Seconds(), Caught: caught, CaughtShare: r.caughtShare(caught)}
 	if r.Rate.IDsPerSecond == 0 {
 		return w
@@ -62,7 +62,7 @@ func (r *Report) window(ttl time.Duration, caught int64) Window {
 	rows := r.Rate.IDsPerSecond * ttl.Seconds()
 	w.Rows = &rows
 	if r.IDs.BytesPerRow > 0 {
-		bytes := rows * r.IDs.BytesPerRow
+		bytes := r.Rate.IDsPerSecond * (ttl + o.Pipeline.Disk.Grace).Seconds() * r.IDs.BytesPerRow
 		w.Bytes = &bytes
 	}
 	if r.Settings.Buckets > 0 {
@@ -90,25 +90,12 @@ func (o Options) idsOf(c *collector, a *analysis) IDs {
 	if n := a.ids + a.copies(); n > 0 {
 		ids.Kinds = c.sample.kinds(o.Now())
 		ids.MeanBytes = float64(c.idBytes) / float64(n)
-		ids.BytesPerRow = bytesPerRow(o.Pipeline.Store, ids.MeanBytes)
+		ids.BytesPerRow = o.Pipeline.Disk.rowBytes(ids.MeanBytes)
+		ids.Grace = o.Pipeline.Disk.Grace.Seconds()
 	}
 	if ids.Correlation = c.sample.correlation(); ids.Correlation != nil {
 		is := *ids.Correlation >= ordered
 		ids.TimeOrdered = &is
 	}
 	return ids
-}
-
-// bytesPerRow estimates what a claim takes on disk, before compression, which the stores do; zero for
-// a store that is not known here. Cassandra: the owner cell of 80 bytes, the ID, and about 34 bytes of
-// row header, times and index. Embedded: the claim of 57 bytes and the ID, 20 bytes with lengths, end and
-// checksum, and 18 in the index.
-func bytesPerRow(store string, idBytes float64) float64 {
-	switch store {
-	case "cassandra":
-		return 114 + idBytes
-	case "embedded":
-		return 95 + idBytes
-	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"context"
 	"fmt"
 	"time"
@@ -40,6 +41,20 @@ type Pipeline struct {
 	TTL           time.Duration
 	Store         string // its type
 	Buckets       int    // 0: the store has none
+	Disk          Disk
+}
+
+// Disk is what claims take on the disk of the store, or of each replica.
+type Disk struct {
+	RowBytes func(idBytes int) int // of a claim; nil: not known
+	Grace    time.Duration         // how long a claim stays behind its end, at least
+}
+
+func (d Disk) rowBytes(idBytes float64) float64 {
+	if d.RowBytes == nil {
+		return 0
+	}
+	return float64(d.RowBytes(int(math.Round(idBytes))))
 }
 
 type visitor = func([]*kgo.Record) error

@@ -134,7 +134,7 @@ type Window struct {
 	Caught        int64    `json:"caught"`
 	CaughtShare   *float64 `json:"caught_share"` // of all copies; null without copies
 	Rows          *float64 `json:"rows"`         // claims that live at a time: new IDs per second times ttl; null if the range is too short for a rate
-	Bytes         *float64 `json:"bytes"`        // rows times bytes_per_row, of each replica, before compression
+	Bytes         *float64 `json:"bytes"`        // of the rows that must be kept, in each replica
 	RowsPerBucket *float64 `json:"rows_per_bucket"`
 }
 
@@ -209,6 +209,7 @@ type IDs struct {
 	Correlation *float64 `json:"time_correlation"` // Kendall's tau of the order of bytes and that of time; null with too few IDs
 	TimeOrdered *bool    `json:"time_ordered"`
 	BytesPerRow float64  `json:"bytes_per_row"` // estimate for the configured store
+	Grace       float64  `json:"grace_seconds"` // how long a claim stays on the disk behind its end, at least
 }
 
 // Kind is a form of IDs and its share of a sample.

@@ -61,7 +61,8 @@ func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
 	o := Options{
 		Log: logreader.Log{Topic: "orders", Partitions: make(map[int32]logreader.Range)}, Extractor: extractor, Version: "v1.2.3",
 		Pipeline: Pipeline{ConsumerGroup: "orders-dedup", Output: "orders.clean", Mode: "enforce", OnMissingID: "dead_letter", OnConflict: "drop",
-			TTL: time.Hour, Store: "cassandra", Buckets: 256},
+			TTL: time.Hour, Store: "cassandra", Buckets: 256,
+			Disk: Disk{RowBytes: func(idBytes int) int { return 35 + idBytes }, Grace: 3 * time.Hour}},
 		Now: func() time.Time { return start.Add(30 * 24 * time.Hour) }, TempDir: tb.TempDir(),
 	}
 	o.Outcome = func(v dedup.Verdict) string {
@@ -203,6 +204,26 @@ func (t *topic) inOrder() []*kgo.Record {
 		}
 		next[first.Partition]++
 		all = append(all, first)
+	}
+}
+
+// Cassandra keeps a claim for gc_grace_seconds after its end.
+func TestDiskIsForClaimsThatEndedLatelyToo(t *testing.T) {
+	var in topic
+	for i := range 101 {
+		in.put(0, time.Duration(i)*time.Second, "id-"+strconv.Itoa(1000+i), "1")
+	}
+	r := in.build(t, func(o *Options) { o.Pipeline.TTL = 2 * time.Hour })
+	w, perSecond := r.TTL.Configured, r.Rate.IDsPerSecond
+	if w.Rows == nil || *w.Rows != perSecond*7200 {
+		t.Errorf("rows %v, want those of two hours at %v a second", w.Rows, perSecond)
+	}
+	if w.Bytes == nil || *w.Bytes != perSecond*5*3600*(35+7) {
+		t.Errorf("bytes %v, want those of five hours with 42 for each", w.Bytes)
+	}
+	unknown := in.build(t, func(o *Options) { o.Pipeline.Disk = Disk{} })
+	if w := unknown.TTL.Configured; w.Rows == nil || w.Bytes != nil {
+		t.Errorf("a store of which nothing is known: %+v", w)
 	}
 }
 

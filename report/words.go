@@ -87,8 +87,11 @@ func (r *Report) KindNote() string {
 func (r *Report) EstimateNote() string {
 	text := fmt.Sprintf("Estimates: rows = %s new IDs a second x ttl", rate(r.Rate.IDsPerSecond))
 	if r.IDs.BytesPerRow > 0 {
-		text += fmt.Sprintf(", %.0f bytes a row in the %s store (IDs of %.0f bytes), each replica, before compression",
+		text += fmt.Sprintf(", %.0f bytes a row in the %s store (IDs of %.0f bytes), in each replica",
 			r.IDs.BytesPerRow, r.Settings.Store, r.IDs.MeanBytes)
+	}
+	if grace := r.IDs.Grace; grace > 0 {
+		text += fmt.Sprintf(", for ttl and gc_grace_seconds (%.0f); have three times as much disk", grace)
 	}
 	return text + ". At the peak rate they are larger."
 }

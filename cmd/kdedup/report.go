@@ -14,6 +14,8 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/report"
@@ -147,7 +149,7 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: versionText(),
 		Pipeline: report.Pipeline{
 			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode, OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
-			TTL: t.TTL, Store: c.Store.Type,
+			TTL: t.TTL, Store: c.Store.Type, Disk: diskOf(c.Store.Type),
 		},
 		Outcome: outcomeOf(t),
 	}
@@ -155,6 +157,16 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 		o.Pipeline.Buckets = t.Buckets
 	}
 	return o, nil
+}
+
+func diskOf(store string) report.Disk {
+	switch store {
+	case config.StoreCassandra:
+		return report.Disk{RowBytes: cassandra.RowBytes, Grace: cassandra.Grace}
+	case config.StoreEmbedded:
+		return report.Disk{RowBytes: embedded.RowBytes}
+	}
+	return report.Disk{}
 }
 
 // describeLog asks what of a topic there is to read.

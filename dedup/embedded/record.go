@@ -16,6 +16,10 @@ const (
 	recordBytes   = 1 + 16 + 4 + 8 + 4 + len(dedup.Fingerprint{}) + 8
 )
 
+// RowBytes is what one claim takes on the disk with an ID of this length: with the lengths, end and checksum of the log's
+// record, its entry in an index, and its bits in the filter of that.
+func RowBytes(idBytes int) int { return idBytes + recordBytes + 20 + 16 + 2 }
+
 // claimRecord is a claim as it is stored.
 type claimRecord struct {
 	owner       dedup.Coordinates

@@ -258,6 +258,22 @@ func TestNoClaimIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 	}
 }
 
+// The advice of `kdedup report` multiplies RowBytes by millions.
+func TestAClaimTakesAsMuchDiskAsIsAdvised(t *testing.T) {
+	const n, step = 1_200_000, 20_000 // four segments
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1})
+	defer s.Close()
+	for from := 0; from < n; from += step {
+		mustClaim(t, s, claims(from, step))
+	}
+	state := s.scopes[nameOf(scope)]
+	want := float64(RowBytes(len(claims(0, 1)[0].ID)))
+	testkit.Eventually(t, time.Minute, "indexes of all segments but the newest", func() bool {
+		got := float64(state.claims.Stats().Bytes) / n
+		return got > want*0.94 && got < want*1.03
+	})
+}
+
 func BenchmarkClaim(b *testing.B) {
 	const size = 5000
 	for _, known := range []int{0, size / 10, size / 2} {
