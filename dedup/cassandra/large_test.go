@@ -76,7 +76,7 @@ func (l *largeTable) measure(b *testing.B, rows int) {
 	slices.Sort(took)
 	b.ReportMetric(float64(2*largeBatch*b.N)/b.Elapsed().Seconds(), "claims/s")
 	b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms/batch")
-	b.ReportMetric(took[len(took)*99/100].Seconds()*1000, "p99-ms/batch")
+	b.ReportMetric(took[len(took)-1].Seconds()*1000, "max-ms/batch")
 	b.ReportMetric(float64(l.repeats.Load()), "repeats")
 }
 
