@@ -1,9 +1,9 @@
 package report
 
 import (
-	"math"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
