@@ -32,21 +32,23 @@ build: ## Build bin/kdedup (VERSION=…)
 $(WITHSERVERS):
 	@$(GO) build -o $@ ./internal/testkit/cmd/withservers
 
+# -pgo=off here and in lint: Go would compile everything below cmd/kdedup a second time for its tests. The binary
+# that tests run is the optimised one.
 # Without -count=1 Go would take old results of tests that run the built binary for still good.
 .PHONY: test
 test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
-	$(WITHSERVERS) -- $(GO) test -race -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 50m $(TESTFLAGS) $(PKG)
+	$(WITHSERVERS) -- $(GO) test -pgo=off -race -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 50m $(TESTFLAGS) $(PKG)
 	@$(GO) tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage of all packages:", $$NF }'
 
 .PHONY: test-short
 test-short: ## Test what needs no real servers (PKG=./…, TESTFLAGS=…)
-	$(GO) test -race -short -timeout 10m $(TESTFLAGS) $(PKG)
+	$(GO) test -pgo=off -race -short -timeout 10m $(TESTFLAGS) $(PKG)
 
 .PHONY: lint
 lint: ## Check the format, vet, run staticcheck (PKG=./…)
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; }
-	$(GO) vet $(PKG)
-	$(TOOL) staticcheck $(PKG)
+	$(GO) vet -pgo=off $(PKG)
+	GOFLAGS="$(GOFLAGS) -pgo=off" $(TOOL) staticcheck $(PKG)
 
 # A module of its own: Helm and the types of Kubernetes take minutes to compile the first time, and vet would take another.
 # It imports package config, so -mod=mod lets its go.mod follow ours. Go's cache does not see that it reads ../docs.
@@ -101,6 +103,10 @@ bench-peers: bench-programs ## Compare with Camel, Kafka Streams and Bento; need
 	$(GO) build -C bench/peers/bento -o $(CURDIR)/bin/bench/peers/bento .
 	mvn -q -B -f bench/peers/java package -DbuildDirectory=$(CURDIR)/bin/bench/peers
 	bin/bench/bench $(BENCH) peers
+
+.PHONY: pgo
+pgo: bench-programs ## Measure anew what the compiler optimises kdedup for: cmd/kdedup/default.pgo (5 minutes)
+	bin/bench/bench -docs= -rounds 1 -records 2000000 -only kdedup-cassandra,kdedup-redis,kdedup-embedded -profile cmd/kdedup/default.pgo
 
 # To compare two states of the code: go tool -modfile=tools/go.mod benchstat old.txt new.txt, of what this printed.
 .PHONY: microbench

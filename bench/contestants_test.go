@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,34 @@ func TestEveryContestantDrainsItsTopic(t *testing.T) {
 			checkRun(t, c, report.Runs[0])
 			checkNothingIsLeft(t, s)
 		})
+	}
+}
+
+func TestProfilesOfRunsAreMerged(t *testing.T) {
+	c := contestants[slices.IndexFunc(contestants, func(c contestant) bool { return c.name == kdedupEmbedded })]
+	s := testSuite(t, c)
+	var err error
+	if s.profiler, err = newProfiler(); err != nil {
+		t.Fatal(err)
+	}
+	s.profiler.during = time.Second
+	s.rounds = 2
+	base := workload.Default()
+	base.Records = 5000
+	s.variants = asItIs(base)
+	if err := s.allRounds(t.Context(), new(Report)); err != nil {
+		t.Fatal(err)
+	}
+	merged := filepath.Join(t.TempDir(), "default.pgo")
+	if err := s.profiler.merge(t.Context(), merged); err != nil {
+		t.Fatal(err)
+	}
+	top, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-cum", "-nodecount=1000", merged).CombinedOutput()
+	if err != nil || !strings.Contains(string(top), "pipeline.(*lane).turn") {
+		t.Errorf("%v\n%s", err, top)
+	}
+	if !strings.Contains(string(top), "Duration: 2") {
+		t.Errorf("not of two runs of a second:\n%s", top)
 	}
 }
 

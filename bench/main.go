@@ -53,6 +53,7 @@ type call struct {
 	heap    heaps
 	results string // directory
 	docs    string // the document; empty to leave it alone
+	profile string // file for the profile of kdedup; empty for none
 	words   string // for the report
 }
 
@@ -86,6 +87,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	flags.StringVar(&c.heap.cassandra, "cassandra-heap", "2g", "of the node that is started")
 	flags.StringVar(&c.results, "results", "bench/results", "`directory` for the results as JSON")
 	flags.StringVar(&c.docs, "docs", "docs/performance.md", "`file` whose table is rewritten; empty for none")
+	flags.StringVar(&c.profile, "profile", "", "`file` for a CPU profile of all runs of kdedup, from which its next build is optimised")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -142,10 +144,18 @@ func (c *call) run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	}
+	if c.profile != "" {
+		if s.profiler, err = newProfiler(); err != nil {
+			return err
+		}
+	}
 	report := &Report{Mode: s.mode.name, Date: time.Now(), Command: c.words, Machine: thisMachine(ctx, s.programs.kdedup)}
 	measured := s.run(ctx, report, c.heap)
 	file, err := report.save(c.results)
 	if err := errors.Join(measured, err); err != nil {
+		return err
+	}
+	if err := s.profiler.merge(ctx, c.profile); err != nil {
 		return err
 	}
 	fmt.Printf("%s\n%s\nsaved as %s\n", s.mode.title, report.markdown(s.mode), file)

@@ -115,14 +115,15 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 		return err
 	}
 	r.StartSeconds = assigned.Sub(all[0].started).Seconds()
+	waitProfile := s.profiler.begin(ctx, c, s.profile())
 	if err := r.watch(ctx, handled, all, assigned); err != nil {
-		return err
+		return errors.Join(err, waitProfile())
 	}
 	r.Seconds = time.Since(assigned).Seconds()
 	r.Rate = float64(r.Spec.Records) / r.Seconds
 	memory, err := largest(all)
 	r.PeakMiB = float64(memory.peak) / (1 << 20)
-	return err
+	return errors.Join(err, waitProfile())
 }
 
 // progress tells how many records a contestant has handled, and whether that is all. An error says that

@@ -41,6 +41,7 @@ type stage struct {
 	name        string
 	dir         string
 	spec        workload.Spec
+	profiler    *profiler
 	hurry       bool // do not wait for a quiet machine
 }
 
@@ -49,6 +50,9 @@ func (s *stage) output() string     { return s.name + ".clean" }
 func (s *stage) group() string      { return s.name + "-dedup" }
 func (s *stage) keyspace() string   { return strings.ReplaceAll(s.name, "-", "_") }
 func (s *stage) configFile() string { return filepath.Join(s.dir, "kdedup.yaml") }
+
+// profile outlives the stage.
+func (s *stage) profile() string { return s.dir + ".pprof" }
 func (s *stage) connection() []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(strings.Split(s.fleet.kafka, ",")...)}
 }
@@ -150,7 +154,7 @@ func (s *stage) config(store, delivery string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("kafka: {brokers: [%s]}", s.fleet.kafka)
-	line("server: {listen: \"127.0.0.1:0\"}")
+	line("server: %s", s.profiler.server())
 	line("store:")
 	line("  type: %s", store)
 	line("  embedded: {path: %q}", filepath.Join(s.dir, "data"))

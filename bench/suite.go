@@ -28,6 +28,7 @@ type suite struct {
 	settings    settings
 	replication string
 	dir         string // for everything that is removed at the end
+	profiler    *profiler
 	progress    io.Writer
 	hurry       bool // for tests: do not wait for a quiet machine between runs
 
@@ -135,7 +136,7 @@ func (s *suite) stage(c contestant, v variant) *stage {
 	name := "kdedup-bench-" + strings.ToLower(rand.Text()[:8])
 	st := &stage{
 		fleet: s.fleet, programs: s.programs, settings: s.settings, replication: s.replication,
-		admin: s.admin, name: name, dir: filepath.Join(s.dir, name), spec: v.spec, hurry: s.hurry,
+		admin: s.admin, name: name, dir: filepath.Join(s.dir, name), spec: v.spec, profiler: s.profiler, hurry: s.hurry,
 	}
 	if c.needs.cassandra {
 		st.database = s.database

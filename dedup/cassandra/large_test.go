@@ -23,7 +23,7 @@ import (
 )
 
 // BenchmarkClaimsInALargeTable claims new random IDs, two batches of 20,000 at a time as the lanes of one process do, in a table that
-// LARGE_TABLE rows were inserted into before, for each number of buckets in LARGE_BUCKETS. Plain inserts make these ten times
+// LARGE_TABLE rows were inserted into before, for each number of buckets in LARGE_BUCKETS. Plain inserts make these several times
 // as fast as claims would. Run it with -benchtime=25x: a million claims. With -count=2 the second run finds the table of the first.
 func BenchmarkClaimsInALargeTable(b *testing.B) {
 	rows, err := strconv.Atoi(os.Getenv("LARGE_TABLE"))
