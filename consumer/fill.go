@@ -8,9 +8,12 @@ import (
 )
 
 const (
-	// fillTimeout is how long a batch waits for what lies behind it. It is reached only when a broker that just
-	// answered does not answer again.
-	fillTimeout = 100 * time.Millisecond
+	// fillTimeout is how long a batch fills at the most: its first records wait, and so does a rebalance. Where the
+	// broker shares its processors with a busy store, a batch of 20,000 records takes some hundred milliseconds.
+	fillTimeout = time.Second
+	// behindTimeout is how long a batch waits for the next fetch of what lies behind it. It is reached only when a
+	// broker that just answered does not answer again.
+	behindTimeout = 100 * time.Millisecond
 	// freshTimeout is how long a batch waits for what may have come: a few round trips to a broker nearby.
 	freshTimeout = 5 * time.Millisecond
 )
@@ -45,7 +48,7 @@ func (m *member) fill(ctx context.Context, fetches kgo.Fetches, waiting bool, po
 func fillingFor(latest kgo.Fetches, waiting bool) time.Duration {
 	switch {
 	case moreBehind(latest):
-		return fillTimeout
+		return behindTimeout
 	case waiting:
 		return freshTimeout
 	}

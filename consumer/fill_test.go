@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -57,6 +59,40 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 			if got.NumRecords() != test.want || polls != test.polls || got.Err() != nil {
 				t.Errorf("%d records after %d polls, %v; want %d after %d", got.NumRecords(), polls, got.Err(), test.want, test.polls)
 			}
+		})
+	}
+}
+
+func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer  time.Duration // of each fetch of ten records
+		records int           // of a full batch
+		want    int
+		took    time.Duration
+	}{
+		"fetches that together take longer than one may": {60 * time.Millisecond, 100, 100, 9 * 60 * time.Millisecond},
+		"for a second at the most":                       {90 * time.Millisecond, 1000, 10 + 11*10, time.Second},
+		"one that takes too long":                        {110 * time.Millisecond, 100, 10, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &member{opts: Options{BatchRecords: test.records, BatchBytes: 100_000}}
+				next := int64(0)
+				poll := func(ctx context.Context, _ int) kgo.Fetches {
+					select {
+					case <-time.After(test.answer):
+						next += 10
+						return fetched(0, next, 10, 10_000)
+					case <-ctx.Done():
+						return kgo.NewErrFetch(ctx.Err())
+					}
+				}
+				start := time.Now()
+				got := m.fill(t.Context(), fetched(0, 0, 10, 10_000), false, poll)
+				if took := time.Since(start); got.NumRecords() != test.want || took != test.took || got.Err() != nil {
+					t.Errorf("%d records in %v, %v; want %d in %v", got.NumRecords(), took, got.Err(), test.want, test.took)
+				}
+			})
 		})
 	}
 }
