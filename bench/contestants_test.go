@@ -100,7 +100,7 @@ func TestProfilesOfRunsAreMerged(t *testing.T) {
 	s.profiler.during = time.Second
 	s.rounds = 2
 	base := workload.Default()
-	base.Records = 5000
+	base.Records = 100_000 // a profile has a hundred samples a second: a few thousand records may leave none of a lane
 	s.variants = asItIs(base)
 	if err := s.allRounds(t.Context(), new(Report)); err != nil {
 		t.Fatal(err)
