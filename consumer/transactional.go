@@ -22,6 +22,7 @@ type Transactional struct {
 	*member
 	session *kgo.GroupTransactSession
 	fences  acks
+	last    *ending // of the transaction before
 }
 
 // JoinTransactional makes a client that joins the group in the background. The transactional ID is
@@ -39,18 +40,23 @@ func JoinTransactional(ctx context.Context, opts Options) (*Transactional, error
 	}
 	m.client = session.Client()
 	m.lag = watchLag(m)
-	return &Transactional{member: m, session: session}, nil
+	return &Transactional{member: m, session: session, last: newEnding(m)}, nil
 }
 
 // Poll waits for the next batch; it returns nil when ctx ends. Nothing may be polled between a
 // batch and its Commit or Abort: the transaction commits all that was polled.
 func (t *Transactional) Poll(ctx context.Context) (*Batch, error) {
-	return t.poll(ctx, t.session.PollRecords)
+	b, err := t.poll(ctx, t.session.PollRecords)
+	if b != nil {
+		t.last.watch() // while the batch is claimed
+	}
+	return b, err
 }
 
 // Begin opens the transaction and sends the batch's fences, so that they travel with the forwards.
 // It comes after the claims: a slow store does not use up the transaction's time.
 func (t *Transactional) Begin(ctx context.Context, b *Batch) error {
+	t.last.wait()
 	if err := t.session.Begin(); err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
@@ -82,6 +88,7 @@ func (t *Transactional) Commit(ctx context.Context, b *Batch) error {
 	}
 	taken := t.wasTaken()
 	committed, err := t.session.End(ctx, kgo.TryCommit)
+	t.last.decided = time.Now()
 	crashpoint.At("transaction-ended")
 	switch {
 	case errors.Is(err, kerr.TransactionAbortable): // also if an output topic was recreated
@@ -149,6 +156,7 @@ func (t *Transactional) Abort(ctx context.Context, b *Batch, why error) error {
 	if _, err := t.session.End(ctx, kgo.TryAbort); err != nil {
 		return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
 	}
+	t.last.decided = time.Now()
 	t.fences.take()
 	t.giveBack(b)
 	t.reset()
@@ -157,6 +165,7 @@ func (t *Transactional) Abort(ctx context.Context, b *Batch, why error) error {
 
 // Close leaves the group.
 func (t *Transactional) Close() {
+	t.last.wait()
 	t.session.CloseAllowingRebalance()
 	t.lag.stop()
 }
