@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -19,35 +18,29 @@ const (
 // ending watches the last transaction of a session end: the broker answers a commit before its markers are on all
 // partitions. A broker that is asked to write for the next transaction before they are tries again 20 ms later
 // (add.partitions.to.txn.retry.backoff.ms; before Kafka 4.0 the client does), which is longer than a small batch takes
-// as a whole. So the coordinator is asked while the batch is claimed. If it answers late, not at all, or not to this
-// user (DESCRIBE on the transactional ID comes with WRITE), that delay is what remains.
+// as a whole. So the coordinator is asked first. If it answers late, not at all, or not to this user (DESCRIBE on the
+// transactional ID comes with WRITE), that delay is what remains.
 type ending struct {
 	admin           *kadm.Client
 	transactionalID string
 	timeout         time.Duration // after the commit
 	decided         time.Time     // when the broker answered the commit
-	watching        sync.WaitGroup
 }
 
 func newEnding(m *member) *ending {
 	return &ending{admin: kadm.NewClient(m.client), transactionalID: m.opts.Member, timeout: endingTimeout}
 }
 
-// watch asks until the markers are written, unless the commit was long ago. It does not wait.
-func (e *ending) watch() {
+// wait returns when the markers are written, or when nothing will be known about them.
+func (e *ending) wait() {
 	deadline := e.decided.Add(e.timeout)
 	if time.Now().After(deadline) {
 		return
 	}
-	e.watching.Go(func() {
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		_ = repeat(ctx, endingPause, isPending, func() error { return e.ask(ctx) }) // whoever writes next meets it
-	})
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	_ = repeat(ctx, endingPause, isPending, func() error { return e.ask(ctx) }) // whoever writes next meets it
 }
-
-// wait returns when the markers are written, or when nothing will be known about them.
-func (e *ending) wait() { e.watching.Wait() }
 
 func (e *ending) ask(ctx context.Context) error {
 	described, err := e.admin.DescribeTransactions(ctx, e.transactionalID)

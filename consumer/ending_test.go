@@ -37,7 +37,6 @@ func TestTheEndOfATransactionIsWatchedUntilItsMarkersAreWritten(t *testing.T) {
 			requests := answerDescriptions(cluster, row.answers, row.refused)
 			e := newEnding(&member{client: newClient(t, brokers), opts: Options{Member: "lane"}})
 			e.timeout, e.decided = row.timeout, time.Now().Add(-row.ago)
-			e.watch()
 			e.wait()
 			if got := len(requests.all()); !row.asked(got) {
 				t.Errorf("asked %d times", got)

@@ -35,6 +35,15 @@ func (f Fence) Next() int64 {
 	return f.steps[len(f.steps)-1].next
 }
 
+// epochBelow is the leader epoch of what lies below an offset that goes on at the fence, or is lower; -1 if it is not known.
+// With it the client notices that the log was cut meanwhile (KIP-320).
+func (f Fence) epochBelow(topicID [16]byte) int32 {
+	if len(f.steps) == 0 || f.TopicID != topicID {
+		return -1
+	}
+	return f.LeaderEpoch
+}
+
 // covers reports whether the record was handled. Offsets that an unclean leader election makes be
 // used again carry a higher epoch, and those of a recreated topic another topic ID: new records are
 // never taken for old ones. Records without an epoch (message formats 0 and 1) are never covered.

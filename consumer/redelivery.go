@@ -13,14 +13,28 @@ import (
 
 // giveBack notes where the batch's partitions must go on. Those that were taken away meanwhile, or came back
 // after that, begin at the group's offsets: their fences are not known.
-func (m *member) giveBack(b *Batch) {
+func (m *member) giveBack(b *Batch) map[int32]kgo.EpochOffset {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	back := make(map[int32]kgo.EpochOffset)
 	for _, s := range b.Spans {
-		if _, kept := m.fences[s.Partition]; kept {
-			m.returned[s.Partition] = s.First
+		fence, kept := m.fences[s.Partition]
+		if !kept {
+			continue
 		}
+		first := s.First
+		if before, twice := back[s.Partition]; twice {
+			first = min(first, before.Offset)
+		}
+		back[s.Partition] = kgo.EpochOffset{Epoch: fence.epochBelow(s.TopicID), Offset: first}
+		m.returned[s.Partition] = first
 	}
+	return back
+}
+
+// goBack gives the batch back and has the client deliver it again.
+func (m *member) goBack(b *Batch) {
+	m.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.opts.Input: m.giveBack(b)})
 }
 
 // forgetReturned lets partitions go on anywhere: they were set to their fences, whose records may be gone.

@@ -132,8 +132,7 @@ func TestACommitOfUnknownOutcomeClosesTheSession(t *testing.T) {
 	})
 }
 
-// UNKNOWN_SERVER_ERROR leaves it open, too. The client then reports "not committed" without an error;
-// only the group's offsets tell.
+// UNKNOWN_SERVER_ERROR leaves it open, too.
 func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 	for _, applied := range []string{"applied", "not applied"} {
 		t.Run(applied, func(t *testing.T) {
@@ -158,10 +157,7 @@ func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 				}
 				s.produce(orders(2000, 53)...)
 				s.finish(2000)
-				lost := applied == "applied"
-				if closed := len(s.logs.with("the outcome of the commit is unknown")) > 0; closed != lost {
-					t.Errorf("a session was closed for its unknown outcome: %v", closed)
-				}
+				s.waitLogged("lane failed, joining again", "end transaction")
 			})
 		})
 	}
@@ -210,7 +206,7 @@ func TestATransactionThatTimesOutIsRepeated(t *testing.T) {
 		s.waitTransactions(true)
 		s.waitTransactions(false)
 		outage.Remove()
-		s.waitLogged("lane failed, joining again", "PRODUCER_FENCED", "the transaction timed out")
+		s.waitLogged("lane failed, joining again", "INVALID_PRODUCER_EPOCH", "the transaction timed out")
 		s.finish(1000)
 		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
 	})

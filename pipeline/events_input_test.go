@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,9 +105,18 @@ func TestADeletedInputStopsTheProcess(t *testing.T) {
 
 // A batch of the old topic that ends when the new one exists must not leave its offsets there: records
 // of the new topic would be skipped. Brokers that know commits by topic ID refuse it: from 4.2 on, with
-// transactions from 4.4 on. With others the next session must notice whose offsets it was given.
+// transactions from 4.4 on, unless the transaction had the offsets before the topic was deleted. In all other cases
+// the next session must notice whose offsets it was given.
 func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
-	for name, broker := range map[string][]kfake.Opt{"by name": {kfake.MaxVersions(kversion.V3_8_0())}, "by topic ID": nil} {
+	for name, row := range map[string]struct {
+		broker     []kfake.Opt
+		longClaims bool // the transaction does not wait for them
+		lands      func(transactional bool) bool
+	}{
+		"by name":                  {[]kfake.Opt{kfake.MaxVersions(kversion.V3_8_0())}, false, func(bool) bool { return true }},
+		"by topic ID":              {nil, false, func(transactional bool) bool { return transactional }},
+		"by topic ID, long claims": {nil, true, func(bool) bool { return false }},
+	} {
 		t.Run(name, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
 				store := &outage{Claimer: s.store}
@@ -115,16 +125,27 @@ func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 				run := s.start("one")
 				s.waitCommitted(500)
 				store.down.Store(true)
+				var taken atomic.Int32
+				s.network.tamper(kmsg.TxnOffsetCommit, func([]byte) error {
+					taken.Add(1)
+					return nil
+				})
 				s.produce(orders(500, 65)...)
 				testkit.Eventually(t, 30*time.Second, "a batch that waits for its claims", func() bool {
 					return s.counter("kdedup_claims_ambiguous_total", nil) > 0
 				})
+				if s.transactional {
+					testkit.Eventually(t, 30*time.Second, "offsets in a transaction", func() bool { return taken.Load() > 0 })
+				}
+				if row.longClaims {
+					s.waitTransactions(false)
+				}
 				s.recreate(input, partitions)
 				s.produce(fresh(1200)...)
 				store.down.Store(false)
 				wantRecreated(t, run.wait())
 				run = s.start("one")
-				if name == "by name" {
+				if row.lands(s.transactional) {
 					wantRecreated(t, run.wait())
 					s.forgetOffsets()
 					s.start("one")
@@ -132,7 +153,7 @@ func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 				testkit.Eventually(t, 30*time.Second, "every record of the new topic on the clean topic", func() bool {
 					return s.countClean(":new ") == 1200
 				})
-			}, broker...)
+			}, row.broker...)
 		})
 	}
 }

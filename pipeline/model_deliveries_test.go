@@ -10,7 +10,7 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 )
 
-// modelExactlyOnce ends batches as consumer.Transactional does with kgo.GroupTransactSession.End.
+// modelExactlyOnce opens and ends transactions as consumer.Transactional does.
 type modelExactlyOnce struct{ *modelSession }
 
 // modelAtLeastOnce ends batches as consumer.AtLeastOnce does.
@@ -21,13 +21,40 @@ var (
 	_ Session = modelAtLeastOnce{}
 )
 
-// Begin implements Session. The producer is initialised with the first transaction, not when the
-// client is made; until then the predecessor's transaction stays open.
-func (s modelExactlyOnce) Begin(_ context.Context, b *consumer.Batch) error {
-	s.must(s.attempt != nil && s.attempt.batch == b && !s.begun, "begin of a batch that is not in hand")
+// Poll implements Session. The batch's offsets go into its transaction while it is claimed: before or after. The claims
+// do not wait for that.
+func (s modelExactlyOnce) Poll(ctx context.Context) (*consumer.Batch, error) {
+	b, err := s.modelSession.Poll(ctx)
+	if b != nil && s.txnID.idle() && s.w.dice.oneIn(2) {
+		s.opening = s.open(b)
+	}
+	return b, err
+}
+
+// open begins the transaction with the offsets. What fails is told to Begin. The producer is initialised with the first
+// transaction, not when the client is made; until then the predecessor's transaction stays open.
+func (s modelExactlyOnce) open(b *consumer.Batch) error {
 	s.lane.pause()
 	if s.w.fault(faultBegin) {
 		return kerr.CoordinatorNotAvailable
+	}
+	s.opened = true
+	return s.sendOffsets(b)
+}
+
+// Begin implements Session. If the claims took long, the transaction was aborted meanwhile, and begins anew.
+func (s modelExactlyOnce) Begin(_ context.Context, b *consumer.Batch) error {
+	s.must(s.attempt != nil && s.attempt.batch == b && !s.begun, "begin of a batch that is not in hand")
+	s.lane.pause()
+	if s.opened && s.opening == nil && s.w.dice.oneIn(4) {
+		s.w.saw(sightLateClaims)
+		s.opening = s.rollBack()
+	}
+	if !s.opened && s.opening == nil {
+		s.opening = s.open(b)
+	}
+	if s.opening != nil {
+		return s.opening
 	}
 	s.begun = true
 	s.produceFences(b)
@@ -43,26 +70,15 @@ func (s modelExactlyOnce) Commit(ctx context.Context, b *consumer.Batch) error {
 	if s.fenceFailed != nil {
 		return s.Abort(ctx, b, s.fenceFailed)
 	}
-	taken := s.taken
-	s.lane.pause()
 	if s.kicked {
 		s.w.saw(sightZombieCommit)
 	}
-	ok, err := s.sendOffsets(b)
-	if err != nil {
-		_ = s.end(txnAborted)
-		return err
+	if s.taken {
+		return s.Abort(ctx, b, consumer.ErrRevoked)
 	}
-	s.ending = true
-	defer func() { s.ending = false }()
-	if s.taken || !ok {
-		if err := s.end(txnAborted); err != nil {
-			return err
-		}
-		return s.notCommitted(b, taken)
-	}
+	s.lane.pause() // a revocation that comes now is not heard of
 	if s.w.fault(faultEnd) {
-		return s.endUnanswered(b, taken)
+		return s.endUnanswered()
 	}
 	if err := s.end(txnCommitted); err != nil {
 		return err
@@ -71,30 +87,24 @@ func (s modelExactlyOnce) Commit(ctx context.Context, b *consumer.Batch) error {
 	return nil
 }
 
-// sendOffsets adds the offsets to the transaction; false asks for an abort. The heartbeat that the
-// client forces afterwards shows whether the group still counts on the member.
-func (s modelExactlyOnce) sendOffsets(b *consumer.Batch) (ok bool, err error) {
-	switch {
-	case s.taken, s.w.fault(faultTxnOffsets):
-		return false, nil
-	case s.epoch != s.txnID.epoch:
-		return false, kerr.InvalidProducerEpoch
-	case !s.w.group.accepts(s.modelSession):
-		return false, nil // ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
-	}
+// sendOffsets adds the offsets to the transaction.
+func (s modelExactlyOnce) sendOffsets(b *consumer.Batch) error {
 	txn, err := s.transaction()
-	if err != nil {
-		return false, err
+	switch {
+	case err != nil:
+		return err
+	case s.w.fault(faultTxnOffsets):
+		s.refused = true
+		return fmt.Errorf("%w: %w", consumer.ErrRevoked, kerr.CoordinatorLoadInProgress)
+	case !s.w.group.accepts(s.modelSession):
+		s.refused = true
+		return fmt.Errorf("%w: %w", consumer.ErrRevoked, kerr.IllegalGeneration)
 	}
 	for _, span := range b.Spans {
 		s.w.group.seq++
 		txn.offsets = append(txn.offsets, pendingOffset{span.Partition, span.Next, s.w.group.seq})
 	}
-	s.lane.pause()
-	if s.w.fault(faultHeartbeat) || s.kicked && s.w.dice.oneIn(2) {
-		return false, nil
-	}
-	return true, nil
+	return nil
 }
 
 // end is EndTxn. Without a request that opened it there is no transaction and nothing to end.
@@ -114,57 +124,57 @@ func (s modelExactlyOnce) end(state txnState) error {
 	return nil
 }
 
-// endUnanswered is an EndTxn whose outcome the client does not learn. After UNKNOWN_SERVER_ERROR it
-// reports "not committed" without an error, and initialises its producer anew, which aborts the
-// transaction if it was not decided.
-func (s modelExactlyOnce) endUnanswered(b *consumer.Batch, taken bool) error {
-	var err error
-	if s.w.dice.oneIn(2) {
-		err = s.end(txnCommitted)
-	}
-	if s.txn.state == txnCommitted {
+// endUnanswered is an EndTxn whose outcome the client does not learn.
+func (s modelExactlyOnce) endUnanswered() error {
+	if s.w.dice.oneIn(2) && s.end(txnCommitted) == nil && s.txn.state == txnCommitted {
 		s.w.saw(sightCommitUnknown)
 	}
-	if err != nil || s.w.dice.oneIn(2) {
-		return fmt.Errorf("end transaction: %w", errModelAnswer)
-	}
-	s.w.trace(s.lane.slot, "end of the transaction answered with UNKNOWN_SERVER_ERROR")
-	if s.epoch != s.txnID.epoch {
-		return kerr.InvalidProducerEpoch
-	}
-	s.initProducer()
-	return s.notCommitted(b, taken)
+	return fmt.Errorf("end transaction: %w", errModelAnswer)
 }
 
-// notCommitted asks the group, unless a revocation kept the client from trying.
-func (s modelExactlyOnce) notCommitted(b *consumer.Batch, taken bool) error {
-	s.goBack()
-	s.ending = false
-	for _, span := range b.Spans {
-		if taken {
-			break
-		}
-		s.lane.wait(func() bool { return s.w.stable(span.Partition) })
-		if at := s.w.group.committed[span.Partition].next; at >= span.Next {
-			return fmt.Errorf("partition %d is at %d: the outcome of the commit is unknown", span.Partition, at)
-		}
+// rollBack aborts what was opened. A fence is written first, without which the client would not do so.
+func (s modelExactlyOnce) rollBack() error {
+	s.buffer = nil
+	if !s.opened {
+		return nil
 	}
-	s.reset()
-	return fmt.Errorf("end transaction: %w: %w", consumer.ErrAborted, consumer.ErrRevoked)
+	if s.w.fault(faultProduce) {
+		return errModelProduce
+	}
+	if err := s.end(txnAborted); err != nil {
+		return err
+	}
+	s.opened, s.txn = false, nil
+	return nil
 }
 
 // Abort implements Session.
-func (s modelExactlyOnce) Abort(_ context.Context, _ *consumer.Batch, why error) error {
+func (s modelExactlyOnce) Abort(_ context.Context, b *consumer.Batch, why error) error {
 	s.must(s.attempt != nil, "abort without a batch")
 	s.w.saw(sightGivenBack)
 	s.w.trace(s.lane.slot, "aborts %v: %v", s.attempt, why)
-	s.buffer = nil
-	if err := s.end(txnAborted); err != nil {
+	if err := s.rollBack(); err != nil {
 		return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
+	}
+	if s.refused && !s.taken {
+		if err := s.stillBefore(b); err != nil {
+			return err
+		}
 	}
 	s.goBack()
 	s.reset()
 	return fmt.Errorf("%w: %w", consumer.ErrAborted, why)
+}
+
+// stillBefore asks the group, once it can tell.
+func (s modelExactlyOnce) stillBefore(b *consumer.Batch) error {
+	for _, span := range b.Spans {
+		s.lane.wait(func() bool { return s.w.stable(span.Partition) })
+		if at := s.w.group.committed[span.Partition].next; at >= span.Next {
+			return fmt.Errorf("partition %d is at %d: the group has gone on without this member", span.Partition, at)
+		}
+	}
+	return nil
 }
 
 // committed ends a batch in good order.

@@ -104,7 +104,6 @@ func (w *modelWorld) move() {
 func (w *modelWorld) giveUp(m *modelSession, partition int32) {
 	switch {
 	case m.dead || !w.group.accepts(m):
-	case m.ending: // the client holds callbacks back while it ends a transaction
 	case m.busy && !w.mix.transactional:
 		m.interruptBatch()
 	default:
@@ -138,7 +137,7 @@ func (w *modelWorld) kick(deadOnly bool) {
 func (w *modelWorld) notice() {
 	for _, slot := range w.slots {
 		s := slot.session
-		if s == nil || !s.kicked || s.dead || s.ending {
+		if s == nil || !s.kicked || s.dead {
 			continue
 		}
 		if s.busy && !w.mix.transactional {

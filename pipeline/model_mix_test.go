@@ -75,7 +75,6 @@ const (
 	faultProduce                           // a run of records fails: unwritten, written, or only its first
 	faultFlush                             // a flush ends before everything was sent
 	faultTxnOffsets                        // the group's coordinator refuses for a passing reason
-	faultHeartbeat                         // the heartbeat between offsets and end fails
 	faultEnd                               // the end of a transaction is not answered, or with an error that says nothing
 	faultCommit                            // the same for a commit of offsets
 	faultLeave                             // the group does not hear that a member left

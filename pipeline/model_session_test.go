@@ -23,7 +23,6 @@ type modelSession struct {
 
 	held        []heldPartition // by partition
 	taken       bool            // partitions were taken away since the last batch ended
-	ending      bool            // the client ends a transaction: callbacks wait
 	busy        bool            // records were polled and not committed or given back
 	attempt     *modelAttempt   // the batch in hand
 	revoked     context.Context
@@ -37,6 +36,10 @@ type modelSession struct {
 	epoch int
 	begun bool
 	txn   *modelTxn
+
+	opened  bool  // the client is in a transaction
+	opening error // of the transaction with the batch's offsets, for Begin
+	refused bool  // the group did not take the offsets
 }
 
 // modelPending is a record that was handed to the producer and not sent yet.
@@ -66,10 +69,10 @@ func (s *modelSession) interruptBatch() {
 // reset ends a batch, committed or given back.
 func (s *modelSession) reset() {
 	s.taken, s.interrupted, s.busy, s.attempt, s.begun, s.txn = false, false, false, nil, false, nil
-	s.fenceFailed = nil
+	s.fenceFailed, s.opened, s.opening, s.refused = nil, false, nil, false
 }
 
-// goBack is SetOffsets(CommittedOffsets()).
+// goBack has the client deliver the batch again.
 func (s *modelSession) goBack() {
 	for p := range s.held {
 		s.held[p].position = s.held[p].committed

@@ -80,8 +80,18 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "an aborted transaction is not committed",
-		file:  "consumer/transactional.go", old: "t.session.End(ctx, kgo.TryAbort)", new: "t.session.End(ctx, kgo.TryCommit)",
+		file:  "consumer/opening.go", old: "t.client.EndTransaction(ctx, kgo.TryAbort)", new: "t.client.EndTransaction(ctx, kgo.TryCommit)",
 		caughtBy: "./pipeline", tests: "TestAFailedProduceAbortsItsBatch/exactly_once",
+	},
+	{
+		guard: "a transaction that has nothing but offsets is aborted, too",
+		file:  "consumer/opening.go", old: "if len(b.Spans) > 0 {", new: "if false {",
+		caughtBy: "./consumer", tests: "TestABatchIsGivenBackBeforeItsForwards/fake",
+	},
+	{
+		guard: "a batch whose partitions were taken away is not committed",
+		file:  "consumer/transactional.go", old: "if t.wasTaken() {", new: "if t.wasTaken() && false {",
+		caughtBy: "./consumer", tests: "TestABatchThatWasTakenAwayIsNotCommitted/fake",
 	},
 	{
 		guard: "with at_least_once a batch that was given back is read again",

@@ -1,0 +1,244 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// booth is a session on topics of its own, and what an outsider sees of it.
+type booth struct {
+	*Transactional
+	t      *testing.T
+	client *kgo.Client
+	admin  *kadm.Client
+}
+
+// booths runs a test with brokers of both kinds: told what belongs to a transaction, or not (KIP-890).
+func booths(t *testing.T, test func(b *booth)) {
+	fake := func(t *testing.T, opts ...kfake.Opt) []string {
+		_, brokers := testkit.FakeKafka(t, opts...)
+		return brokers
+	}
+	t.Run("fake", func(t *testing.T) { test(newBooth(t, fake(t), false)) })
+	t.Run("fake, before KIP-890", func(t *testing.T) { test(newBooth(t, fake(t, kfake.MaxVersions(kversion.V3_8_0())), true)) })
+	t.Run("real", func(t *testing.T) { test(newBooth(t, testkit.Kafka(t), false)) })
+}
+
+func newBooth(t *testing.T, brokers []string, explicit bool) *booth {
+	t.Helper()
+	input, fence := testkit.Topic(t, brokers, "orders", 1, nil), testkit.Topic(t, brokers, "fence", 1, nil)
+	session, err := JoinTransactional(t.Context(), Options{
+		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, Producer: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
+		Input: input, ConsumerGroup: input + "-group", FenceTopic: fence, Member: input + "-group-a-0",
+		BatchRecords: 100, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
+		Metrics: NewCollectors(prometheus.NewRegistry()).For(input), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Close)
+	if session.explicit != explicit {
+		t.Errorf("the broker is told what belongs to a transaction: %t", session.explicit)
+	}
+	client := newClient(t, brokers)
+	b := &booth{session, t, client, kadm.NewClient(client)}
+	b.produce("one", "two")
+	return b
+}
+
+func (b *booth) produce(values ...string) {
+	b.t.Helper()
+	for _, v := range values {
+		if err := b.client.ProduceSync(b.t.Context(), &kgo.Record{Topic: b.opts.Input, Value: []byte(v)}).FirstErr(); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *booth) poll(want ...string) *Batch {
+	b.t.Helper()
+	batch, err := b.Poll(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var got []string
+	for _, r := range batch.Records {
+		got = append(got, string(r.Value))
+	}
+	if !slices.Equal(got, want) {
+		b.t.Fatalf("polled %q, want %q", got, want)
+	}
+	return batch
+}
+
+func (b *booth) commit(batch *Batch) error {
+	if err := b.Begin(b.t.Context(), batch); err != nil {
+		return err
+	}
+	return b.Commit(b.t.Context(), batch)
+}
+
+// waitOngoing waits until the session has a transaction open at its coordinator, or none.
+func (b *booth) waitOngoing(ongoing bool) {
+	b.t.Helper()
+	testkit.Eventually(b.t, 20*time.Second, "the transaction at its coordinator", func() bool {
+		described, err := b.admin.DescribeTransactions(b.t.Context(), b.opts.Member)
+		return err == nil && (described[b.opts.Member].State == "Ongoing") == ongoing
+	})
+}
+
+// committed is the group's offset, -1 if it has none.
+func (b *booth) committed() (int64, error) {
+	offsets, err := b.admin.FetchOffsetsForTopics(kadm.RequireStable(b.t.Context()), b.opts.ConsumerGroup, b.opts.Input)
+	if err != nil {
+		return 0, err
+	}
+	at, _ := offsets.Lookup(b.opts.Input, 0)
+	return at.At, at.Err
+}
+
+func (b *booth) waitCommitted(want int64) {
+	b.t.Helper()
+	testkit.Eventually(b.t, 20*time.Second, "the group's offset", func() bool {
+		at, err := b.committed()
+		return err == nil && at == want
+	})
+}
+
+func TestTheOffsetsAreInTheTransactionWhileTheBatchIsClaimed(t *testing.T) {
+	booths(t, func(b *booth) {
+		batch := b.poll("one", "two")
+		b.waitOngoing(true)
+		if err := b.commit(batch); err != nil {
+			t.Fatal(err)
+		}
+		b.waitCommitted(2)
+		b.produce("three")
+		if err := b.commit(b.poll("three")); err != nil {
+			t.Fatal(err)
+		}
+		b.waitCommitted(3)
+	})
+}
+
+// A store that is down must not keep a transaction open, nor the offsets from another member.
+func TestATransactionDoesNotWaitForLongClaims(t *testing.T) {
+	booths(t, func(b *booth) {
+		b.patience = time.Millisecond
+		batch := b.poll("one", "two")
+		<-b.opening.done
+		b.waitOngoing(false)
+		b.waitCommitted(-1)
+		if err := b.commit(batch); err != nil {
+			t.Fatal(err)
+		}
+		b.waitCommitted(2)
+	})
+}
+
+func TestABatchIsGivenBackBeforeItsForwards(t *testing.T) {
+	booths(t, func(b *booth) {
+		why := errors.New("the claims failed")
+		batch := b.poll("one", "two")
+		b.waitOngoing(true)
+		if err := b.Abort(t.Context(), batch, why); !errors.Is(err, ErrAborted) || !errors.Is(err, why) {
+			t.Fatal(err)
+		}
+		b.waitOngoing(false)
+		b.waitCommitted(-1)
+		if err := b.commit(b.poll("one", "two")); err != nil {
+			t.Fatal(err)
+		}
+		b.waitCommitted(2)
+	})
+}
+
+// The coordinator does not compare partitions: it would take the offsets of one that has another owner.
+func TestABatchThatWasTakenAwayIsNotCommitted(t *testing.T) {
+	booths(t, func(b *booth) {
+		batch := b.poll("one", "two")
+		if err := b.Begin(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		b.drop("partitions revoked", []int32{0})
+		if err := b.Commit(t.Context(), batch); !errors.Is(err, ErrAborted) || !errors.Is(err, ErrRevoked) {
+			t.Fatal(err)
+		}
+		b.waitOngoing(false)
+		b.waitCommitted(-1)
+	})
+}
+
+func TestABatchWhoseOffsetsAreRefusedIsGivenBack(t *testing.T) {
+	for _, refusal := range []*kerr.Error{kerr.IllegalGeneration, kerr.RebalanceInProgress, kerr.UnknownServerError} {
+		t.Run(refusal.Message, func(t *testing.T) {
+			cluster, brokers := testkit.FakeKafka(t)
+			b := newBooth(t, brokers, false)
+			cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: refusal, Count: 1})
+			batch := b.poll("one", "two")
+			err := b.Begin(t.Context(), batch)
+			if !errors.Is(err, ErrRevoked) || !errors.Is(err, refusal) {
+				t.Fatal(err)
+			}
+			if err := b.Abort(t.Context(), batch, err); !errors.Is(err, ErrAborted) {
+				t.Fatal(err)
+			}
+			if err := b.commit(b.poll("one", "two")); err != nil {
+				t.Fatal(err)
+			}
+			b.waitCommitted(2)
+		})
+	}
+}
+
+// Until it hears of that, it would poll what others have handled, and claim it.
+func TestAMemberThatTheGroupHasGivenUpEndsItsSession(t *testing.T) {
+	cluster, brokers := testkit.FakeKafka(t)
+	b := newBooth(t, brokers, false)
+	if err := b.commit(b.poll("one", "two")); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.UnknownMemberID, Count: 1})
+	b.Transactional.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{b.opts.Input: {0: {Epoch: -1}}})
+	batch := b.poll("one", "two")
+	refused := b.Begin(t.Context(), batch)
+	if err := b.Abort(t.Context(), batch, refused); errors.Is(err, ErrAborted) || !errors.Is(err, errGoneOn) {
+		t.Error(err)
+	}
+}
+
+// The lane gives the batch back when shutdown_timeout has passed, and the next owner does not wait for its offsets.
+func TestABatchIsGivenBackAfterTheWorkWasToldToEnd(t *testing.T) {
+	booths(t, func(b *booth) {
+		batch := b.poll("one", "two")
+		b.waitOngoing(true)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Abort(ended, batch, ended.Err()); !errors.Is(err, ErrAborted) {
+			t.Fatal(err)
+		}
+		b.waitOngoing(false)
+	})
+}
+
+func TestBrokersThatTakeOffsetsFromAnyoneAreRefused(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.MaxVersions(kversion.V2_4_0()))
+	_, err := JoinTransactional(t.Context(), Options{Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, ConsumerGroup: "group"})
+	if !errors.Is(err, errAnyoneCommits) {
+		t.Error(err)
+	}
+}
