@@ -69,18 +69,20 @@ func (w *lagWatch) update(ctx context.Context) {
 		end, okEnd := ends.Lookup(topic, p)
 		start, okStart := starts.Lookup(topic, p)
 		if okEnd && okStart && end.Err == nil && start.Err == nil {
-			at := max(start.Offset, position(committed, p))
+			at := max(start.Offset, w.member.position(committed, p))
 			w.member.noteLag(p, at, max(end.Offset-at, 0))
 		}
 	}
 }
 
-func position(committed map[int32]kgo.EpochOffset, partition int32) int64 {
-	at, ok := committed[partition]
-	if !ok {
-		return 0
+// position is the group's offset of a partition. The client knows that from when the partition came, and after its own commits.
+func (m *member) position(known map[int32]kgo.EpochOffset, partition int32) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at, ok := m.committed[partition]; ok {
+		return at
 	}
-	return at.Offset
+	return known[partition].Offset
 }
 
 func (w *lagWatch) partitions() []int32 {

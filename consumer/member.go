@@ -24,6 +24,7 @@ type member struct {
 	fences    map[int32]Fence // of the assigned partitions; partitions in unknown are not in it
 	unknown   map[int32]bool  // assigned, but their fence was not read yet
 	warned    map[int32]bool  // partitions whose rewind was reported
+	committed map[int32]int64 // by this session, of the assigned partitions
 	lags      map[int32]int64 // of the assigned partitions, as far as measured
 	returned  map[int32]int64 // first offsets of what was given back and not delivered again yet
 	still     map[int32]stillness
@@ -35,14 +36,14 @@ type member struct {
 
 func newMember(opts Options) *member {
 	m := &member{
-		opts:    opts,
-		fences:  make(map[int32]Fence),
-		unknown: make(map[int32]bool),
-		warned:  make(map[int32]bool),
-		lags:    make(map[int32]int64),
-
-		returned: make(map[int32]int64),
-		still:    make(map[int32]stillness),
+		opts:      opts,
+		fences:    make(map[int32]Fence),
+		unknown:   make(map[int32]bool),
+		warned:    make(map[int32]bool),
+		committed: make(map[int32]int64),
+		lags:      make(map[int32]int64),
+		returned:  make(map[int32]int64),
+		still:     make(map[int32]stillness),
 	}
 	m.reset()
 	return m
@@ -93,6 +94,7 @@ func (m *member) drop(what string, partitions []int32) {
 		delete(m.fences, p)
 		delete(m.unknown, p)
 		delete(m.warned, p)
+		delete(m.committed, p)
 		delete(m.lags, p)
 		delete(m.returned, p)
 		delete(m.still, p)
@@ -242,7 +244,7 @@ func (m *member) settle(b *Batch) {
 	m.opts.Metrics.consumed.Add(float64(len(b.Records)))
 	for _, s := range b.Spans {
 		if _, owned := m.fences[s.Partition]; owned {
-			m.fences[s.Partition] = s.Fence()
+			m.fences[s.Partition], m.committed[s.Partition] = s.Fence(), s.Next
 		}
 	}
 }

@@ -25,6 +25,7 @@ type booth struct {
 	t      *testing.T
 	client *kgo.Client
 	admin  *kadm.Client
+	input  string
 }
 
 // booths runs a test with brokers of both kinds: told what belongs to a transaction, or not (KIP-890).
@@ -40,7 +41,10 @@ func booths(t *testing.T, test func(b *booth)) {
 
 func newBooth(t *testing.T, brokers []string, explicit bool) *booth {
 	t.Helper()
-	input, fence := testkit.Topic(t, brokers, "orders", 1, nil), testkit.Topic(t, brokers, "fence", 1, nil)
+	input, fence := testkit.Topic(t, brokers, "orders", 2, nil), testkit.Topic(t, brokers, "fence", 2, nil)
+	client := newClient(t, brokers)
+	b := &booth{t: t, client: client, admin: kadm.NewClient(client), input: input}
+	b.produce(0, "one", "two") // before there is a session that could be given the first alone
 	session, err := JoinTransactional(t.Context(), Options{
 		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, Producer: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
 		Input: input, ConsumerGroup: input + "-group", FenceTopic: fence, Member: input + "-group-a-0",
@@ -54,16 +58,14 @@ func newBooth(t *testing.T, brokers []string, explicit bool) *booth {
 	if session.explicit != explicit {
 		t.Errorf("the broker is told what belongs to a transaction: %t", session.explicit)
 	}
-	client := newClient(t, brokers)
-	b := &booth{session, t, client, kadm.NewClient(client)}
-	b.produce("one", "two")
+	b.Transactional = session
 	return b
 }
 
-func (b *booth) produce(values ...string) {
+func (b *booth) produce(partition int32, values ...string) {
 	b.t.Helper()
 	for _, v := range values {
-		if err := b.client.ProduceSync(b.t.Context(), &kgo.Record{Topic: b.opts.Input, Value: []byte(v)}).FirstErr(); err != nil {
+		if err := b.client.ProduceSync(b.t.Context(), &kgo.Record{Topic: b.input, Partition: partition, Value: []byte(v)}).FirstErr(); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -127,7 +129,7 @@ func TestTheOffsetsAreInTheTransactionWhileTheBatchIsClaimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.waitCommitted(2)
-		b.produce("three")
+		b.produce(0, "three")
 		if err := b.commit(b.poll("three")); err != nil {
 			t.Fatal(err)
 		}
@@ -232,6 +234,21 @@ func TestABatchIsGivenBackAfterTheWorkWasToldToEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.waitOngoing(false)
+	})
+}
+
+// The client does not see the commits that it did not send as such. A lag that does not go down would end the session.
+func TestTheLagIsThatBehindTheCommits(t *testing.T) {
+	booths(t, func(b *booth) {
+		if err := b.commit(b.poll("one", "two")); err != nil {
+			t.Fatal(err)
+		}
+		b.produce(0, "three")
+		testkit.Eventually(t, 20*time.Second, "a lag of one record", func() bool {
+			b.lag.update(t.Context())
+			lag := b.Assigned()[0].Lag
+			return lag != nil && *lag == 1
+		})
 	})
 }
 

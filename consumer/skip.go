@@ -15,18 +15,18 @@ func (m *member) returnToFences(b *Batch, partitions []int32) error {
 	if m.opts.AcceptSkips {
 		return nil
 	}
-	offsets := m.client.CommittedOffsets()
-	skipped := m.skipped(partitions, offsets[m.opts.Input])
+	committed := m.client.CommittedOffsets()[m.opts.Input] // as they were when the partitions came
+	skipped := m.skipped(partitions, committed)
 	if len(skipped) == 0 {
 		return nil
 	}
+	back := m.giveBack(b)
 	for p, fence := range skipped {
 		m.opts.Logger.Error("offsets were moved forward over records that were not handled: reading them now; to skip them, set on_skip: accept",
-			"partition", p, "committed", offsets[m.opts.Input][p].Offset, "fence", fence.Offset)
-		offsets[m.opts.Input][p] = fence
+			"partition", p, "committed", committed[p].Offset, "fence", fence.Offset)
+		back[p] = fence
 	}
-	m.client.SetOffsets(offsets)
-	m.giveBack(b)
+	m.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.opts.Input: back})
 	m.forgetReturned(skipped)
 	return fmt.Errorf("%w: back to the fences of %d partitions: %w", ErrAborted, len(skipped), ErrRevoked)
 }

@@ -77,7 +77,8 @@ func (t *Transactional) sendOffsets(ctx context.Context, id int64, epoch int16, 
 func txnOffsets(input string, b *Batch) kmsg.TxnOffsetCommitRequestTopic {
 	topic := kmsg.NewTxnOffsetCommitRequestTopic()
 	topic.Topic, topic.TopicID = input, b.Spans[0].TopicID
-	for i, s := range b.Spans {
+	for i := range b.Spans {
+		s := &b.Spans[i] // not a copy: the lane notes its claims in other fields meanwhile
 		if i+1 < len(b.Spans) && b.Spans[i+1].Partition == s.Partition {
 			continue
 		}
