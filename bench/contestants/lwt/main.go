@@ -37,6 +37,7 @@ func main() {
 	defer session.Close()
 	c := &consumer{Options: o, session: session, inFlight: *inFlight}
 	o.Main(func(ctx context.Context, _ int) error { return o.AtLeastOnce(ctx, c.forward) })
+	fmt.Fprintf(os.Stderr, "%d inserts were tried again\n", c.again.Load())
 }
 
 // connect uses the driver's defaults but for what Paxos needs: replicas are asked in a fixed order, so
@@ -56,6 +57,7 @@ type consumer struct {
 	*member.Options
 	session  *gocql.Session
 	inFlight int
+	again    atomic.Int64 // inserts that were tried once more: so many records may be lost
 }
 
 func (c *consumer) forward(ctx context.Context, client *kgo.Client, records []*kgo.Record) error {
@@ -108,6 +110,7 @@ func (c *consumer) insert(ctx context.Context, id string) (applied bool, err err
 		if err == nil || ctx.Err() != nil {
 			break
 		}
+		c.again.Add(1)
 	}
 	return applied, err
 }
