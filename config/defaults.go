@@ -34,7 +34,7 @@ func defaultCassandra() Cassandra {
 		Timeout:           5 * time.Second,
 		Connections:       2,
 		InFlight:          64,
-		BatchClaims:       100,
+		BatchClaims:       200,
 		Replication:       "{'class': 'SimpleStrategy', 'replication_factor': 1}",
 	}
 }
@@ -69,7 +69,7 @@ func DefaultTopic() Topic {
 		Delivery:       DeliveryExactlyOnce,
 		Lanes:          2,
 		TTL:            7 * 24 * time.Hour,
-		Buckets:        256,
+		Buckets:        128,
 		Mode:           ModeEnforce,
 		OnMissingID:    ActionDeadLetter,
 		OnConflict:     ActionDrop,

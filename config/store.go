@@ -72,9 +72,9 @@ type Cassandra struct {
 	// busy cluster makes it slower, not faster. Raise it if a request takes long although the cluster
 	// is not busy: across data centres, with `SERIAL`.
 	InFlight int `mapstructure:"in_flight"`
-	// Most claims in one conditional batch, 1 to 200. A larger batch saves round trips until the
-	// server's `batch_size_fail_threshold` refuses it. With 1 each claim is one insert, for servers that
-	// refuse conditional batches.
+	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes a Paxos round, however many
+	// claims it has. Cassandra's `batch_size_fail_threshold` is for unconditional batches only. With 1 each
+	// claim is one insert, for servers that refuse conditional batches.
 	BatchClaims int `mapstructure:"batch_claims"`
 	// Replication of the keyspace, as in CQL. `kdedup setup` uses it when the keyspace does not
 	// exist; an existing keyspace is never altered. The default keeps one copy of each claim and is

@@ -125,7 +125,7 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 			"topics[0].fence_topic: was orders-dedup.fence and is now refunds-dedup.fence",
 		}},
 		{"other buckets, beside a change that is good", r.head + "topics:\n" + orders("buckets: 7") + payments("ttl: 1h"), []string{
-			"topics[0]: scope orders-dedup/orders: the scope was registered with other settings: buckets was 256 and is now 7", "set buckets back",
+			"topics[0]: scope orders-dedup/orders: the scope was registered with other settings: buckets was 128 and is now 7", "set buckets back",
 		}},
 		{"another message ID", r.head + "topics:\n" + orders() + strings.Replace(payments(), "{from: key}", "{from: value_hash}", 1), []string{
 			"topics[1]: scope payments-dedup/payments", "message_id was key and is now value_hash",
@@ -160,7 +160,7 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 func TestARefusedPipelineLeavesNoScopeBehind(t *testing.T) {
 	r := startReloading(t, neverLook)
 	r.write(orders("buckets: 7"), payments(), refunds("buckets: 64"))
-	if line := r.reload(); !strings.Contains(line, "buckets was 256 and is now 7") {
+	if line := r.reload(); !strings.Contains(line, "buckets was 128 and is now 7") {
 		t.Error(line)
 	}
 	r.write(orders(), payments(), refunds("buckets: 32"))

@@ -23,7 +23,7 @@ func optionsFor(t *testing.T, host string) cassandra.Options {
 	return cassandra.Options{
 		Hosts: []string{host}, Keyspace: testkit.Keyspace(t), Table: "processed_messages",
 		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 100,
+		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

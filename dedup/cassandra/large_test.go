@@ -30,7 +30,7 @@ func BenchmarkClaimsInALargeTable(b *testing.B) {
 	if err != nil {
 		b.Skip("set LARGE_TABLE to the number of rows, LARGE_BUCKETS to numbers of buckets")
 	}
-	for _, buckets := range strings.Split(cmp.Or(os.Getenv("LARGE_BUCKETS"), "256"), ",") {
+	for _, buckets := range strings.Split(cmp.Or(os.Getenv("LARGE_BUCKETS"), "128"), ",") {
 		n, err := strconv.Atoi(buckets)
 		if err != nil {
 			b.Fatal("LARGE_BUCKETS: ", err)
@@ -83,7 +83,7 @@ func (l *largeTable) measure(b *testing.B, rows int) {
 func (l *largeTable) open(b *testing.B) {
 	options := Options{
 		Hosts: []string{testkit.Cassandra(b)}, Keyspace: l.keyspace, Table: "processed_messages", Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 100, Logger: slog.New(slog.DiscardHandler),
+		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
 	}
 	if err := Setup(b.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
 		b.Fatal(err)

@@ -13,8 +13,13 @@ import (
 
 // batchSizes are the batch lengths that get a prepared statement. A batch of another length is
 // filled up with repeats of its last claim, which changes nothing: the condition of equal rows is
-// checked once, and the repeated row is the same row.
-var batchSizes = [...]int{1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 100, 128, 160, 200}
+// checked once, and the repeated row is the same row. But the server handles it like any other, so the
+// lengths lie close together; every one in use takes about 1.4 KiB per row of the server's statement
+// cache (10 MiB at the least).
+var batchSizes = [...]int{
+	1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 70, 76, 82, 88, 94, 100,
+	108, 116, 124, 132, 140, 148, 156, 164, 172, 180, 190, 200,
+}
 
 func paddedSize(n int) int {
 	for _, size := range batchSizes {

@@ -33,7 +33,7 @@ func TestStatements(t *testing.T) {
 
 func TestPaddedSizesAreFewAndCloseAbove(t *testing.T) {
 	for n := 1; n <= 200; n++ {
-		if got := paddedSize(n); got < n || got > n+n/4+2 {
+		if got := paddedSize(n); got < n || got > n+n/12+2 {
 			t.Errorf("%d claims make a batch of %d", n, got)
 		}
 	}

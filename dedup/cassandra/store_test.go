@@ -120,6 +120,32 @@ func TestKnownIDsSpoilNoBatchOfNewOnes(t *testing.T) {
 	}
 }
 
+// The server warns of unconditional batches above 5 KiB and refuses them above 50 (batch_size_fail_threshold); a full batch of
+// claims with long IDs is larger.
+func TestAConditionalBatchMayBeLargerThanAnUnconditionalOne(t *testing.T) {
+	for name, host := range paxosVariants {
+		t.Run(name, func(t *testing.T) {
+			options := optionsFor(t, host(t))
+			create(t, options)
+			store := open(t, options)
+			defer store.Close()
+			claims := claimsOf(0, options.BatchClaims, 0)
+			for i := range claims {
+				claims[i].ID += dedup.ID(strings.Repeat("x", 1000))
+			}
+			answers, err := store.Claim(t.Context(), dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}, claims)
+			if err != nil || cassandra.Requests(store) != 1 {
+				t.Fatalf("%v requests, %v", cassandra.Requests(store), err)
+			}
+			for i, answer := range answers {
+				if answer.Outcome != dedup.Applied {
+					t.Fatalf("claim %d: %v", i, answer.Outcome)
+				}
+			}
+		})
+	}
+}
+
 // claimsOf are n claims by one partition, whose IDs and offsets count from a number.
 func claimsOf(from, n int, partition int32) (list []dedup.Claim) {
 	for i := range n {

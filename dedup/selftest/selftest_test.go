@@ -200,7 +200,7 @@ func openCassandra(t *testing.T, addr string) dedup.Store {
 	t.Helper()
 	options := cassandra.Options{
 		Hosts: []string{addr}, Keyspace: "kdedup", Table: "processed_messages", Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 100, Logger: slog.New(slog.DiscardHandler),
+		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
 	}
 	if err := cassandra.Setup(t.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func storeOptions(w *world, keyspace string) cassandra.Options {
 	return cassandra.Options{
 		Hosts: hosts, Keyspace: keyspace, Table: "processed_messages",
 		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 5 * time.Second, Connections: 1, InFlight: 64, BatchClaims: 100, Logger: slog.New(slog.DiscardHandler),
+		Timeout: 5 * time.Second, Connections: 1, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
