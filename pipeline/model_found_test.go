@@ -44,7 +44,11 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
 		store := memory.New(memory.Options{})
 		r.store, r.lanes = store, 1
-		r.produce(message(0, "a", "first"), message(1, "a", "copy"), message(1, "z", "another")) // whose claim the fence settles
+		r.produce(message(0, "a", "first"))
+		if err := r.startAndFinish("one", 1); err != nil {
+			t.Error(err)
+		}
+		r.produce(message(1, "a", "copy"), message(1, "z", "another")) // whose claim the fence settles
 		if err := r.startAndFinish("one", 3); err != nil {
 			t.Error(err)
 		}
