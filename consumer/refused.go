@@ -31,8 +31,9 @@ func isRefusal(err error) bool {
 
 const retryUnstable = 20 * time.Millisecond
 
-// stillBefore returns nil if the group's offsets are below the batch, which is not in a transaction any more. It waits
-// for the markers of a transaction that is still ending, that of the batch for example.
+// stillBefore returns nil if the group's offsets are not behind the begin of the batch, which is not in a transaction any more:
+// whoever went on may have handled a part of it. It waits for the markers of a transaction that is still ending, that of
+// the batch for example.
 func (t *Transactional) stillBefore(ctx context.Context, b *Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
@@ -52,7 +53,7 @@ func (t *Transactional) compareOffsets(ctx context.Context, b *Batch) error {
 			return fmt.Errorf("no offset of partition %d: %w", s.Partition, errGoneOn)
 		case at.Err != nil:
 			return fmt.Errorf("offset of partition %d: %w", s.Partition, at.Err)
-		case at.At >= s.Next:
+		case at.At > s.First:
 			return fmt.Errorf("partition %d is at %d: %w", s.Partition, at.At, errGoneOn)
 		}
 	}
