@@ -1,13 +1,13 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/internal/crashpoint"
 )
@@ -15,38 +15,46 @@ import (
 // AtLeastOnce is a session without transactions: forwards first, then fences, then offsets. A crash
 // between the first acknowledged forward and the fence repeats forwards; nothing is ever lost.
 //
+// The fences settle a batch. Its offsets are committed while the next batch is polled and claimed; if they are not, what is
+// delivered again is below the fence. Nothing else is forwarded before the group has taken them.
+//
 // A rebalance waits until the batch in hand is committed, so that a batch that was forwarded in
 // part is not forwarded by the next owner too. A batch that still waits for claims is given back.
 type AtLeastOnce struct {
 	*member
-	fences acks
+	fences  acks
+	offsets atomic.Pointer[offsetCommit] // of the batch before; nil when the lane knows what became of it
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
 func JoinAtLeastOnce(opts Options) (*AtLeastOnce, error) {
-	m := newMember(opts)
-	client, err := kgo.NewClient(append(opts.client(m),
+	a := &AtLeastOnce{member: newMember(opts)}
+	client, err := kgo.NewClient(append(opts.client(a.member),
+		kgo.OnPartitionsRevoked(a.revoke),
 		kgo.BlockRebalanceOnPoll(),
-		kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { m.hurry() }))...)
+		kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { a.hurry() }))...)
 	if err != nil {
 		return nil, fmt.Errorf("join %s: %w", opts.ConsumerGroup, err)
 	}
-	m.client = client
-	m.lag = watchLag(m)
-	return &AtLeastOnce{member: m}, nil
+	a.client = client
+	a.lag = watchLag(a.member)
+	return a, nil
 }
 
 // Poll waits for the next batch; it returns nil when ctx ends.
 func (a *AtLeastOnce) Poll(ctx context.Context) (*Batch, error) {
-	batch, err := a.poll(ctx, a.client.PollRecords)
-	if batch == nil {
-		a.client.AllowRebalance()
+	polling, cancel := a.offsets.Load().unlessFailed(ctx)
+	defer cancel()
+	batch, err := a.poll(polling, a.client.PollRecords)
+	if batch != nil {
+		return batch, err
 	}
-	return batch, err
+	a.client.AllowRebalance()
+	return nil, cmp.Or(err, a.committed())
 }
 
-// Begin does nothing: there is no transaction.
-func (a *AtLeastOnce) Begin(context.Context, *Batch) error { return nil }
+// Begin returns when the offsets of the batch before are committed: a member that the group has given up forwards no more.
+func (a *AtLeastOnce) Begin(context.Context, *Batch) error { return a.committed() }
 
 // Produce sends a record with the idempotent producer.
 func (a *AtLeastOnce) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
@@ -56,8 +64,9 @@ func (a *AtLeastOnce) Produce(ctx context.Context, r *kgo.Record, promise func(*
 // Flush returns when every record that was produced is acknowledged or has failed.
 func (a *AtLeastOnce) Flush(ctx context.Context) error { return a.client.Flush(ctx) }
 
-// Commit writes the fences, waits for them and commits the offsets. After an error the session must
-// be closed: the member may have lost its partitions. The next owner finds the fences.
+// Commit writes the fences, waits for them and sends the offsets. What becomes of these is told by the next Poll, Begin or
+// Abort. After an error, here or there, the session must be closed: the member may have lost its partitions. The next owner
+// finds the fences.
 func (a *AtLeastOnce) Commit(ctx context.Context, b *Batch) error {
 	for _, r := range a.fenceRecords(b) {
 		a.client.Produce(ctx, r, a.fences.promise)
@@ -69,45 +78,27 @@ func (a *AtLeastOnce) Commit(ctx context.Context, b *Batch) error {
 		return fmt.Errorf("write fence: %w", err)
 	}
 	crashpoint.At("fences-acknowledged")
-	if err := a.commitOffsets(ctx, b); err != nil {
-		return fmt.Errorf("commit offsets: %w", inputError(err))
-	}
+	a.offsets.Store(a.commitOffsets(ctx, b))
 	a.settle(b)
 	a.next()
 	return nil
 }
 
-func (a *AtLeastOnce) commitOffsets(ctx context.Context, b *Batch) error {
-	offsets := make(map[int32]kgo.EpochOffset, len(b.Spans))
-	for _, s := range b.Spans {
-		offsets[s.Partition] = kgo.EpochOffset{Epoch: s.LeaderEpoch, Offset: s.Next}
-	}
-	var errs []error
-	a.client.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{a.opts.Input: offsets},
-		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
-			errs = append(errs, err)
-			errs = append(errs, commitErrors(response)...)
-		})
-	return errors.Join(errs...)
-}
+// committed waits for the offsets of the batch before and tells once what became of them.
+func (a *AtLeastOnce) committed() error { return a.offsets.Swap(nil).wait() }
 
-func commitErrors(response *kmsg.OffsetCommitResponse) (errs []error) {
-	if response == nil {
-		return nil
-	}
-	for _, t := range response.Topics {
-		for _, p := range t.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				errs = append(errs, fmt.Errorf("partition %d: %w", p.Partition, err))
-			}
-		}
-	}
-	return errs
+// revoke lets partitions go when their offsets are committed: the next owner begins there.
+func (a *AtLeastOnce) revoke(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+	_ = a.offsets.Load().wait() // the lane hears of it
+	a.member.revoke(ctx, client, partitions)
 }
 
 // Abort gives a batch back of which nothing was produced: the session returns to its last commit.
 // The revocation that may wait for the batch is still held back while the offsets are set.
 func (a *AtLeastOnce) Abort(_ context.Context, b *Batch, why error) error {
+	if err := a.committed(); err != nil {
+		return fmt.Errorf("give the batch back: %w", errors.Join(err, why))
+	}
 	a.client.SetOffsets(a.client.CommittedOffsets())
 	a.giveBack(b)
 	a.next()
@@ -121,6 +112,9 @@ func (a *AtLeastOnce) next() {
 
 // Close leaves the group.
 func (a *AtLeastOnce) Close() {
+	if err := a.committed(); err != nil {
+		a.opts.Logger.Warn("the last offsets are not committed: their records will be read again, and are below the fence", "error", err)
+	}
 	a.client.CloseAllowingRebalance()
 	a.lag.stop()
 }

@@ -21,7 +21,8 @@ type Session interface {
 	// Begin comes after the claims, so that they take none of a transaction's time.
 	Begin(ctx context.Context, b *consumer.Batch) error
 	forwarder.Producer
-	// Commit makes everything that was produced since Begin final, and then the batch's offsets.
+	// Commit makes everything that was produced since Begin final, and then the batch's offsets. That these were
+	// not taken may be told by the next call; then they are read again, as what was handled.
 	Commit(ctx context.Context, b *consumer.Batch) error
 	// Abort gives the batch back and returns why, wrapped.
 	Abort(ctx context.Context, b *consumer.Batch, why error) error

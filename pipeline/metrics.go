@@ -59,13 +59,13 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"topic"}, labels...))
 	}
 	c := &Collectors{
-		records:        counter("kdedup_records_total", "Records by what became of them, counted when their offsets are committed: the sum is what was consumed.", "outcome"),
-		verdicts:       counter("kdedup_verdicts_total", "Records by what their claim said, counted when their offsets are committed.", "verdict"),
+		records:        counter("kdedup_records_total", "Records by what became of them, counted when their batch is committed: the sum is what was consumed.", "outcome"),
+		verdicts:       counter("kdedup_verdicts_total", "Records by what their claim said, counted when their batch is committed.", "verdict"),
 		batches:        counter("kdedup_batches_total", "Batches by result: committed, aborted (given back because of a rebalance) or failed. With exactly_once a batch is a transaction.", "result"),
 		failures:       counter("kdedup_lane_failures_total", "Times that a lane closed its session after an error and joined again, by reason.", "reason"),
 		nearTTL:        counter("kdedup_duplicates_near_ttl_total", "Duplicates and conflicts that came in the last fifth of the TTL of what they are copies of."),
 		forwardSeconds: steps("kdedup_forward_duration_seconds", "Time from the first record produced to the last acknowledgement of a batch."),
-		commitSeconds:  steps("kdedup_commit_duration_seconds", "Time to commit a batch: the end of the transaction, or fence and offsets."),
+		commitSeconds:  steps("kdedup_commit_duration_seconds", "Time to commit a batch: the end of the transaction, or the fences."),
 		ages: perRecord("kdedup_duplicate_age_seconds",
 			"Age of duplicates and conflicts: from the claim of the first copy to the moment when this one was judged.", ageBuckets, "topic", "verdict"),
 		endToEnd: perRecord("kdedup_end_to_end_seconds",

@@ -21,8 +21,11 @@ type modelAttempt struct {
 	rewinds  []int // of each input partition, when the batch was polled
 	answers  map[dedup.ID]*modelEpisode
 	wrote    []destination // by source
+	became   []Outcome     // by source, once assessed
 	outcomes [len(outcomeNames)]int
+	assessed bool
 	settled  bool
+	zombie   bool // at_least_once: its session was given up when it had written the fences
 }
 
 // destination is a set of topics.

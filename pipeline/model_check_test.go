@@ -15,9 +15,9 @@ func (w *modelWorld) settle(a *modelAttempt) {
 	}
 	a.settled = true
 	w.saw(sightCommitted)
+	w.assess(a)
 	for i, s := range a.sources {
-		outcome := w.outcome(a, i)
-		a.outcomes[outcome]++
+		outcome := a.became[i]
 		w.look(a, i, outcome)
 		a.finish(i)
 		if e := a.answers[s.id]; e != nil && (outcome == Duplicate || outcome == Conflict) {
@@ -30,6 +30,20 @@ func (w *modelWorld) settle(a *modelAttempt) {
 	}
 	for _, span := range a.batch.Spans {
 		w.checkSpan(a, span)
+	}
+}
+
+// assess is called when a batch is done: with exactly_once when it is committed, with at_least_once when its fences are
+// written, after which the lane counts it.
+func (w *modelWorld) assess(a *modelAttempt) {
+	if a.assessed {
+		return
+	}
+	a.assessed = true
+	for i := range a.sources {
+		outcome := w.outcome(a, i)
+		a.became = append(a.became, outcome)
+		a.outcomes[outcome]++
 	}
 }
 
@@ -139,9 +153,9 @@ func (w *modelWorld) allowedForOwner(a *modelAttempt, e *modelEpisode) []Outcome
 		again = Forwarded
 	}
 	switch {
-	case e.final != nil && e.final != a:
+	case e.final != nil && e.final != a && !a.zombie:
 		return []Outcome{again}
-	case e.owner.passed, !w.mix.transactional && e.sent != nil && e.sent != a:
+	case a.zombie, e.owner.passed, !w.mix.transactional && e.sent != nil && e.sent != a:
 		return []Outcome{again, Forwarded}
 	}
 	return []Outcome{Forwarded}

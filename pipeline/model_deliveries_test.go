@@ -13,13 +13,7 @@ import (
 // modelExactlyOnce opens and ends transactions as consumer.Transactional does.
 type modelExactlyOnce struct{ *modelSession }
 
-// modelAtLeastOnce ends batches as consumer.AtLeastOnce does.
-type modelAtLeastOnce struct{ *modelSession }
-
-var (
-	_ Session = modelExactlyOnce{}
-	_ Session = modelAtLeastOnce{}
-)
+var _ Session = modelExactlyOnce{}
 
 // Poll implements Session. The batch's offsets go into its transaction while it is claimed: before or after. The claims
 // do not wait for that.
@@ -170,7 +164,7 @@ func (s modelExactlyOnce) Abort(_ context.Context, b *consumer.Batch, why error)
 func (s modelExactlyOnce) stillBefore(b *consumer.Batch) error {
 	for _, span := range b.Spans {
 		s.lane.wait(func() bool { return s.w.stable(span.Partition) })
-		if at := s.w.group.committed[span.Partition].next; at >= span.Next {
+		if at := s.w.group.committed[span.Partition].next; at > span.First {
 			return fmt.Errorf("partition %d is at %d: the group has gone on without this member", span.Partition, at)
 		}
 	}
@@ -188,54 +182,4 @@ func (s *modelSession) committed(b *consumer.Batch) {
 	s.lane.count(s.attempt)
 	s.w.trace(s.lane.slot, "committed %v", s.attempt)
 	s.reset()
-}
-
-// Begin implements Session.
-func (s modelAtLeastOnce) Begin(_ context.Context, b *consumer.Batch) error {
-	s.must(s.attempt != nil && s.attempt.batch == b && !s.begun, "begin of a batch that is not in hand")
-	s.begun = true
-	return nil
-}
-
-// Commit implements Session: fences, then offsets.
-func (s modelAtLeastOnce) Commit(ctx context.Context, b *consumer.Batch) error {
-	s.must(s.begun && s.attempt.batch == b, "commit of a batch that was not begun")
-	s.produceFences(b)
-	if err := s.Flush(ctx); err != nil {
-		return fmt.Errorf("flush fences: %w", err)
-	}
-	if s.fenceFailed != nil {
-		return fmt.Errorf("write fence: %w", s.fenceFailed)
-	}
-	s.lane.pause()
-	lost := s.w.fault(faultCommit)
-	if lost && s.w.dice.oneIn(2) {
-		return errModelAnswer
-	}
-	if !s.w.group.accepts(s.modelSession) {
-		s.w.saw(sightZombieCommit)
-		return kerr.IllegalGeneration
-	}
-	for _, span := range b.Spans {
-		s.w.group.seq++
-		s.w.group.store(pendingOffset{span.Partition, span.Next, s.w.group.seq})
-	}
-	s.w.settle(s.attempt)
-	if lost {
-		return errModelAnswer
-	}
-	s.lane.pause()
-	s.committed(b)
-	return nil
-}
-
-// Abort implements Session. What was produced is not taken back.
-func (s modelAtLeastOnce) Abort(_ context.Context, _ *consumer.Batch, why error) error {
-	s.must(s.attempt != nil, "abort without a batch")
-	s.w.saw(sightGivenBack)
-	s.w.trace(s.lane.slot, "gives back %v: %v", s.attempt, why)
-	s.lane.pause()
-	s.goBack()
-	s.reset()
-	return fmt.Errorf("%w: %w", consumer.ErrAborted, why)
 }

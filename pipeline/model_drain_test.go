@@ -33,6 +33,7 @@ func (w *modelWorld) drain() {
 func (w *modelWorld) settleDown() {
 	w.startAgain()
 	w.notice()
+	w.answerCommits()
 	switch t := w.randomTxn((*modelTxn).abandoned); {
 	case t != nil && t.state == txnOpen:
 		w.timeOut(t)

@@ -30,8 +30,10 @@ func (g *modelGroup) store(o pendingOffset) {
 	}
 }
 
-func (g *modelGroup) accepts(s *modelSession) bool {
-	return slices.Contains(g.members, s) && s.generation == g.generation
+func (g *modelGroup) accepts(s *modelSession) bool { return g.acceptsIn(s, s.generation) }
+
+func (g *modelGroup) acceptsIn(s *modelSession, generation int) bool {
+	return slices.Contains(g.members, s) && generation == g.generation
 }
 
 func (g *modelGroup) remove(s *modelSession) {
@@ -53,6 +55,11 @@ func (w *modelWorld) rebalance() {
 	g := &w.group
 	if len(g.members) == 0 || w.waitForBatches() {
 		return
+	}
+	for _, m := range g.members {
+		if !m.dead {
+			m.land()
+		}
 	}
 	g.generation++
 	g.changed = false
@@ -107,6 +114,7 @@ func (w *modelWorld) giveUp(m *modelSession, partition int32) {
 	case m.busy && !w.mix.transactional:
 		m.interruptBatch()
 	default:
+		m.land()
 		m.drop(partition)
 		w.group.owner[partition] = nil
 	}
@@ -144,6 +152,7 @@ func (w *modelWorld) notice() {
 			s.interruptBatch()
 			continue
 		}
+		s.land() // no client joins while a commit is under way
 		w.trace(slot.slot, "notices that it lost its partitions")
 		for p := range s.held {
 			s.drop(int32(p))

@@ -46,6 +46,7 @@ const (
 	eventLearn                       // a member hears of the present generation
 	eventKick                        // the group's coordinator gives a member up
 	eventNotice                      // a member that was given up hears of it and joins again
+	eventCommits                     // the group's coordinator answers commits of offsets
 	eventTimeout                     // a transaction times out
 	eventMarker                      // the markers of a transaction that was decided are written
 	eventLateClaim                   // a claim that was reported as undecided takes effect only now
@@ -57,7 +58,7 @@ const (
 
 var eventWeights = [modelEvents]int{
 	eventAppend: 90, eventCrash: 5, eventStart: 25, eventPause: 5, eventRetire: 2, eventRebalance: 8, eventMove: 80,
-	eventLearn: 30, eventKick: 4, eventNotice: 12, eventTimeout: 4, eventMarker: 50, eventLateClaim: 5, eventClock: 4,
+	eventLearn: 30, eventKick: 4, eventNotice: 12, eventCommits: 60, eventTimeout: 4, eventMarker: 50, eventLateClaim: 5, eventClock: 4,
 	eventOutage: 2, eventRewind: 2,
 }
 

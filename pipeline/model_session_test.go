@@ -31,6 +31,7 @@ type modelSession struct {
 
 	buffer      []modelPending
 	fenceFailed error
+	commit      *modelCommit // at_least_once: of the batch before, until the lane hears of it
 
 	txnID *modelTxnID
 	epoch int
@@ -84,9 +85,9 @@ func (s *modelSession) goBack() {
 func (s *modelSession) Poll(ctx context.Context) (*consumer.Batch, error) {
 	s.must(s.attempt == nil, "poll with a batch in hand")
 	for {
-		s.lane.wait(func() bool { return ctx.Err() != nil || s.canPoll() })
-		if ctx.Err() != nil {
-			return nil, nil
+		s.lane.wait(func() bool { return ctx.Err() != nil || s.commit.failed() || s.canPoll() })
+		if ctx.Err() != nil || s.commit.failed() {
+			return nil, s.heard()
 		}
 		if s.w.fault(faultPoll) {
 			return nil, errModelFetch
@@ -200,6 +201,7 @@ func (s *modelSession) Close() {
 		return
 	}
 	s.lane.pause()
+	s.land()
 	s.die()
 	if !s.w.fault(faultLeave) {
 		s.w.group.remove(s)
@@ -211,6 +213,9 @@ func (s *modelSession) Close() {
 // die leaves what was on its way to the brokers to chance.
 func (s *modelSession) die() {
 	s.dead = true
+	if s.w.dice.oneIn(2) {
+		s.land()
+	}
 	for len(s.buffer) > 0 && s.w.dice.oneIn(2) {
 		if s.w.mix.transactional && (s.txn == nil || s.txn.state != txnOpen) {
 			break

@@ -22,6 +22,7 @@ const (
 	sightZombieFence                     // at_least_once: a fence by a process that lost the partition
 	sightFenced                          // a producer was fenced
 	sightCommitUnknown                   // the end of a transaction that was committed was not answered
+	sightPolledAhead                     // at_least_once: a batch was polled while the offsets of the last one were on their way
 	sightLateClaims                      // a transaction was aborted because the claims took long
 	sightFenceAwaited                    // a fence could only be read after a transaction had ended
 	sightUnstable                        // an offset fetch had to wait for a transaction
@@ -33,7 +34,7 @@ const (
 
 var sightNames = [modelSights]string{
 	"committed", "given back", "repeated", "replay", "mine", "owning follower", "expired", "unclaimed", "zombie commit",
-	"zombie fence", "fenced", "commit unknown", "late claims", "awaited fence", "unstable offset", "rewind", "late claim", "stopped",
+	"zombie fence", "fenced", "commit unknown", "polled ahead", "late claims", "awaited fence", "unstable offset", "rewind", "late claim", "stopped",
 }
 
 // modelSeen counts situations.

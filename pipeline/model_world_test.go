@@ -172,6 +172,8 @@ func (w *modelWorld) happen(e modelEvent) {
 		w.kick(false)
 	case eventNotice:
 		w.notice()
+	case eventCommits:
+		w.answerCommits()
 	case eventTimeout:
 		if t := w.randomTxn((*modelTxn).open); t != nil {
 			w.timeOut(t)

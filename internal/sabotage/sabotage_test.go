@@ -99,6 +99,21 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline", tests: "TestABatchThatIsGivenBackIsReadAgain/at_least_once",
 	},
 	{
+		guard: "with at_least_once partitions are kept until their offsets are committed",
+		file:  "consumer/at_least_once.go", old: "_ = a.offsets.Load().wait()", new: "_ = a.offsets.Load()",
+		caughtBy: "./consumer", tests: "TestARevocationWaitsForTheOffsets",
+	},
+	{
+		guard: "with at_least_once nothing is forwarded by a member whose offsets were refused",
+		file:  "consumer/at_least_once.go", old: "error { return a.committed() }", new: "error { return nil }",
+		caughtBy: "./consumer", tests: "TestRefusedOffsetsEndTheSession",
+	},
+	{
+		guard: "a member does not go on behind records that others have handled",
+		file:  "consumer/refused.go", old: "at.At > s.First", new: "at.At >= s.Next",
+		caughtBy: "./consumer", tests: "TestAMemberThatTheGroupHasGivenUpEndsItsSession",
+	},
+	{
 		guard: "records of aborted transactions are not read",
 		file:  "consumer/options.go", old: "kgo.ReadCommitted()", new: "kgo.ReadUncommitted()",
 		caughtBy: "./pipeline", tests: "TestAbortedInputClaimsNothing",
