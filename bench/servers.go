@@ -86,7 +86,10 @@ func hasJava(ctx context.Context) bool {
 
 // startKafka prefers a process to a container: nothing then stands between it and its clients.
 func startKafka(ctx context.Context, dir, heap string) (stopper, error) {
-	options := servers.KafkaOptions{Dir: dir, Heap: heap}
+	// As brokers have it unless told otherwise: all members of a contestant are in the group's first generation. Without it, it is a
+	// matter of luck whether the second one waits for a rebalance.
+	config := map[string]string{"group.initial.rebalance.delay.ms": "3000"}
+	options := servers.KafkaOptions{Dir: dir, Heap: heap, Config: config}
 	if hasJava(ctx) {
 		return asStopper(servers.StartKafka(ctx, options))
 	}

@@ -69,20 +69,23 @@ func (w *lagWatch) update(ctx context.Context) {
 		end, okEnd := ends.Lookup(topic, p)
 		start, okStart := starts.Lookup(topic, p)
 		if okEnd && okStart && end.Err == nil && start.Err == nil {
-			at := max(start.Offset, w.member.position(committed, p))
+			at, _ := w.member.position(committed, p)
+			at = max(start.Offset, at)
 			w.member.noteLag(p, at, max(end.Offset-at, 0))
 		}
 	}
 }
 
-// position is the group's offset of a partition. The client knows that from when the partition came, and after its own commits.
-func (m *member) position(known map[int32]kgo.EpochOffset, partition int32) int64 {
+// position is the group's offset of a partition as this session has it: the client knows that from when the partition came, and
+// after its own commits. It is not known of one that came just now.
+func (m *member) position(client map[int32]kgo.EpochOffset, partition int32) (at int64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at, ok := m.committed[partition]; ok {
-		return at
+	if at, known = m.committed[partition]; known {
+		return at, true
 	}
-	return known[partition].Offset
+	offset, known := client[partition]
+	return offset.Offset, known
 }
 
 func (w *lagWatch) partitions() []int32 {

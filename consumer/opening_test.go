@@ -207,20 +207,28 @@ func TestABatchWhoseOffsetsAreRefusedIsGivenBack(t *testing.T) {
 	}
 }
 
-// Until it hears of that, it would poll what others have handled, or a part of that, and claim it.
+// Until it hears of that, it would poll what others have handled, and claim it.
 func TestAMemberThatTheGroupHasGivenUpEndsItsSession(t *testing.T) {
-	cluster, brokers := testkit.FakeKafka(t)
-	b := newBooth(t, brokers, false)
-	if err := b.commit(b.poll("one", "two")); err != nil {
-		t.Fatal(err)
-	}
-	b.produce(0, "three")
-	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.UnknownMemberID, Count: 1})
-	b.Transactional.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{b.opts.Input: {0: {Epoch: -1}}})
-	batch := b.poll("one", "two", "three")
-	refused := b.Begin(t.Context(), batch)
-	if err := b.Abort(t.Context(), batch, refused); errors.Is(err, ErrAborted) || !errors.Is(err, errGoneOn) {
-		t.Error(err)
+	for name, partition := range map[string]int32{"others went on with the batch's partition": 0, "with another one": 1} {
+		t.Run(name, func(t *testing.T) {
+			cluster, brokers := testkit.FakeKafka(t)
+			b := newBooth(t, brokers, false)
+			first := b.commit(b.poll("one", "two"))
+			b.produce(1, "other")
+			if err := errors.Join(first, b.commit(b.poll("other"))); err != nil {
+				t.Fatal(err)
+			}
+			b.mu.Lock()
+			b.Transactional.committed[partition]-- // as if somebody else had made the last commit
+			b.mu.Unlock()
+			b.produce(0, "three")
+			cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.UnknownMemberID, Count: 1})
+			batch := b.poll("three")
+			refused := b.Begin(t.Context(), batch)
+			if err := b.Abort(t.Context(), batch, refused); errors.Is(err, ErrAborted) || !errors.Is(err, errGoneOn) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -31,30 +31,33 @@ func isRefusal(err error) bool {
 
 const retryUnstable = 20 * time.Millisecond
 
-// stillBefore returns nil if the group's offsets are not behind the begin of the batch, which is not in a transaction any more:
-// whoever went on may have handled a part of it. It waits for the markers of a transaction that is still ending, that of
-// the batch for example.
-func (t *Transactional) stillBefore(ctx context.Context, b *Batch) error {
+// stillAlone returns nil if nobody else has committed offsets of this session's partitions since it began with them. It waits
+// for the markers of a transaction that is still ending, that of the batch for example.
+func (t *Transactional) stillAlone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
 	unstable := func(err error) bool { return errors.Is(err, kerr.UnstableOffsetCommit) }
-	return repeat(ctx, retryUnstable, unstable, func() error { return t.compareOffsets(ctx, b) })
+	return repeat(ctx, retryUnstable, unstable, func() error { return t.compareOffsets(ctx) })
 }
 
-func (t *Transactional) compareOffsets(ctx context.Context, b *Batch) error {
+// compareOffsets looks at all partitions: who has gone on with one of them goes on with the others next.
+func (t *Transactional) compareOffsets(ctx context.Context) error {
 	offsets, err := kadm.NewClient(t.client).FetchOffsetsForTopics(kadm.RequireStable(ctx), t.opts.ConsumerGroup, t.opts.Input)
 	if err != nil {
 		return fmt.Errorf("fetch offsets: %w", err)
 	}
-	for _, s := range b.Spans {
-		at, ok := offsets.Lookup(t.opts.Input, s.Partition)
+	client := t.client.CommittedOffsets()[t.opts.Input]
+	for _, p := range t.lag.partitions() {
+		mine, known := t.position(client, p)
+		at, ok := offsets.Lookup(t.opts.Input, p)
 		switch {
+		case !known:
 		case !ok:
-			return fmt.Errorf("no offset of partition %d: %w", s.Partition, errGoneOn)
+			return fmt.Errorf("no offset of partition %d: %w", p, errGoneOn)
 		case at.Err != nil:
-			return fmt.Errorf("offset of partition %d: %w", s.Partition, at.Err)
-		case at.At > s.First:
-			return fmt.Errorf("partition %d is at %d: %w", s.Partition, at.At, errGoneOn)
+			return fmt.Errorf("offset of partition %d: %w", p, at.Err)
+		case at.At > mine:
+			return fmt.Errorf("partition %d is at %d, not at %d: %w", p, at.At, mine, errGoneOn)
 		}
 	}
 	return nil

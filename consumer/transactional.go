@@ -126,7 +126,7 @@ func (t *Transactional) Abort(ctx context.Context, b *Batch, why error) error {
 		return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
 	}
 	if errors.Is(why, errRefused) && !t.wasTaken() {
-		if err := t.stillBefore(ctx, b); err != nil {
+		if err := t.stillAlone(ctx); err != nil {
 			return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
 		}
 	}

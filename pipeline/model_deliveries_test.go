@@ -151,7 +151,7 @@ func (s modelExactlyOnce) Abort(_ context.Context, b *consumer.Batch, why error)
 		return fmt.Errorf("abort transaction: %w", errors.Join(err, why))
 	}
 	if s.refused && !s.taken {
-		if err := s.stillBefore(b); err != nil {
+		if err := s.stillAlone(); err != nil {
 			return err
 		}
 	}
@@ -160,12 +160,15 @@ func (s modelExactlyOnce) Abort(_ context.Context, b *consumer.Batch, why error)
 	return fmt.Errorf("%w: %w", consumer.ErrAborted, why)
 }
 
-// stillBefore asks the group, once it can tell.
-func (s modelExactlyOnce) stillBefore(b *consumer.Batch) error {
-	for _, span := range b.Spans {
-		s.lane.wait(func() bool { return s.w.stable(span.Partition) })
-		if at := s.w.group.committed[span.Partition].next; at > span.First {
-			return fmt.Errorf("partition %d is at %d: the group has gone on without this member", span.Partition, at)
+// stillAlone asks the group, once it can tell.
+func (s modelExactlyOnce) stillAlone() error {
+	for p := range s.held {
+		if !s.held[p].known {
+			continue
+		}
+		s.lane.wait(func() bool { return s.w.stable(int32(p)) })
+		if at := s.w.group.committed[p].next; s.held[p].known && at > s.held[p].committed {
+			return fmt.Errorf("partition %d is at %d: the group has gone on without this member", p, at)
 		}
 	}
 	return nil
