@@ -23,37 +23,42 @@ const (
 // memoryLimit leaves room beside what lives, or the collector would be at work all the time.
 func memoryLimit(live uint64) int64 { return max(leastMemory, int64(live+live/2)) }
 
-// limitMemory adapts the limit to what lives until stop is called. It leaves the collector alone if GOGC is set, and never
-// goes above GOMEMLIMIT.
+// limitMemory sets the limit and adapts it to what lives until stop is called. It leaves the collector alone if GOGC is set, and
+// never goes above GOMEMLIMIT.
 func limitMemory(store string) (stop func()) {
 	if store == config.StoreEmbedded || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
+	most := debug.SetMemoryLimit(-1)
+	adaptMemory(most)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		followMemory(ctx)
+		followMemory(ctx, most)
 	}()
 	return func() {
 		cancel()
 		<-done
+		debug.SetMemoryLimit(most)
 	}
 }
 
-func followMemory(ctx context.Context) {
-	most := debug.SetMemoryLimit(-1)
-	defer debug.SetMemoryLimit(most)
+func followMemory(ctx context.Context, most int64) {
 	tick := time.NewTicker(memoryInterval)
 	defer tick.Stop()
-	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}} // as the last collection found it
 	for {
-		runtimemetrics.Read(live)
-		debug.SetMemoryLimit(min(most, memoryLimit(live[0].Value.Uint64())))
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			adaptMemory(most)
 		}
 	}
+}
+
+func adaptMemory(most int64) {
+	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}} // as the last collection found it
+	runtimemetrics.Read(live)
+	debug.SetMemoryLimit(min(most, memoryLimit(live[0].Value.Uint64())))
 }
