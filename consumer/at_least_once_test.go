@@ -3,11 +3,9 @@ package consumer
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -47,12 +45,7 @@ func (c *counter) produce(value string) {
 
 func (c *counter) join(member string) *AtLeastOnce {
 	c.t.Helper()
-	session, err := JoinAtLeastOnce(Options{
-		Connection: []kgo.Opt{kgo.SeedBrokers(c.brokers...)}, Producer: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
-		Input: c.input, ConsumerGroup: c.input + "-group", FenceTopic: c.fences, Member: member,
-		BatchRecords: 100, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
-		Metrics: NewCollectors(prometheus.NewRegistry()).For(c.input), Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil)),
-	})
+	session, err := JoinAtLeastOnce(memberOptions(c.t, c.brokers, c.input, c.fences, member))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -68,6 +61,16 @@ func (c *counter) hold() {
 		c.cluster.SleepControl(func() { <-c.answer })
 		return nil, nil, false
 	})
+}
+
+// holdFirst joins a session whose first batch is handled, but for its offsets: they are on their way.
+func (c *counter) holdFirst() *AtLeastOnce {
+	c.t.Helper()
+	s := c.join("a")
+	c.hold()
+	c.handle(s)
+	<-c.asked
+	return s
 }
 
 // refuse has the next commit of offsets refused.
@@ -107,11 +110,8 @@ func (c *counter) committed() int64 {
 
 func TestTheNextBatchIsPolledWhileOffsetsAreCommitted(t *testing.T) {
 	c := newCounter(t)
-	s := c.join("a")
+	s := c.holdFirst()
 	defer s.Close()
-	c.hold()
-	c.handle(s)
-	<-c.asked
 	c.produce("two")
 	batch := c.poll(s)
 	begun := make(chan error, 1)
@@ -170,10 +170,7 @@ func TestRefusedOffsetsEndTheSession(t *testing.T) {
 
 func TestAPartitionGoesToItsNextOwnerWithItsOffset(t *testing.T) {
 	c := newCounter(t)
-	first := c.join("a")
-	c.hold()
-	c.handle(first)
-	<-c.asked
+	first := c.holdFirst()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -196,11 +193,8 @@ func TestAPartitionGoesToItsNextOwnerWithItsOffset(t *testing.T) {
 
 func TestARevocationWaitsForTheOffsets(t *testing.T) {
 	c := newCounter(t)
-	s := c.join("a")
+	s := c.holdFirst()
 	defer s.Close()
-	c.hold()
-	c.handle(s)
-	<-c.asked
 	revoked := make(chan struct{})
 	go func() {
 		defer close(revoked)

@@ -60,8 +60,13 @@ type Batch struct {
 // Context returns a context that ends with parent, or with cause ErrRevoked when the work on this
 // batch has become useless.
 func (b *Batch) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	return endingWith(parent, b.revoked)
+}
+
+// endingWith returns a context that ends with parent, or with other and its cause.
+func endingWith(parent, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	stop := context.AfterFunc(b.revoked, func() { cancel(context.Cause(b.revoked)) })
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)

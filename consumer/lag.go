@@ -30,7 +30,7 @@ func watchLag(m *member) *lagWatch {
 func (w *lagWatch) stop() {
 	w.cancel()
 	w.done.Wait()
-	for _, p := range w.partitions() {
+	for _, p := range w.member.owned() {
 		w.member.opts.Metrics.forgetLag(p)
 	}
 }
@@ -50,7 +50,7 @@ func (w *lagWatch) run(ctx context.Context) {
 
 // update leaves the old values where the broker does not answer.
 func (w *lagWatch) update(ctx context.Context) {
-	partitions := w.partitions()
+	partitions := w.member.owned()
 	if len(partitions) == 0 {
 		return
 	}
@@ -86,10 +86,4 @@ func (m *member) position(client map[int32]kgo.EpochOffset, partition int32) (at
 	}
 	offset, known := client[partition]
 	return offset.Offset, known
-}
-
-func (w *lagWatch) partitions() []int32 {
-	w.member.mu.Lock()
-	defer w.member.mu.Unlock()
-	return w.member.ownedLocked()
 }

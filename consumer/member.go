@@ -254,6 +254,12 @@ func (m *member) ownsLocked(partition int32) bool {
 	return known || m.unknown[partition]
 }
 
+func (m *member) owned() []int32 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ownedLocked()
+}
+
 func (m *member) ownedLocked() []int32 {
 	owned := slices.Collect(maps.Keys(m.fences))
 	return slices.AppendSeq(owned, maps.Keys(m.unknown))

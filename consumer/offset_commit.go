@@ -53,15 +53,10 @@ func (c *offsetCommit) wait() error {
 
 // unlessFailed returns a context that ends with parent, or when the commit fails.
 func (c *offsetCommit) unlessFailed(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
 	if c == nil {
-		return ctx, cancel
+		return context.WithCancel(parent)
 	}
-	stop := context.AfterFunc(c.failed, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
+	return endingWith(parent, c.failed)
 }
 
 func commitErrors(response *kmsg.OffsetCommitResponse) (errs []error) {

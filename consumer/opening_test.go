@@ -45,12 +45,7 @@ func newBooth(t *testing.T, brokers []string, explicit bool) *booth {
 	client := newClient(t, brokers)
 	b := &booth{t: t, client: client, admin: kadm.NewClient(client), input: input}
 	b.produce(0, "one", "two") // before there is a session that could be given the first alone
-	session, err := JoinTransactional(t.Context(), Options{
-		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, Producer: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
-		Input: input, ConsumerGroup: input + "-group", FenceTopic: fence, Member: input + "-group-a-0",
-		BatchRecords: 100, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
-		Metrics: NewCollectors(prometheus.NewRegistry()).For(input), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	session, err := JoinTransactional(t.Context(), memberOptions(t, brokers, input, fence, input+"-group-a-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +55,16 @@ func newBooth(t *testing.T, brokers []string, explicit bool) *booth {
 	}
 	b.Transactional = session
 	return b
+}
+
+// memberOptions are those of a member of the input's group. It sends records to the partitions that they name.
+func memberOptions(t *testing.T, brokers []string, input, fences, member string) Options {
+	return Options{
+		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, Producer: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
+		Input: input, ConsumerGroup: input + "-group", FenceTopic: fences, Member: member,
+		BatchRecords: 100, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
+		Metrics: NewCollectors(prometheus.NewRegistry()).For(input), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
 }
 
 func (b *booth) produce(partition int32, values ...string) {

@@ -115,11 +115,7 @@ func TestASessionThatGetsNothingEnds(t *testing.T) {
 	clusters(t, func(t *testing.T, brokers []string) {
 		input := testkit.Topic(t, brokers, "orders", 1, nil)
 		fences := testkit.Topic(t, brokers, "fences", 1, map[string]string{"cleanup.policy": "compact"})
-		session, err := JoinAtLeastOnce(Options{
-			Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, Input: input, ConsumerGroup: input + "-group", FenceTopic: fences,
-			Member: "one", BatchRecords: 100, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
-			Metrics: NewCollectors(prometheus.NewRegistry()).For(input), Logger: slog.New(slog.DiscardHandler),
-		})
+		session, err := JoinAtLeastOnce(memberOptions(t, brokers, input, fences, "one"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func (t *Transactional) compareOffsets(ctx context.Context) error {
 		return fmt.Errorf("fetch offsets: %w", err)
 	}
 	client := t.client.CommittedOffsets()[t.opts.Input]
-	for _, p := range t.lag.partitions() {
+	for _, p := range t.owned() {
 		mine, known := t.position(client, p)
 		at, ok := offsets.Lookup(t.opts.Input, p)
 		switch {

@@ -23,7 +23,6 @@ type modelAttempt struct {
 	wrote    []destination // by source
 	became   []Outcome     // by source, once assessed
 	outcomes [len(outcomeNames)]int
-	assessed bool
 	settled  bool
 	zombie   bool // at_least_once: its session was given up when it had written the fences
 }

@@ -36,10 +36,9 @@ func (w *modelWorld) settle(a *modelAttempt) {
 // assess is called when a batch is done: with exactly_once when it is committed, with at_least_once when its fences are
 // written, after which the lane counts it.
 func (w *modelWorld) assess(a *modelAttempt) {
-	if a.assessed {
+	if a.became != nil {
 		return
 	}
-	a.assessed = true
 	for i := range a.sources {
 		outcome := w.outcome(a, i)
 		a.became = append(a.became, outcome)
