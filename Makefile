@@ -6,6 +6,8 @@ SHELL       := bash
 GO          ?= go
 TOOL        := $(GO) tool -modfile=tools/go.mod
 WITHSERVERS := bin/withservers
+GOTEST      := bin/gotest
+PROOF       := bin/proof
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 PKG         ?= ./...
@@ -13,7 +15,10 @@ TESTFLAGS   ?=
 COVERAGE    := bin/coverage.out
 FUZZTIME    ?= 20s
 MINUTES     ?= 5
-SEED        ?= 1
+SEED        ?=
+ROUND       ?=
+FOR         ?= 0
+ONLY        ?=
 DELIVERY    ?= exactly_once,at_least_once
 BENCH       ?=
 MICRO       ?= .
@@ -28,21 +33,38 @@ build: ## Build bin/kdedup (VERSION=…)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kdedup ./cmd/kdedup
 
 # Not `go run`: that dies of a SIGTERM and leaves the program to itself.
-.PHONY: $(WITHSERVERS)
-$(WITHSERVERS):
-	@$(GO) build -o $@ ./internal/testkit/cmd/withservers
+.PHONY: $(WITHSERVERS) $(GOTEST) $(PROOF)
+$(WITHSERVERS) $(GOTEST) $(PROOF):
+	@$(GO) build -pgo=off -o $@ ./internal/testkit/cmd/$(@F)
+
+# The simulation lets one goroutine act at a time, in an order that the race detector does not see.
+SIMULATION = KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-3000000} $(GO) test -pgo=off -count=1 ./pipeline/simulation
 
 # -pgo=off here and in lint: Go would compile everything below cmd/kdedup a second time for its tests. The binary
 # that tests run is the optimised one.
 # Without -count=1 Go would take old results of tests that run the built binary for still good.
 .PHONY: test
-test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
-	$(WITHSERVERS) -- $(GO) test -pgo=off -race -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 50m $(TESTFLAGS) $(PKG)
+test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) $(GOTEST) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
+	KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-1000000} $(WITHSERVERS) -- \
+		$(GOTEST) -slowest 10 -again -- -pgo=off -race -count=1 -p 2 -timeout 30m $(TESTFLAGS) $(PKG)
+	$(if $(filter ./...,$(PKG)),$(SIMULATION))
+
+.PHONY: proof
+proof: $(WITHSERVERS) $(PROOF) ## Prove what takes long, in turns by SEED (the commit's) (FOR=20m, ONLY=chaos,sabotage, AGAIN=1)
+	$(WITHSERVERS) -- $(PROOF) -for $(FOR) -only "$(ONLY)" $(if $(SEED),-seed $(SEED)) $(if $(AGAIN),-again)
+
+.PHONY: coverage
+coverage: $(WITHSERVERS) $(GOTEST) ## Test all as above, and print how much of the code that runs
+	$(WITHSERVERS) -- $(GOTEST) -- -pgo=off -coverprofile=$(COVERAGE) -count=1 -p 2 -timeout 30m $(TESTFLAGS) $(PKG)
 	@$(GO) tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage of all packages:", $$NF }'
 
+.PHONY: packages
+packages: ## Install the programs that make test needs (Debian and its kin, as root)
+	@tools/packages
+
 .PHONY: test-short
-test-short: ## Test what needs no real servers (PKG=./…, TESTFLAGS=…)
-	$(GO) test -pgo=off -race -short -timeout 10m $(TESTFLAGS) $(PKG)
+test-short: $(GOTEST) ## Test what needs no real servers, in six minutes (PKG=./…, TESTFLAGS=…)
+	$(GOTEST) -slowest 5 -- -pgo=off -short -timeout 10m $(TESTFLAGS) $(PKG)
 
 .PHONY: lint
 lint: ## Check the format, vet, run staticcheck (PKG=./…)
@@ -67,8 +89,13 @@ chart-docs: ## Write the chart's table of values and its schema anew
 
 .PHONY: chaos
 chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once
-	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(SEED) CHAOS_DELIVERY=$(DELIVERY) \
+	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) \
 		$(GO) test -race -count=1 -timeout $$(( $(MINUTES) + 40 ))m -v -run TestChaos ./e2e/chaos
+
+.PHONY: odd
+odd: $(WITHSERVERS) ## Random topics and records against a real Kafka for MINUTES (5) by SEED (1), or one ROUND of them
+	ODD_SECONDS=$$(( $(MINUTES) * 60 )) ODD_SEED=$(or $(SEED),1) ODD_ROUND=$(ROUND) \
+		$(WITHSERVERS) -- $(GO) test -race -count=1 -timeout $$(( $(MINUTES) + 20 ))m -v -run TestOdd ./e2e
 
 # Go ends a target now and then with "context deadline exceeded" when its time is over: no input failed.
 .PHONY: fuzz

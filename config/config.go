@@ -12,7 +12,7 @@ import "time"
 // Config is the whole file.
 type Config struct {
 	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at most
-	// 200. Each lane's transactional ID is `<consumer_group>-<instance>-<lane>`. Keep the name over
+	// 200. Each lane's transactional ID is `<consumer_group>-<lane>@<instance>`. Keep the name over
 	// restarts, so that a new start ends at once what a crash left open. Two processes of one group
 	// that run at the same time need different names, also on one host: with equal names they
 	// abort each other's transactions.

@@ -66,24 +66,27 @@ func defaultPostgres() Postgres {
 // DefaultTopic is an entry of topics with every default and nothing that is required.
 func DefaultTopic() Topic {
 	return Topic{
-		Delivery:       DeliveryExactlyOnce,
-		Lanes:          2,
-		TTL:            7 * 24 * time.Hour,
-		Buckets:        128,
-		Mode:           ModeEnforce,
-		OnMissingID:    ActionDeadLetter,
-		OnConflict:     ActionDrop,
-		OnReplay:       ActionDrop,
-		OnSkip:         ActionReread,
-		OnStoreOutage:  ActionBlock,
-		OutageGrace:    30 * time.Second,
-		Partitioner:    PartitionerPreserve,
-		Start:          StartEarliest,
-		BatchRecords:   20_000,
-		BatchBytes:     16 << 20,
-		FetchBytes:     1 << 20,
-		SessionTimeout: 15 * time.Second,
-		GroupProtocol:  ProtocolClassic,
+		Delivery:           DeliveryExactlyOnce,
+		Lanes:              2,
+		TTL:                7 * 24 * time.Hour,
+		Buckets:            128,
+		Mode:               ModeEnforce,
+		OnMissingID:        ActionDeadLetter,
+		OnConflict:         ActionDrop,
+		OnReplay:           ActionDrop,
+		OnUndeliverable:    ActionDeadLetter,
+		OnSkip:             ActionReread,
+		OnStoreOutage:      ActionBlock,
+		OutageGrace:        30 * time.Second,
+		Partitioner:        PartitionerPreserve,
+		Start:              StartEarliest,
+		BatchRecords:       20_000,
+		BatchBytes:         16 << 20,
+		FetchBytes:         1 << 20,
+		UnpackedBytes:      256 << 20,
+		SessionTimeout:     15 * time.Second,
+		TransactionTimeout: 15 * time.Second,
+		GroupProtocol:      ProtocolClassic,
 	}
 }
 
@@ -111,7 +114,10 @@ func (t Topic) derived() Topic {
 		t.ScopeGroup = t.ConsumerGroup
 	}
 	if t.FenceTopic == "" && t.ConsumerGroup != "" {
-		t.FenceTopic = t.ConsumerGroup + ".fence"
+		t.FenceTopic = FenceTopicOf(t.ConsumerGroup)
 	}
 	return t
 }
+
+// FenceTopicOf is the fence topic of a consumer group whose entry names none.
+func FenceTopicOf(group string) string { return group + ".fence" }

@@ -40,6 +40,8 @@ func (e *Error) Error() string {
 type problems struct {
 	found  []*Error
 	places map[string]string // where the settings' values stand, by path
+
+	variables *expander // of the values; nil if they hold none
 }
 
 func (p *problems) add(path, remedy, format string, args ...any) {
@@ -54,6 +56,9 @@ func (p *problems) addError(e *Error) {
 	}
 	if e.Place == "" {
 		e.Place = p.places[e.Path]
+	}
+	if p.variables != nil {
+		e.Problem, e.Remedy = p.variables.hide(e.Problem), p.variables.hide(e.Remedy)
 	}
 	p.found = append(p.found, e)
 }

@@ -92,6 +92,7 @@ func readSettings(data []byte) (map[string]any, error) {
 
 // decode lays the settings over the defaults.
 func decode(settings map[string]any, env map[string]string, p *problems) Config {
+	p.variables = newExpander(env)
 	c := Default()
 	entries, _ := settings["topics"].([]any)
 	for range entries {
@@ -99,7 +100,7 @@ func decode(settings map[string]any, env map[string]string, p *problems) Config 
 	}
 	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result:     &c,
-		DecodeHook: textHook(env),
+		DecodeHook: textHook(p.variables),
 		MatchName:  func(key, field string) bool { return key == field },
 	})
 	if err == nil {

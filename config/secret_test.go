@@ -154,3 +154,31 @@ func TestErrorsDoNotShowSecrets(t *testing.T) {
 		})
 	}
 }
+
+// A secret that stands where it does not belong is what the error about that setting got.
+func TestErrorsNameVariablesInPlaceOfTheirValues(t *testing.T) {
+	env := []string{"TOKEN=hunter2\"\n%d", "NUMBER=no9876"}
+	text := `
+kafka: {brokers: ["a b ${TOKEN}"]}
+topics:
+  - {input: "in ${TOKEN}", output: "${TOKEN}", consumer_group: g, message_id: {from: "${TOKEN}", name: x}, ttl: "${TOKEN}", lanes: "${NUMBER}"}
+`
+	path := filepath.Join(t.TempDir(), "kdedup.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(path, env)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, secret := range []string{"hunter2", "9876"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error shows %s:\n%v", secret, err)
+		}
+	}
+	for _, want := range []string{`brokers[0]`, `got "in ${TOKEN}"`, `.ttl`, `got "${NUMBER}"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %s:\n%v", want, err)
+		}
+	}
+}

@@ -44,9 +44,10 @@ type Cassandra struct {
 	Keyspace string `mapstructure:"keyspace"`
 	// Table of the claims: a letter, then letters, digits and `_`, at most 48.
 	Table string `mapstructure:"table"`
-	// The data centre whose nodes are asked. Set it in every cluster of more than one data centre:
-	// without it any node may be asked, and the `LOCAL_` levels below then mean that node's data
-	// centre, a different one each time. Empty means that the cluster has only one.
+	// The data centre whose nodes are asked, and no others, whatever happens; `hosts` must lie in it.
+	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it any node may be
+	// asked, and the `LOCAL_` levels below then mean that node's data centre, a different one each
+	// time. Empty means that the cluster has only one.
 	LocalDC string `mapstructure:"local_dc"`
 	// Name for password authentication; needs `password`. Empty means no authentication.
 	Username string `mapstructure:"username"`

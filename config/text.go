@@ -16,14 +16,14 @@ import (
 // maxSecretBytes bounds a secret's file, so that a wrong path cannot fill the memory.
 const maxSecretBytes = 64 << 10
 
-// textHook reads text as what its field needs, after replacing ${NAME} from env. Its errors are
+// textHook reads text as what its field needs, after replacing ${NAME}. Its errors are
 // *Error without a path.
-func textHook(env map[string]string) mapstructure.DecodeHookFuncValue {
+func textHook(variables *expander) mapstructure.DecodeHookFuncValue {
 	return func(from, to reflect.Value) (any, error) {
 		if from.Kind() != reflect.String {
 			return from.Interface(), nil
 		}
-		text, err := expand(from.String(), env)
+		text, err := variables.expand(from.String())
 		if err != nil {
 			return nil, err
 		}

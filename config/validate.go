@@ -35,6 +35,9 @@ func (c Config) check(p *problems) {
 	}
 	for i, t := range c.Topics {
 		t.check(p, fmt.Sprintf("topics[%d]", i))
+		if c.Store.Type == StoreCassandra {
+			checkCassandraTTL(p, fmt.Sprintf("topics[%d].ttl", i), t.TTL)
+		}
 	}
 	checkTogether(p, c.Topics)
 }

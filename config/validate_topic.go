@@ -2,6 +2,16 @@ package config
 
 import "time"
 
+// cassandraEnd is when the time of Cassandra ends unless its storage_compatibility_mode is NONE: an insert whose TTL
+// reaches beyond is refused (CASSANDRA-14092).
+var cassandraEnd = time.Date(2038, time.January, 19, 3, 14, 6, 0, time.UTC)
+
+func checkCassandraTTL(p *problems, path string, ttl time.Duration) {
+	if most := time.Until(cassandraEnd).Truncate(24 * time.Hour); ttl > most {
+		p.add(path, "", "must be at most %v now: Cassandra refuses claims that end after %s", most, cassandraEnd.Format(time.DateOnly))
+	}
+}
+
 // maxTTL is Cassandra's limit, 20 years of 365 days.
 const maxTTL = 630720000 * time.Second
 
@@ -19,7 +29,9 @@ func (t Topic) check(p *problems, path string) {
 	within(p, path+".batch_records", t.BatchRecords, 1, 100_000)
 	within(p, path+".batch_bytes", t.BatchBytes, 1<<16, 1<<30)
 	within(p, path+".fetch_bytes", t.FetchBytes, 1<<16, 1<<30)
+	within(p, path+".unpacked_bytes", t.UnpackedBytes, 1<<20, 1<<30)
 	within(p, path+".session_timeout", t.SessionTimeout, 6*time.Second, 30*time.Minute)
+	within(p, path+".transaction_timeout", t.TransactionTimeout, 5*time.Second, 15*time.Minute)
 }
 
 func (t Topic) checkChoices(p *problems, path string) {
@@ -28,6 +40,7 @@ func (t Topic) checkChoices(p *problems, path string) {
 	p.oneOf(path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop, ActionFail)
 	p.oneOf(path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
 	p.oneOf(path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
+	p.oneOf(path+".on_undeliverable", t.OnUndeliverable, ActionDeadLetter, ActionDrop, ActionStop)
 	p.oneOf(path+".on_skip", t.OnSkip, ActionReread, ActionAccept)
 	p.oneOf(path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
 	p.oneOf(path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)

@@ -95,6 +95,18 @@ func TestTopicChoices(t *testing.T) {
 	})
 }
 
+func TestATTLEndsWithinCassandrasTime(t *testing.T) {
+	p := &problems{}
+	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)-25*time.Hour)
+	if len(p.found) > 0 {
+		t.Errorf("got %v", p.err())
+	}
+	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)+time.Hour)
+	if err := p.err(); err == nil || !strings.Contains(err.Error(), "topics[0].ttl: must be at most") || !strings.Contains(err.Error(), "2038-01-19") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTopicLimits(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"no lanes", topic(func(t *Topic) { t.Lanes = 0 }), "topics[0].lanes: must be at least 1, got 0"},
@@ -116,10 +128,18 @@ func TestTopicLimits(t *testing.T) {
 			"topics[0].batch_bytes: must be at least 65536, got 65535"},
 		{"batch_bytes too large", topic(func(t *Topic) { t.BatchBytes = 1<<30 + 1 }),
 			"topics[0].batch_bytes: must be at most 1073741824, got 1073741825"},
+		{"unpacked_bytes too small", topic(func(t *Topic) { t.UnpackedBytes = 1<<20 - 1 }),
+			"topics[0].unpacked_bytes: must be at least 1048576, got 1048575"},
+		{"unpacked_bytes too large", topic(func(t *Topic) { t.UnpackedBytes = 1<<30 + 1 }),
+			"topics[0].unpacked_bytes: must be at most 1073741824, got 1073741825"},
 		{"fetch_bytes too small", topic(func(t *Topic) { t.FetchBytes = 1<<16 - 1 }),
 			"topics[0].fetch_bytes: must be at least 65536, got 65535"},
 		{"fetch_bytes too large", topic(func(t *Topic) { t.FetchBytes = 1<<30 + 1 }),
 			"topics[0].fetch_bytes: must be at most 1073741824, got 1073741825"},
+		{"transaction_timeout too short", topic(func(t *Topic) { t.TransactionTimeout = 4 * time.Second }),
+			"topics[0].transaction_timeout: must be at least 5s, got 4s"},
+		{"transaction_timeout too long", topic(func(t *Topic) { t.TransactionTimeout = 16 * time.Minute }),
+			"topics[0].transaction_timeout: must be at most 15m0s, got 16m0s"},
 		{"session_timeout too short", topic(func(t *Topic) { t.SessionTimeout = 5 * time.Second }),
 			"topics[0].session_timeout: must be at least 6s, got 5s"},
 		{"session_timeout too long", topic(func(t *Topic) { t.SessionTimeout = 31 * time.Minute }),

@@ -10,6 +10,7 @@ import (
 // checkTogether checks what no entry can break alone.
 func checkTogether(p *problems, topics []Topic) {
 	checkGroups(p, topics)
+	checkInputs(p, topics)
 	checkFences(p, topics)
 	checkScopes(p, topics)
 	for i := range topics {
@@ -26,6 +27,25 @@ func checkGroups(p *problems, topics []Topic) {
 			continue
 		}
 		first[t.ConsumerGroup] = i
+	}
+}
+
+// checkInputs keeps an input for one entry: the series and the status page call a pipeline by its input. With
+// equal scopes as well, each record would own its ID for both entries, and both would forward it.
+func checkInputs(p *problems, topics []Topic) {
+	first := map[string]int{}
+	for i, t := range topics {
+		earlier, taken := first[t.Input]
+		if !taken || t.Input == "" {
+			first[t.Input] = i
+			continue
+		}
+		remedy := "metrics tell pipelines apart by their input: run one of the two in a process of its own"
+		if other := topics[earlier]; t.Scope == other.Scope && t.ScopeGroup == other.ScopeGroup {
+			remedy = "with one scope both would forward every record: remove one, " +
+				"or give it a scope_group of its own and run it in a process of its own"
+		}
+		p.add(fmt.Sprintf("topics[%d].input", i), remedy, "must differ from that of topics[%d], both are %q", earlier, t.Input)
 	}
 }
 

@@ -10,7 +10,20 @@ func TestConsumerGroupsDiffer(t *testing.T) {
 		{"two entries with one group", func(c *Config) {
 			c.Topics[1].ConsumerGroup, c.Topics[1].FenceTopic = "orders-dedup", "other.fence"
 		}, `topics[1].consumer_group: must differ from that of topics[0], both are "orders-dedup"`},
-		{"two groups on one input", func(c *Config) { c.Topics[1].Input = "orders" }, ""},
+	})
+}
+
+func TestAnInputBelongsToOneEntry(t *testing.T) {
+	testRules(t, []string{"orders", "payments"}, []rule{
+		{"two groups on one input", func(c *Config) { c.Topics[1].Input = "orders" },
+			`topics[1].input: must differ from that of topics[0], both are "orders"; ` +
+				"metrics tell pipelines apart by their input: run one of the two in a process of its own"},
+		{"and with one scope", func(c *Config) {
+			for i := range c.Topics {
+				c.Topics[i].Input, c.Topics[i].Scope, c.Topics[i].ScopeGroup = "orders", "", "shop"
+			}
+		}, `topics[1].input: must differ from that of topics[0], both are "orders"; ` +
+			"with one scope both would forward every record: remove one, or give it a scope_group of its own and run it in a process of its own"},
 	})
 }
 

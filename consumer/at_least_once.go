@@ -1,11 +1,11 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -23,16 +23,16 @@ import (
 type AtLeastOnce struct {
 	*member
 	fences  acks
+	started time.Time                    // when the forwards of the batch in hand began
 	offsets atomic.Pointer[offsetCommit] // of the batch before; nil when the lane knows what became of it
 }
 
-// JoinAtLeastOnce makes a client that joins the group in the background.
-func JoinAtLeastOnce(opts Options) (*AtLeastOnce, error) {
+// NewAtLeastOnce makes a session with the client that connect returns. The client has rebalances wait from each poll
+// until AllowRebalance.
+func NewAtLeastOnce(opts Options, connect func(Events) (Client, error)) (*AtLeastOnce, error) {
 	a := &AtLeastOnce{member: newMember(opts)}
-	client, err := kgo.NewClient(append(opts.client(a.member),
-		kgo.OnPartitionsRevoked(a.revoke),
-		kgo.BlockRebalanceOnPoll(),
-		kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { a.hurry() }))...)
+	a.awaitOffsets = func() { _ = a.offsets.Load().wait() } // if they are refused, the lane hears of it
+	client, err := connect(groupEvents{a.member})
 	if err != nil {
 		return nil, fmt.Errorf("join %s: %w", opts.ConsumerGroup, err)
 	}
@@ -45,16 +45,19 @@ func JoinAtLeastOnce(opts Options) (*AtLeastOnce, error) {
 func (a *AtLeastOnce) Poll(ctx context.Context) (*Batch, error) {
 	polling, cancel := a.offsets.Load().unlessFailed(ctx)
 	defer cancel()
-	batch, err := a.poll(polling, a.client.PollRecords)
+	batch, err := a.poll(polling)
 	if batch != nil {
 		return batch, err
 	}
 	a.client.AllowRebalance()
-	return nil, cmp.Or(err, a.committed())
+	return nil, errors.Join(err, a.committed())
 }
 
 // Begin returns when the offsets of the batch before are committed: a member that the group has given up forwards no more.
-func (a *AtLeastOnce) Begin(context.Context, *Batch) error { return a.committed() }
+func (a *AtLeastOnce) Begin(context.Context, *Batch) error {
+	a.started = time.Now()
+	return a.committed()
+}
 
 // Produce sends a record with the idempotent producer.
 func (a *AtLeastOnce) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
@@ -63,6 +66,12 @@ func (a *AtLeastOnce) Produce(ctx context.Context, r *kgo.Record, promise func(*
 
 // Flush returns when every record that was produced is acknowledged or has failed.
 func (a *AtLeastOnce) Flush(ctx context.Context) error { return a.client.Flush(ctx) }
+
+// Undoes says that what was produced for a batch stays when it is given back.
+func (a *AtLeastOnce) Undoes() bool { return false }
+
+// Until says that there is no hurry.
+func (a *AtLeastOnce) Until() time.Time { return time.Time{} }
 
 // Commit writes the fences, waits for them and sends the offsets. What becomes of these is told by the next Poll, Begin or
 // Abort. After an error, here or there, the session must be closed: the member may have lost its partitions. The next owner
@@ -78,29 +87,30 @@ func (a *AtLeastOnce) Commit(ctx context.Context, b *Batch) error {
 		return fmt.Errorf("write fence: %w", err)
 	}
 	crashpoint.At("fences-acknowledged")
-	a.offsets.Store(a.commitOffsets(ctx, b))
+	a.opts.Room.took(b.amount, time.Since(a.started))
+	commit := newOffsetCommit()
+	a.offsets.Store(commit)
+	a.client.Commit(ctx, b.offsets(), commit.end)
 	a.settle(b)
 	a.next()
 	return nil
 }
 
-// committed waits for the offsets of the batch before and tells once what became of them.
-func (a *AtLeastOnce) committed() error { return a.offsets.Swap(nil).wait() }
-
-// revoke lets partitions go when their offsets are committed: the next owner begins there.
-func (a *AtLeastOnce) revoke(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
-	_ = a.offsets.Load().wait() // the lane hears of it
-	a.member.revoke(ctx, client, partitions)
+// committed waits for the offsets of the batch before and tells once what became of them. Until then a revocation finds
+// them, and waits as well.
+func (a *AtLeastOnce) committed() error {
+	err := a.offsets.Load().wait()
+	a.offsets.Store(nil)
+	return err
 }
 
-// Abort gives a batch back of which nothing was produced: the session returns to its last commit.
-// The revocation that may wait for the batch is still held back while the offsets are set.
+// Abort gives a batch back of which nothing was produced, or whose caller knows what was: the session goes back to
+// where it begins. The revocation that may wait for the batch is still held back while the offsets are set.
 func (a *AtLeastOnce) Abort(_ context.Context, b *Batch, why error) error {
 	if err := a.committed(); err != nil {
 		return fmt.Errorf("give the batch back: %w", errors.Join(err, why))
 	}
-	a.client.SetOffsets(a.client.CommittedOffsets())
-	a.giveBack(b)
+	a.goBack(b)
 	a.next()
 	return fmt.Errorf("%w: %w", ErrAborted, why)
 }
@@ -115,6 +125,46 @@ func (a *AtLeastOnce) Close() {
 	if err := a.committed(); err != nil {
 		a.opts.Logger.Warn("the last offsets are not committed: their records will be read again, and are below the fence", "error", err)
 	}
-	a.client.CloseAllowingRebalance()
+	a.client.Close()
 	a.lag.stop()
+}
+
+// offsetCommit is a commit of offsets that is under way. A nil one has succeeded.
+type offsetCommit struct {
+	done   chan struct{}
+	err    error           // after done
+	failed context.Context // ends with err, if there is one
+	fail   context.CancelCauseFunc
+}
+
+func newOffsetCommit() *offsetCommit {
+	c := &offsetCommit{done: make(chan struct{})}
+	c.failed, c.fail = context.WithCancelCause(context.Background())
+	return c
+}
+
+// end is told what became of the commit.
+func (c *offsetCommit) end(err error) {
+	if err != nil {
+		c.err = fmt.Errorf("commit offsets: %w", inputError(err))
+		c.fail(c.err)
+	}
+	close(c.done)
+}
+
+// wait returns what became of the commit.
+func (c *offsetCommit) wait() error {
+	if c == nil {
+		return nil
+	}
+	<-c.done
+	return c.err
+}
+
+// unlessFailed returns a context that ends with parent, or when the commit fails.
+func (c *offsetCommit) unlessFailed(parent context.Context) (context.Context, context.CancelFunc) {
+	if c == nil {
+		return context.WithCancel(parent)
+	}
+	return endingWith(parent, c.failed)
 }

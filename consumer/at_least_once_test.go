@@ -1,4 +1,4 @@
-package consumer
+package consumer_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -43,9 +45,9 @@ func (c *counter) produce(value string) {
 	}
 }
 
-func (c *counter) join(member string) *AtLeastOnce {
+func (c *counter) join(member string) *consumer.AtLeastOnce {
 	c.t.Helper()
-	session, err := JoinAtLeastOnce(memberOptions(c.t, c.brokers, c.input, c.fences, member))
+	session, err := client.JoinAtLeastOnce(memberOptions(c.t, c.brokers, c.input, c.fences, member))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func (c *counter) hold() {
 }
 
 // holdFirst joins a session whose first batch is handled, but for its offsets: they are on their way.
-func (c *counter) holdFirst() *AtLeastOnce {
+func (c *counter) holdFirst() *consumer.AtLeastOnce {
 	c.t.Helper()
 	s := c.join("a")
 	c.hold()
@@ -79,7 +81,7 @@ func (c *counter) refuse() {
 }
 
 // handle takes the next batch through the session, but for its offsets.
-func (c *counter) handle(s *AtLeastOnce) {
+func (c *counter) handle(s *consumer.AtLeastOnce) {
 	c.t.Helper()
 	batch := c.poll(s)
 	if err := errors.Join(s.Begin(c.t.Context(), batch), s.Commit(c.t.Context(), batch)); err != nil {
@@ -87,7 +89,7 @@ func (c *counter) handle(s *AtLeastOnce) {
 	}
 }
 
-func (c *counter) poll(s *AtLeastOnce) *Batch {
+func (c *counter) poll(s *consumer.AtLeastOnce) *consumer.Batch {
 	c.t.Helper()
 	batch, err := s.Poll(c.t.Context())
 	if err != nil || batch == nil {
@@ -134,20 +136,20 @@ func TestTheNextBatchIsPolledWhileOffsetsAreCommitted(t *testing.T) {
 func TestRefusedOffsetsEndTheSession(t *testing.T) {
 	cases := []struct {
 		name string
-		next func(c *counter, s *AtLeastOnce) error
+		next func(c *counter, s *consumer.AtLeastOnce) error
 	}{
-		{"an idle poll", func(_ *counter, s *AtLeastOnce) error {
+		{"an idle poll", func(_ *counter, s *consumer.AtLeastOnce) error {
 			_, err := s.Poll(t.Context())
 			return err
 		}},
-		{"the begin of the next forwards", func(c *counter, s *AtLeastOnce) error {
-			<-s.offsets.Load().done
+		{"the begin of the next forwards", func(c *counter, s *consumer.AtLeastOnce) error {
+			s.AwaitOffsets()
 			return s.Begin(t.Context(), nil)
 		}},
-		{"a batch that is given back", func(_ *counter, s *AtLeastOnce) error {
-			return s.Abort(t.Context(), &Batch{}, ErrRevoked)
+		{"a batch that is given back", func(_ *counter, s *consumer.AtLeastOnce) error {
+			return s.Abort(t.Context(), &consumer.Batch{}, consumer.ErrRevoked)
 		}},
-		{"the last poll", func(_ *counter, s *AtLeastOnce) error {
+		{"the last poll", func(_ *counter, s *consumer.AtLeastOnce) error {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			_, err := s.Poll(ctx)
@@ -161,7 +163,7 @@ func TestRefusedOffsetsEndTheSession(t *testing.T) {
 			defer s.Close()
 			c.refuse()
 			c.handle(s)
-			if err := row.next(c, s); !errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, ErrAborted) {
+			if err := row.next(c, s); !errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, consumer.ErrAborted) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -198,7 +200,7 @@ func TestARevocationWaitsForTheOffsets(t *testing.T) {
 	revoked := make(chan struct{})
 	go func() {
 		defer close(revoked)
-		s.revoke(t.Context(), nil, map[string][]int32{c.input: {0}})
+		s.Release(0)
 	}()
 	select {
 	case <-revoked:

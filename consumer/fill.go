@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"time"
+	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -28,18 +29,18 @@ const waitingBelow = time.Millisecond
 //
 // The client fetches ahead once, and then not until the next poll. If the records were waiting when they were polled,
 // others came while the batch before was at work; they are fetched once, or they would wait for all of this batch too.
-func (m *member) fill(ctx context.Context, fetches kgo.Fetches, waiting bool, poll func(context.Context, int) kgo.Fetches) kgo.Fetches {
+func (m *member) fill(ctx context.Context, fetches kgo.Fetches, waiting bool) kgo.Fetches {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
-	records, bytes := m.opts.BatchRecords, m.opts.BatchBytes
+	room := m.opts.Room.limits()
 	for latest := fetches; ; waiting = false {
-		records -= latest.NumRecords()
-		bytes -= size(latest)
+		room.records -= latest.NumRecords()
 		timeout := fillingFor(latest, waiting)
-		if timeout == 0 || records <= 0 || bytes <= 0 {
+		if timeout == 0 || room.records <= 0 || m.filled >= room.bytes {
 			return fetches
 		}
-		latest = pollFor(ctx, timeout, records, poll)
+		latest = m.pollFor(ctx, timeout, room.records)
+		m.filled += size(latest)
 		fetches = append(fetches, latest...)
 	}
 }
@@ -56,10 +57,10 @@ func fillingFor(latest kgo.Fetches, waiting bool) time.Duration {
 }
 
 // pollFor polls for a time, whose end is no error.
-func pollFor(ctx context.Context, timeout time.Duration, records int, poll func(context.Context, int) kgo.Fetches) kgo.Fetches {
+func (m *member) pollFor(ctx context.Context, timeout time.Duration, records int) kgo.Fetches {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	fetches := poll(ctx, records)
+	fetches := m.client.Poll(ctx, records)
 	if ctx.Err() != nil && fetches.NumRecords() == 0 {
 		return nil // they tell only of ctx
 	}
@@ -76,10 +77,16 @@ func moreBehind(fetches kgo.Fetches) (more bool) {
 	return more
 }
 
-// size is the bytes of keys, values and headers.
+const (
+	recordBytes = int(unsafe.Sizeof(kgo.Record{}))
+	headerBytes = int(unsafe.Sizeof(kgo.RecordHeader{}))
+)
+
+// size is how many bytes the records take in memory. Of records without a value, or with a thousand empty headers, that
+// is a multiple of what they are on the wire.
 func size(fetches kgo.Fetches) (bytes int) {
 	fetches.EachRecord(func(r *kgo.Record) {
-		bytes += len(r.Key) + len(r.Value)
+		bytes += recordBytes + len(r.Key) + len(r.Value) + len(r.Headers)*headerBytes
 		for _, h := range r.Headers {
 			bytes += len(h.Key) + len(h.Value)
 		}

@@ -11,6 +11,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// polled is a client that only polls.
+type polled struct {
+	Client
+	poll func(context.Context, int) kgo.Fetches
+}
+
+func (p *polled) Poll(ctx context.Context, n int) kgo.Fetches { return p.poll(ctx, n) }
+
+// tenBytes is what one record of fetched takes in memory.
+const tenBytes = 10 + recordBytes + headerBytes
+
 // fetched is n records of a partition from an offset, each of ten bytes, as a broker sends them whose readable log ends
 // at an offset.
 func fetched(partition int32, from, n, end int64) kgo.Fetches {
@@ -27,26 +38,26 @@ func fetched(partition int32, from, n, end int64) kgo.Fetches {
 func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		records, room int // of a batch: records and bytes
+		records, room int // of a batch: most records, and most records' worth of bytes
 		polled        []kgo.Fetches
 		waiting       bool // were they in the client before they were polled?
 		want          int  // records
 		polls         int  // after the first one
 	}{
-		{"at the end of the log it is not waited for", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, false, 10, 0},
-		{"until the end of the log", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, false, 30, 2},
-		{"until it has its records", 20, 10_000, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
-		{"until it has its bytes", 100, 150, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
-		{"with what other partitions have", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, false, 15, 1},
-		{"as far as the broker answers", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 30)}, false, 10, 1},
-		{"with what came after records that had been waiting", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 15)}, true, 15, 1},
-		{"and with all that was behind that", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 20), fetched(0, 15, 5, 20)}, true, 20, 2},
-		{"with what was behind records that had been waiting", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 20), fetched(0, 10, 10, 20)}, true, 20, 1},
-		{"without what may have come if none did", 100, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 1},
-		{"without what may have come if it is full", 10, 10_000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 0},
+		{"at the end of the log it is not waited for", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)}, false, 10, 0},
+		{"until the end of the log", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, false, 30, 2},
+		{"until it has its records", 20, 1000, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
+		{"until it has its bytes", 100, 15, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
+		{"with what other partitions have", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, false, 15, 1},
+		{"as far as the broker answers", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30)}, false, 10, 1},
+		{"with what came after records that had been waiting", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 15)}, true, 15, 1},
+		{"and with all that was behind that", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 20), fetched(0, 15, 5, 20)}, true, 20, 2},
+		{"with what was behind records that had been waiting", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 20), fetched(0, 10, 10, 20)}, true, 20, 1},
+		{"without what may have come if none did", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 1},
+		{"without what may have come if it is full", 10, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := &member{opts: Options{BatchRecords: test.records, BatchBytes: test.room}}
+			m := &member{opts: Options{Room: NewRoom(test.records, test.room*tenBytes, time.Minute, nil)}}
 			polls := 0
 			poll := func(ctx context.Context, most int) kgo.Fetches {
 				if polls++; polls < len(test.polled) {
@@ -55,7 +66,9 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 				<-ctx.Done()
 				return kgo.NewErrFetch(ctx.Err())
 			}
-			got := m.fill(t.Context(), test.polled[0], test.waiting, poll)
+			m.client = &polled{poll: poll}
+			m.filled = size(test.polled[0])
+			got := m.fill(t.Context(), test.polled[0], test.waiting)
 			if got.NumRecords() != test.want || polls != test.polls || got.Err() != nil {
 				t.Errorf("%d records after %d polls, %v; want %d after %d", got.NumRecords(), polls, got.Err(), test.want, test.polls)
 			}
@@ -76,7 +89,7 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &member{opts: Options{BatchRecords: test.records, BatchBytes: 100_000}}
+				m := &member{opts: Options{Room: NewRoom(test.records, 1<<20, time.Minute, nil)}}
 				next := int64(0)
 				poll := func(ctx context.Context, _ int) kgo.Fetches {
 					select {
@@ -88,7 +101,8 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 					}
 				}
 				start := time.Now()
-				got := m.fill(t.Context(), fetched(0, 0, 10, 10_000), false, poll)
+				m.client = &polled{poll: poll}
+				got := m.fill(t.Context(), fetched(0, 0, 10, 10_000), false)
 				if took := time.Since(start); got.NumRecords() != test.want || took != test.took || got.Err() != nil {
 					t.Errorf("%d records in %v, %v; want %d in %v", got.NumRecords(), took, got.Err(), test.want, test.took)
 				}
@@ -98,9 +112,10 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 }
 
 func TestErrorsThatAFillMeetsAreKept(t *testing.T) {
-	m := &member{opts: Options{BatchRecords: 100, BatchBytes: 10_000}}
+	m := &member{opts: Options{Room: NewRoom(100, 1<<20, time.Minute, nil)}}
 	broken := errors.New("broken")
-	got := m.fill(t.Context(), fetched(0, 0, 10, 30), false, func(context.Context, int) kgo.Fetches { return kgo.NewErrFetch(broken) })
+	m.client = &polled{poll: func(context.Context, int) kgo.Fetches { return kgo.NewErrFetch(broken) }}
+	got := m.fill(t.Context(), fetched(0, 0, 10, 30), false)
 	if got.NumRecords() != 10 || !errors.Is(got.Err(), broken) {
 		t.Errorf("%d records, %v", got.NumRecords(), got.Err())
 	}
@@ -129,7 +144,7 @@ func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
 		{"the log was cut, and the client went back", join(fetched(0, 5, 10, 99), fetched(0, 8, 10, 99)), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			batch := NewBatch(test.fetches, nil, t.Context())
+			batch := NewBatch(test.fetches, nil, "group", t.Context())
 			var got []span
 			for i, s := range batch.Spans {
 				n := 0

@@ -4,9 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // lagWatch compares the committed offsets with the ends of the assigned partitions, also while the
@@ -31,7 +28,7 @@ func (w *lagWatch) stop() {
 	w.cancel()
 	w.done.Wait()
 	for _, p := range w.member.owned() {
-		w.member.opts.Metrics.forgetLag(p)
+		w.member.opts.Metrics.forgetPartition(p)
 	}
 }
 
@@ -54,34 +51,31 @@ func (w *lagWatch) update(ctx context.Context) {
 	if len(partitions) == 0 {
 		return
 	}
-	topic := w.member.opts.Input
-	admin := kadm.NewClient(w.member.client)
-	ends, err := admin.ListCommittedOffsets(ctx, topic)
+	bounds, err := w.member.client.Bounds(ctx)
 	if err != nil {
 		return
 	}
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err != nil {
-		return
-	}
-	committed := w.member.client.CommittedOffsets()[topic]
+	committed := w.member.client.Committed()
 	for _, p := range partitions {
-		end, okEnd := ends.Lookup(topic, p)
-		start, okStart := starts.Lookup(topic, p)
-		if okEnd && okStart && end.Err == nil && start.Err == nil {
-			at, _ := w.member.position(committed, p)
-			at = max(start.Offset, at)
-			w.member.noteLag(p, at, max(end.Offset-at, 0))
+		log, ok := bounds[p]
+		if !ok {
+			continue
 		}
+		at, _ := w.member.position(committed, p)
+		at = max(log.First, at)
+		w.member.noteLag(p, at, max(log.End-at, 0))
+		w.member.noteHidden(p, log, time.Now())
 	}
+	w.member.warnOfHidden()
+	w.member.wakeForFences(committed)
 }
 
-// position is the group's offset of a partition as this session has it: the client knows that from when the partition came, and
-// after its own commits. It is not known of one that came just now.
-func (m *member) position(client map[int32]kgo.EpochOffset, partition int32) (at int64, known bool) {
+// position is the group's offset of a partition as this session has it: from when its fence was read, and after its own commits.
+// Before, the client may know it. It is not known of one that came just now.
+func (m *member) position(client Offsets, partition int32) (at int64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at, known = m.committed[partition]; known {
+	if at, known = m.done[partition]; known {
 		return at, true
 	}
 	offset, known := client[partition]

@@ -1,141 +1,122 @@
 package consumer
 
 import (
-	"encoding/binary"
+	"context"
 	"errors"
-	"hash/crc32"
-	"log/slog"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 
-	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/internal/testkit/servers"
+	"github.com/kdedup/kdedup/fence"
 )
 
-// lenient is a real broker that takes transactional records of which the coordinator knows nothing.
-// What they leave is what lost markers leave: a transaction that is open on the partition only.
-func lenient(t *testing.T) []string {
-	t.Helper()
-	servers.Need(t)
-	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{
-		Dir: t.TempDir(), Heap: "384m", Config: map[string]string{"transaction.partition.verification.enable": "false"},
-	})
-	return []string{servers.ForTest(t, kafka, err).Addr()}
+// coordinator is a client of one partition with a record for each poll, which notes what its session does.
+type coordinator struct {
+	TransactionalClient
+	marked []bool // answers, one after the other; the last one is given again and again
+	failed error
+	did    []string
+	polls  int64
 }
 
-func TestATakeoverEndsTransactionsWhoseMarkersAreLost(t *testing.T) {
-	brokers := lenient(t)
-	for name, end := range map[string]func(*testing.T, *kgo.Client, *Options){
-		"of the lane itself": func(t *testing.T, _ *kgo.Client, o *Options) {
-			if err := takeOver(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"of another lane": func(t *testing.T, client *kgo.Client, o *Options) {
-			o.Member = o.ConsumerGroup + "-other-0"
-			m := &member{opts: *o, client: client}
-			if got, err := m.readFences(t.Context(), []int32{0}); err != nil || got[0].Next() != 10 {
-				t.Errorf("got %+v, %v", got, err)
-			}
-		},
+func (c *coordinator) Marked(context.Context) (bool, error) {
+	answer := c.marked[0]
+	if len(c.marked) > 1 {
+		c.marked = c.marked[1:]
+	}
+	c.did = append(c.did, map[bool]string{true: "marked", false: "not marked"}[answer])
+	return answer, c.failed
+}
+
+func (c *coordinator) Poll(context.Context, int) kgo.Fetches {
+	c.polls++
+	return fetched(0, c.polls-1, 1, c.polls)
+}
+
+func (c *coordinator) Begin() error { return nil }
+func (c *coordinator) AddOffsets(context.Context, [16]byte, Offsets) error {
+	c.did = append(c.did, "offsets")
+	return nil
+}
+func (c *coordinator) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+	promise(r, nil)
+}
+func (c *coordinator) Flush(context.Context) error     { return nil }
+func (c *coordinator) End(context.Context, bool) error { return nil }
+func (c *coordinator) Committed() Offsets              { return nil }
+func (c *coordinator) Close()                          {}
+func (c *coordinator) Fences(context.Context, []int32) (fence.Found, error) {
+	return fence.Found{}, nil
+}
+
+func (c *coordinator) session(t *testing.T) *Transactional {
+	t.Helper()
+	opts := memberOf(t, 0).opts
+	opts.Room, opts.TransactionTimeout = NewRoom(1, 1, time.Minute, nil), time.Minute
+	session, err := NewTransactional(opts, func(e Events) (TransactionalClient, error) {
+		e.Assigned([]int32{0})
+		return c, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+func TestTheEndOfATransactionIsWatchedUntilItsMarkersAreWritten(t *testing.T) {
+	for name, row := range map[string]struct {
+		ago    time.Duration
+		marked []bool
+		failed error
+		asked  func(times int) bool
+	}{
+		"they are there":    {0, []bool{true}, nil, exactly(1)},
+		"they come later":   {0, []bool{false, false, true}, nil, exactly(3)},
+		"they never come":   {0, []bool{false}, nil, func(times int) bool { return times > 1 }},
+		"not for this user": {0, []bool{true}, errors.New("not authorized"), exactly(1)},
+		"it was long ago":   {time.Minute, []bool{false}, nil, exactly(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, options := loseMarkers(t, brokers)
-			end(t, client, options)
-			got, err := readFences(t.Context(), client, options.FenceTopic, "orders", []int32{0}, time.Second)
-			if err != nil || got[0].Next() != 10 {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				c := &coordinator{marked: row.marked, failed: row.failed}
+				session := c.session(t)
+				defer session.Close()
+				session.decided = time.Now().Add(-row.ago)
+				session.awaitMarkers()
+				if !row.asked(len(c.did)) {
+					t.Errorf("asked %d times", len(c.did))
+				}
+			})
 		})
 	}
 }
 
-// A transaction that may still end is left to its lane and its coordinator.
-func TestAnOpenTransactionOfAnotherLaneIsLeftAlone(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
-		a := abandon(t, brokers)
-		if err := endUnmarked(t.Context(), newClient(t, brokers), &a.options, []int32{0, 1}); err != nil {
-			t.Error(err)
+func exactly(n int) func(int) bool { return func(times int) bool { return times == n } }
+
+// A broker that has to write before the markers are there tries again after 20 ms.
+func TestATransactionBeginsWhenTheMarkersOfTheOneBeforeAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &coordinator{marked: []bool{false, false, true}}
+		session := c.session(t)
+		defer session.Close()
+		for range 2 {
+			b, err := session.Poll(t.Context())
+			if err == nil {
+				err = session.Begin(t.Context(), b)
+			}
+			if err == nil {
+				err = session.Commit(t.Context(), b)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := a.client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
-			t.Errorf("the other lane lost its transaction: %v", err)
+		want := []string{"offsets", "not marked", "not marked", "marked", "offsets"}
+		if !slices.Equal(c.did, want) {
+			t.Errorf("got %q, want %q", c.did, want)
 		}
 	})
-}
-
-// loseMarkers leaves a fence of a transaction that its coordinator takes for ended.
-func loseMarkers(t *testing.T, brokers []string) (*kgo.Client, *Options) {
-	t.Helper()
-	topic := testkit.Topic(t, brokers, "fence", 1, nil)
-	options := &Options{
-		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, ConsumerGroup: topic + "-group", FenceTopic: topic,
-		Input: "orders", Member: topic + "-group-one-0", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
-	versions := kversion.Stable()
-	versions.SetMaxKeyVersion(int16(kmsg.Produce), 11) // later ones tell the coordinator (KIP-890)
-	client := newClient(t, brokers, kgo.MaxVersions(versions))
-	w := &writer{t, newClient(t, brokers, kgo.TransactionalID(options.Member)), topic}
-	w.transaction(kgo.TryCommit, 10, 0)
-	id, epoch, err := w.client.ProducerID(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, time.Minute, "the markers of the first transaction", func() bool {
-		described, err := kadm.NewClient(client).DescribeTransactions(t.Context(), options.Member)
-		return err == nil && described[options.Member].State == "CompleteCommit"
-	})
-	produceRaw(t, client, options.Member, topic, rawBatch(id, epoch, fenceRecord(topic, "orders", 0, upTo(20))))
-	got, err := readFences(t.Context(), client, topic, "orders", []int32{0}, time.Second)
-	if !errors.Is(err, errHanging) {
-		t.Fatalf("nothing hangs: %+v, %v", got, err)
-	}
-	return client, options
-}
-
-func produceRaw(t *testing.T, client *kgo.Client, member, topic string, batch []byte) {
-	t.Helper()
-	req := kmsg.NewPtrProduceRequest()
-	req.TransactionID, req.Acks, req.TimeoutMillis = &member, -1, 10_000
-	req.Topics = []kmsg.ProduceRequestTopic{{
-		Topic: topic, TopicID: topicID(t, client, topic), Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batch}},
-	}}
-	answer, err := req.RequestWith(t.Context(), client)
-	if err == nil {
-		err = kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func topicID(t *testing.T, client *kgo.Client, topic string) [16]byte {
-	t.Helper()
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{{Topic: &topic}}
-	answer, err := req.RequestWith(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.Topics[0].TopicID
-}
-
-// rawBatch is a transactional batch of one record (KIP-98), as the first of its producer's epoch.
-func rawBatch(id int64, epoch int16, r *kgo.Record) []byte {
-	record := kmsg.Record{Key: r.Key, Value: r.Value}
-	record.Length = int32(len(record.AppendTo(nil)) - 1) // a length of 0 takes one byte
-	now := time.Now().UnixMilli()
-	batch := kmsg.RecordBatch{
-		PartitionLeaderEpoch: -1, Magic: 2, Attributes: 1 << 4, FirstTimestamp: now, MaxTimestamp: now,
-		ProducerID: id, ProducerEpoch: epoch, NumRecords: 1, Records: record.AppendTo(nil),
-	}
-	raw := batch.AppendTo(nil)
-	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
-	binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
-	return raw
 }

@@ -2,8 +2,6 @@ package consumer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,39 +9,54 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/internal/crashpoint"
+	"github.com/kdedup/kdedup/fence"
 )
 
-// member is what both kinds of session share: the client, its partitions and their fences.
+// member is what both kinds of session share: a place in the group, its partitions and their fences.
 type member struct {
 	opts   Options
-	client *kgo.Client
+	client Client
 	lag    *lagWatch
+	filled int // bytes of the batch that the lane polls
 
-	mu        sync.Mutex
-	fences    map[int32]Fence // of the assigned partitions; partitions in unknown are not in it
-	unknown   map[int32]bool  // assigned, but their fence was not read yet
-	warned    map[int32]bool  // partitions whose rewind was reported
-	committed map[int32]int64 // by this session, of the assigned partitions
-	lags      map[int32]int64 // of the assigned partitions, as far as measured
-	returned  map[int32]int64 // first offsets of what was given back and not delivered again yet
-	still     map[int32]stillness
-	idle      context.CancelCauseFunc // ends the poll that waits for records; nil while there is none
-	taken     bool                    // partitions were revoked or lost since the last reset
-	revoked   context.Context         // of the batch in hand
+	mu       sync.Mutex
+	fences   map[int32]fence.Fence // of the assigned partitions; partitions in unread are not in it
+	unread   map[int32]bool        // assigned, but their fence was not read yet
+	warned   map[int32]bool        // partitions whose rewind was reported
+	done     map[int32]int64       // the group's offsets of the assigned partitions, as this session found or left them
+	lags     map[int32]int64       // of the assigned partitions, as far as measured
+	returned map[int32]int64       // first offsets of what was given back and not delivered again yet
+	held     map[int32]*hold       // partitions that wait at a record
+	skips    map[int32]fence.Skip  // of the assigned partitions
+	still    map[int32]stillness
+	hidden   map[int32]hidden        // partitions with records behind an open transaction
+	unsure   map[int32]int           // records to come, before and between which earlier attempts may have claimed others
+	idle     context.CancelCauseFunc // ends the poll that waits for records; nil while there is none
+	taken    map[int32]bool          // partitions that were revoked or lost since the last reset
+
+	revoked   context.Context // of the batch in hand
 	interrupt context.CancelCauseFunc
+
+	// awaitOffsets returns when no offsets are on their way: the next owner of a partition begins there.
+	awaitOffsets func()
 }
 
 func newMember(opts Options) *member {
 	m := &member{
-		opts:      opts,
-		fences:    make(map[int32]Fence),
-		unknown:   make(map[int32]bool),
-		warned:    make(map[int32]bool),
-		committed: make(map[int32]int64),
-		lags:      make(map[int32]int64),
-		returned:  make(map[int32]int64),
-		still:     make(map[int32]stillness),
+		opts:     opts,
+		fences:   make(map[int32]fence.Fence),
+		unread:   make(map[int32]bool),
+		warned:   make(map[int32]bool),
+		done:     make(map[int32]int64),
+		lags:     make(map[int32]int64),
+		returned: make(map[int32]int64),
+		held:     make(map[int32]*hold),
+		skips:    make(map[int32]fence.Skip),
+		still:    make(map[int32]stillness),
+		hidden:   make(map[int32]hidden),
+		unsure:   make(map[int32]int),
+
+		awaitOffsets: func() {},
 	}
 	m.reset()
 	return m
@@ -53,7 +66,7 @@ func newMember(opts Options) *member {
 func (m *member) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.taken = false
+	m.taken = make(map[int32]bool)
 	m.revoked, m.interrupt = context.WithCancelCause(context.Background())
 }
 
@@ -61,25 +74,39 @@ func (m *member) reset() {
 func (m *member) wasTaken() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.taken
+	return len(m.taken) > 0
 }
 
-func (m *member) assign(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+// groupEvents is what the client calls.
+type groupEvents struct{ *member }
+
+// Assigned implements Events.
+func (e groupEvents) Assigned(partitions []int32) {
+	m := e.member
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opts.Metrics.rebalances.Inc()
-	for _, p := range partitions[m.opts.Input] {
-		m.unknown[p] = true
+	for _, p := range partitions {
+		m.unread[p] = true
 	}
-	m.opts.Logger.Info("partitions assigned", "partitions", partitions[m.opts.Input])
+	m.opts.Logger.Info("partitions assigned", "partitions", partitions)
 }
 
-func (m *member) revoke(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-	m.drop("partitions revoked", partitions[m.opts.Input])
+// Revoked implements Events.
+func (e groupEvents) Revoked(partitions []int32) {
+	e.awaitOffsets()
+	e.drop("partitions revoked", partitions)
 }
 
-func (m *member) lose(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-	m.drop("partitions lost", partitions[m.opts.Input])
+// Lost implements Events.
+func (e groupEvents) Lost(partitions []int32) { e.drop("partitions lost", partitions) }
+
+// Blocked implements Events. It ends the claims of the batch in hand.
+func (e groupEvents) Blocked() {
+	m := e.member
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.interrupt(ErrRevoked)
 }
 
 func (m *member) drop(what string, partitions []int32) {
@@ -88,150 +115,35 @@ func (m *member) drop(what string, partitions []int32) {
 	if len(partitions) == 0 {
 		return
 	}
-	m.taken = true
 	m.interrupt(ErrRevoked)
 	for _, p := range partitions {
+		m.taken[p] = true
 		delete(m.fences, p)
-		delete(m.unknown, p)
+		delete(m.unread, p)
 		delete(m.warned, p)
-		delete(m.committed, p)
+		delete(m.done, p)
 		delete(m.lags, p)
 		delete(m.returned, p)
 		delete(m.still, p)
-		m.opts.Metrics.forgetLag(p)
+		m.unholdLocked(p)
+		delete(m.skips, p)
+		delete(m.unsure, p)
+		delete(m.hidden, p)
+		m.opts.Metrics.forgetPartition(p)
 	}
 	m.opts.Logger.Info(what, "partitions", partitions)
 }
 
-// hurry ends the claims of the batch in hand because a rebalance waits for it.
-func (m *member) hurry() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.interrupt(ErrRevoked)
-}
-
 // Joined reports whether the group has accepted this member.
-func (m *member) Joined() bool {
-	_, generation := m.client.GroupMetadata()
-	return generation >= 0
-}
-
-// poll waits for records and knows their fences. It returns nil when ctx ends.
-func (m *member) poll(ctx context.Context, poll func(context.Context, int) kgo.Fetches) (*Batch, error) {
-	fetches, err := m.wait(ctx, poll)
-	if ctx.Err() != nil && fetches.NumRecords() == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	read, err := m.readUnknownFences(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	batch := NewBatch(fetches, m.fences, m.revoked)
-	m.mu.Unlock()
-	if err := m.returnToFences(batch, read); err != nil {
-		return nil, err
-	}
-	if err := m.checkRedelivery(batch); err != nil {
-		return nil, err
-	}
-	m.reportRewinds(batch)
-	return batch, nil
-}
-
-// wait polls until there are records, and for more of them if more are there. It ends early when ctx ends or
-// noteLag ends it.
-func (m *member) wait(ctx context.Context, poll func(context.Context, int) kgo.Fetches) (kgo.Fetches, error) {
-	polling, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	m.setIdle(end)
-	asked := time.Now()
-	fetches := poll(polling, m.opts.BatchRecords)
-	waiting := time.Since(asked) < waitingBelow
-	m.setIdle(nil)
-	if polling.Err() == nil {
-		fetches = m.fill(ctx, fetches, waiting, poll)
-	}
-	if err := context.Cause(polling); err != nil && ctx.Err() == nil {
-		return fetches, err
-	}
-	return fetches, m.fetchErrors(ctx, fetches)
-}
-
-func (m *member) setIdle(end context.CancelCauseFunc) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.idle = end
-}
-
-// fetchErrors joins what the client could not mend by itself.
-func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
-	var errs []error
-	fetches.EachError(func(topic string, partition int32, err error) {
-		var loss *kgo.ErrDataLoss
-		switch {
-		case errors.As(err, &loss):
-			m.opts.Metrics.dataLoss.Inc()
-			m.opts.Logger.Error("the input's log was cut: records that were consumed are gone from the broker",
-				"partition", partition, "consumed_to", loss.ConsumedTo, "reset_to", loss.ResetTo)
-		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		default:
-			errs = append(errs, fmt.Errorf("poll %s[%d]: %w", topic, partition, inputError(err)))
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// readUnknownFences returns the partitions whose fences it has read.
-func (m *member) readUnknownFences(ctx context.Context) ([]int32, error) {
-	m.mu.Lock()
-	partitions := slices.Sorted(maps.Keys(m.unknown))
-	m.mu.Unlock()
-	if len(partitions) == 0 {
-		return nil, nil
-	}
-	crashpoint.At("fences-unread")
-	found, err := m.readFences(ctx, partitions)
-	if err != nil {
-		return nil, err
-	}
-	crashpoint.At("fences-read")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, p := range partitions {
-		if !m.unknown[p] {
-			continue // revoked meanwhile
-		}
-		delete(m.unknown, p)
-		m.fences[p] = found[p]
-	}
-	return partitions, nil
-}
-
-// reportRewinds says once per assignment that a partition begins below its fence.
-func (m *member) reportRewinds(b *Batch) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range b.Spans {
-		if !s.Again || m.warned[s.Partition] {
-			continue
-		}
-		m.warned[s.Partition] = true
-		m.opts.Metrics.rewinds.Inc()
-		m.opts.Logger.Warn("offsets were set back: records below the fence were handled before",
-			"partition", s.Partition, "from", s.First, "fence", s.before.Next())
-	}
-}
+func (m *member) Joined() bool { return m.client.Joined() }
 
 // fenceRecords are the fences to write for a batch. They build on those that the batch was polled
 // with: a partition may have been lost since.
 func (m *member) fenceRecords(b *Batch) []*kgo.Record {
 	records := make([]*kgo.Record, len(b.Spans))
-	for i, s := range b.Spans {
-		records[i] = fenceRecord(m.opts.FenceTopic, m.opts.Input, s.Partition, s.Fence())
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		records[i] = fence.Record(m.opts.FenceTopic, m.opts.Input, s.Partition, s.Fence().In(m.opts.Store))
 	}
 	return records
 }
@@ -242,18 +154,51 @@ func (m *member) settle(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opts.Metrics.consumed.Add(float64(len(b.Records)))
-	for _, s := range b.Spans {
+	for i := range b.Spans {
+		s := &b.Spans[i]
 		if _, owned := m.fences[s.Partition]; owned {
-			m.fences[s.Partition], m.committed[s.Partition] = s.Fence(), s.Next
+			m.fences[s.Partition], m.done[s.Partition] = s.Fence().In(m.opts.Store), s.Next
+			if h := m.held[s.Partition]; h != nil && s.Next > h.offset {
+				m.opts.Logger.Info("a partition goes on behind the record at which it was held",
+					"partition", s.Partition, "offset", h.offset, "held_for", time.Since(h.since))
+				m.unholdLocked(s.Partition)
+			}
+			if s.skip != nil && s.Next > s.skip.Offset {
+				delete(m.skips, s.Partition)
+			}
+			m.unsure[s.Partition] = max(0, m.unsure[s.Partition]-(s.to-s.from))
 		}
+	}
+}
+
+// mostClaimed is how many records an earlier attempt may have claimed and not committed: those of one batch, by whatever
+// configuration it had.
+const mostClaimed = 50_000
+
+// doubtLocked has the next records of a partition looked at for missing ones: a batch that was given back, or whose member
+// died, may have claimed them. Behind that, nobody has claimed what is missing.
+func (m *member) doubtLocked(partition int32) {
+	m.unsure[partition] = max(m.opts.Room.Records(), mostClaimed)
+}
+
+// noteMissingLocked keeps what is missing from a batch as far as there is doubt.
+func (m *member) noteMissingLocked(b *Batch) {
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		if m.unsure[s.Partition] == 0 {
+			s.missing = nil
+			continue
+		}
+		s.until = time.Now().Add(m.opts.TTL)
 	}
 }
 
 func (m *member) ownsLocked(partition int32) bool {
 	_, known := m.fences[partition]
-	return known || m.unknown[partition]
+	return known || m.unread[partition]
 }
 
+// owned lists the assigned partitions in order.
 func (m *member) owned() []int32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,5 +207,33 @@ func (m *member) owned() []int32 {
 
 func (m *member) ownedLocked() []int32 {
 	owned := slices.Collect(maps.Keys(m.fences))
-	return slices.AppendSeq(owned, maps.Keys(m.unknown))
+	owned = slices.AppendSeq(owned, maps.Keys(m.unread))
+	slices.Sort(owned)
+	return owned
+}
+
+// Assignment is one partition of the input that a member has.
+type Assignment struct {
+	Partition int32
+	Fence     int64  // offset below which everything was handled; 0 if that is not known
+	Lag       *int64 // nil until it was measured
+	Held      *Held  // nil unless it waits at a record
+}
+
+// Assignments lists the member's partitions in order. It may be called by any goroutine.
+func (m *member) Assignments() []Assignment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	owned := m.ownedLocked()
+	assigned := make([]Assignment, len(owned))
+	for i, p := range owned {
+		assigned[i] = Assignment{Partition: p, Fence: m.fences[p].Next()}
+		if lag, ok := m.lags[p]; ok {
+			assigned[i].Lag = &lag
+		}
+		if h := m.held[p]; h != nil {
+			assigned[i].Held = &Held{Offset: h.offset, Reason: h.reason, Since: h.since, Until: h.until}
+		}
+	}
+	return assigned
 }

@@ -2,32 +2,35 @@ package consumer
 
 import (
 	"strconv"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Metrics are the series of one pipeline's group members.
 type Metrics struct {
-	lag        *prometheus.GaugeVec // by partition, or one without
-	perTopic   bool
+	lag        *partitionGauge
+	held       *partitionGauge
+	hidden     *partitionGauge // records behind an open transaction
+	hiddenFor  *partitionGauge
 	rebalances prometheus.Counter
 	consumed   prometheus.Counter
 	rewinds    prometheus.Counter
 	dataLoss   prometheus.Counter
-
-	mu   sync.Mutex
-	lags map[int32]int64 // of the partitions that this process has, for the sum
+	room       *prometheus.GaugeVec // by lane
 }
 
 // Collectors are the metric families that all pipelines of a process share.
 type Collectors struct {
 	lag        *prometheus.GaugeVec
+	held       *prometheus.GaugeVec
+	hidden     *prometheus.GaugeVec
+	hiddenFor  *prometheus.GaugeVec
 	perTopic   bool
 	rebalances *prometheus.CounterVec
 	consumed   *prometheus.CounterVec
 	rewinds    *prometheus.CounterVec
 	dataLoss   *prometheus.CounterVec
+	room       *prometheus.GaugeVec
 }
 
 // NewCollectors registers the families.
@@ -37,6 +40,18 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_consumer_lag",
 			Help: "Records between the committed offset and the last stable offset of an assigned partition; with metrics.per_partition: false the sum of a topic's.",
+		}, []string{"topic", "partition"}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kdedup_partition_held",
+			Help: "1 for an assigned partition that waits at a record that can be delivered nowhere; otherwise there is no series; with metrics.per_partition: false how many of a topic's do.",
+		}, []string{"topic", "partition"}),
+		hidden: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kdedup_input_open_transaction_records",
+			Help: "Offsets between the last stable offset and the end of an assigned partition: they wait for a producer's open transaction, and are in no lag; with metrics.per_partition: false the sum of a topic's.",
+		}, []string{"topic", "partition"}),
+		hiddenFor: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kdedup_input_open_transaction_seconds",
+			Help: "For how long this process has seen an open transaction hold the last stable offset of an assigned partition where it is; with metrics.per_partition: false the longest of a topic's.",
 		}, []string{"topic", "partition"}),
 		rebalances: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_rebalances_total",
@@ -54,8 +69,12 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Name: "kdedup_input_data_loss_total",
 			Help: "Times that the input's log was cut below records that were consumed.",
 		}, topic),
+		room: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kdedup_batch_limit_bytes",
+			Help: "How many bytes a lane's next batch may have: batch_bytes, or less while larger batches take too much of their time.",
+		}, []string{"topic", "lane"}),
 	}
-	reg.MustRegister(c.lag, c.rebalances, c.consumed, c.rewinds, c.dataLoss)
+	reg.MustRegister(c.lag, c.held, c.hidden, c.hiddenFor, c.rebalances, c.consumed, c.rewinds, c.dataLoss, c.room)
 	return c
 }
 
@@ -67,57 +86,41 @@ func (c *Collectors) PerTopic() *Collectors {
 
 // For returns the metrics of one pipeline; topic is the input topic.
 func (c *Collectors) For(topic string) *Metrics {
+	gauge := func(family *prometheus.GaugeVec, join func(a, b float64) float64) *partitionGauge {
+		if !c.perTopic {
+			join = nil
+		}
+		return newPartitionGauge(family.MustCurryWith(prometheus.Labels{"topic": topic}), join)
+	}
 	return &Metrics{
-		lag:        c.lag.MustCurryWith(prometheus.Labels{"topic": topic}),
-		perTopic:   c.perTopic,
+		lag:        gauge(c.lag, sum),
+		held:       gauge(c.held, sum),
+		hidden:     gauge(c.hidden, sum),
+		hiddenFor:  gauge(c.hiddenFor, largest),
 		rebalances: c.rebalances.WithLabelValues(topic),
 		consumed:   c.consumed.WithLabelValues(topic),
 		rewinds:    c.rewinds.WithLabelValues(topic),
 		dataLoss:   c.dataLoss.WithLabelValues(topic),
-		lags:       make(map[int32]int64),
+		room:       c.room.MustCurryWith(prometheus.Labels{"topic": topic}),
 	}
 }
 
 // Forget takes away every series of a topic whose members have left.
 func (c *Collectors) Forget(topic string) {
-	c.lag.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	for _, family := range []*prometheus.GaugeVec{c.lag, c.held, c.hidden, c.hiddenFor, c.room} {
+		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
+	}
 	for _, family := range []*prometheus.CounterVec{c.rebalances, c.consumed, c.rewinds, c.dataLoss} {
 		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
 	}
 }
 
-func (m *Metrics) setLag(partition int32, lag int64) {
-	if !m.perTopic {
-		m.lag.WithLabelValues(strconv.Itoa(int(partition))).Set(float64(lag))
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lags[partition] = lag
-	m.sumLocked()
-}
+// Room is the gauge of a lane's Room.
+func (m *Metrics) Room(lane int) prometheus.Gauge { return m.room.WithLabelValues(strconv.Itoa(lane)) }
 
-// forgetLag takes the series away: the partition's next owner exports its own.
-func (m *Metrics) forgetLag(partition int32) {
-	if !m.perTopic {
-		m.lag.DeleteLabelValues(strconv.Itoa(int(partition)))
-		return
+// forgetPartition takes away what a partition's next owner exports.
+func (m *Metrics) forgetPartition(partition int32) {
+	for _, gauge := range []*partitionGauge{m.lag, m.held, m.hidden, m.hiddenFor} {
+		gauge.forget(partition)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.lags, partition)
-	m.sumLocked()
-}
-
-// sumLocked sets the one series of the topic. Without a partition there is none.
-func (m *Metrics) sumLocked() {
-	if len(m.lags) == 0 {
-		m.lag.DeleteLabelValues("")
-		return
-	}
-	sum := int64(0)
-	for _, lag := range m.lags {
-		sum += lag
-	}
-	m.lag.WithLabelValues("").Set(float64(sum))
 }

@@ -42,13 +42,13 @@ func TestLagIsThatOfThePartitionsAtHand(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			m.setLag(0, 4)
-			m.setLag(0, 5)
-			m.setLag(7, 11)
+			m.lag.set(0, 4)
+			m.lag.set(0, 5)
+			m.lag.set(7, 11)
 			check(c.all)
-			m.forgetLag(0)
+			m.forgetPartition(0)
 			check(c.one)
-			m.forgetLag(7)
+			m.forgetPartition(7)
 			check("")
 		})
 	}

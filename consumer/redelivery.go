@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,54 +12,75 @@ import (
 // client did not, the next commit would pass over records that nobody forwarded, so their delivery is
 // watched from here. A new session reads from the group's offsets and relies on nothing.
 
+// ErrNotDelivered ends a session whose client passed over records that it should have delivered again.
+var ErrNotDelivered = errors.New("the client did not deliver them again")
+
 // giveBack notes where the batch's partitions must go on. Those that were taken away meanwhile, or came back
 // after that, begin at the group's offsets: their fences are not known.
-func (m *member) giveBack(b *Batch) map[int32]kgo.EpochOffset {
+func (m *member) giveBack(b *Batch) Offsets {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	back := make(map[int32]kgo.EpochOffset)
-	for _, s := range b.Spans {
-		fence, kept := m.fences[s.Partition]
+	back := make(Offsets)
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		before, kept := m.fences[s.Partition]
 		if !kept {
 			continue
 		}
 		first := s.First
-		if before, twice := back[s.Partition]; twice {
-			first = min(first, before.Offset)
+		if earlier, twice := back[s.Partition]; twice {
+			first = min(first, earlier.Offset)
 		}
-		back[s.Partition] = kgo.EpochOffset{Epoch: fence.epochBelow(s.TopicID), Offset: first}
+		back[s.Partition] = kgo.EpochOffset{Epoch: before.EpochBelow(s.TopicID), Offset: first}
 		m.returned[s.Partition] = first
+		m.doubtLocked(s.Partition)
 	}
 	return back
 }
 
 // goBack gives the batch back and has the client deliver it again.
-func (m *member) goBack(b *Batch) {
-	m.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.opts.Input: m.giveBack(b)})
-}
-
-// forgetReturned lets partitions go on anywhere: they were set to their fences, whose records may be gone.
-func (m *member) forgetReturned(partitions map[int32]kgo.EpochOffset) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for p := range partitions {
-		delete(m.returned, p)
-	}
-}
+func (m *member) goBack(b *Batch) { m.client.Seek(m.giveBack(b)) }
 
 // checkRedelivery returns an error if records that were given back are missing. That may also be because the
 // broker removed them meanwhile; a new session finds out.
 func (m *member) checkRedelivery(b *Batch) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range b.Spans {
+	for i := range b.Spans {
+		s := &b.Spans[i]
 		first, waiting := m.returned[s.Partition]
 		if waiting && s.First > first {
-			return fmt.Errorf("poll: partition %d goes on at offset %d, but its records from %d were given back", s.Partition, s.First, first)
+			return fmt.Errorf("poll: partition %d goes on at offset %d, but its records from %d were given back: %w",
+				s.Partition, s.First, first, ErrNotDelivered)
 		}
 		delete(m.returned, s.Partition)
 	}
 	return nil
+}
+
+// checkReturned returns an error if a partition was taken away and came back while the batch was polled. Its records may be
+// from before, and others have handled them since.
+func (m *member) checkReturned(b *Batch) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range b.Spans {
+		if p := b.Spans[i].Partition; m.taken[p] && m.ownsLocked(p) {
+			return fmt.Errorf("poll: partition %d was taken away and came back meanwhile", p)
+		}
+	}
+	return nil
+}
+
+// wakeForFences ends the poll of a session that has fences to read of partitions which the client knows the offsets of.
+func (m *member) wakeForFences(committed Offsets) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.unread {
+		if _, known := committed[p]; known && m.idle != nil {
+			m.idle(errUnread)
+			return
+		}
+	}
 }
 
 // undelivered is how long a lane may wait for records, by measurements of the lag, while a partition has some
@@ -80,10 +102,10 @@ func (m *member) noteLag(partition int32, position, lag int64) {
 		return
 	}
 	m.lags[partition] = lag
-	m.opts.Metrics.setLag(partition, lag)
+	m.opts.Metrics.lag.set(partition, float64(lag))
 	still := m.still[partition]
 	switch {
-	case lag == 0 || still.position != position:
+	case lag == 0 || still.position != position || m.held[partition] != nil:
 		still = stillness{position: position}
 	case m.idle != nil:
 		still.times++

@@ -2,15 +2,17 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/fence"
 )
 
 func spanOf(partition int32, first, next int64) *Batch {
@@ -31,8 +33,8 @@ func TestABatchThatWasGivenBackMustComeAgain(t *testing.T) {
 		{"a part of it is missing", nil, 11, true},
 		{"it came again, and then those behind it", func(m *member) { _ = m.checkRedelivery(spanOf(0, 10, 20)) }, 20, false},
 		{"the partition was taken away and came back where another lane left it", func(m *member) {
-			m.revoke(t.Context(), nil, map[string][]int32{"orders": {0}})
-			m.fences[0] = Fence{}
+			m.drop("partitions revoked", []int32{0})
+			m.fences[0] = fence.Fence{}
 		}, 20, false},
 	}
 	for _, c := range cases {
@@ -53,9 +55,8 @@ func TestABatchThatWasGivenBackMustComeAgain(t *testing.T) {
 // group's offsets, which another lane may have moved.
 func TestAPartitionThatCameBackIsNotHeldToTheOldBatch(t *testing.T) {
 	m := memberOf(t, 0)
-	assigned := map[string][]int32{"orders": {0}}
-	m.revoke(t.Context(), nil, assigned)
-	m.assign(t.Context(), nil, assigned)
+	m.drop("partitions revoked", []int32{0})
+	groupEvents{m}.Assigned([]int32{0})
 	m.giveBack(spanOf(0, 10, 20))
 	if err := m.checkRedelivery(spanOf(0, 20, 21)); err != nil {
 		t.Error(err)
@@ -66,9 +67,10 @@ func TestAPartitionThatCameBackIsNotHeldToTheOldBatch(t *testing.T) {
 func memberOf(t *testing.T, partition int32) *member {
 	t.Helper()
 	m := newMember(Options{
-		Input: "orders", Metrics: NewCollectors(prometheus.NewRegistry()).For("orders"), Logger: slog.New(slog.DiscardHandler),
+		Input: "orders", Room: NewRoom(100, 1<<20, time.Minute, nil), TransactionTimeout: time.Minute,
+		Metrics: NewCollectors(prometheus.NewRegistry()).For("orders"), Logger: slog.New(slog.DiscardHandler),
 	})
-	m.fences[partition] = Fence{}
+	m.fences[partition] = fence.Fence{}
 	return m
 }
 
@@ -110,36 +112,110 @@ func TestOnlyALaneThatWaitsWhileRecordsLieThereIsStuck(t *testing.T) {
 	}
 }
 
+// deaf is a client that delivers nothing, though a record lies there.
+type deaf struct{ Client }
+
+func (deaf) Poll(ctx context.Context, _ int) kgo.Fetches {
+	<-ctx.Done()
+	return kgo.NewErrFetch(ctx.Err())
+}
+func (deaf) Bounds(context.Context) (map[int32]Bounds, error) {
+	return map[int32]Bounds{0: {0, 1, 1}}, nil
+}
+func (deaf) Committed() Offsets { return nil }
+func (deaf) AllowRebalance()    {}
+func (deaf) Close()             {}
+
 // A client that does not deliver what is there is given up: its session ends, and the next one reads on.
 func TestASessionThatGetsNothingEnds(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
-		input := testkit.Topic(t, brokers, "orders", 1, nil)
-		fences := testkit.Topic(t, brokers, "fences", 1, map[string]string{"cleanup.policy": "compact"})
-		session, err := JoinAtLeastOnce(memberOptions(t, brokers, input, fences, "one"))
+	synctest.Test(t, func(t *testing.T) {
+		session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(e Events) (Client, error) {
+			e.Assigned([]int32{0})
+			return deaf{}, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer session.Close()
-		session.client.PauseFetchPartitions(map[string][]int32{input: {0}})
-		if err := newClient(t, brokers).ProduceSync(t.Context(), &kgo.Record{Topic: input, Value: []byte("there")}).FirstErr(); err != nil {
+		start := time.Now()
+		_, err = session.Poll(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "1 records of partition 0, from offset 0, were not delivered") {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(start); waited < undelivered {
+			t.Errorf("after %v", waited)
+		}
+	})
+}
+
+// broken is a client whose fetches fail, and whose group refuses offsets after that.
+type broken struct {
+	deaf
+	fetch, commit error
+	answered      func(error)
+	polled        bool
+}
+
+func (b *broken) Poll(context.Context, int) kgo.Fetches {
+	b.polled = true
+	return kgo.NewErrFetch(b.fetch)
+}
+func (b *broken) Commit(_ context.Context, _ Offsets, answered func(error)) { b.answered = answered }
+func (b *broken) Flush(context.Context) error                               { return nil }
+func (b *broken) AllowRebalance() {
+	if b.polled {
+		b.answered(b.commit)
+	}
+}
+
+// Whoever is told only of the fetch does not know that the offsets of the batch before are missing.
+func TestAFailedPollTellsOfRefusedOffsets(t *testing.T) {
+	client := &broken{fetch: errors.New("the fetch failed"), commit: errors.New("the offsets are refused")}
+	session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(Events) (Client, error) { return client, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := session.Commit(t.Context(), &Batch{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Poll(t.Context()); !errors.Is(err, client.fetch) || !errors.Is(err, client.commit) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Its next owner would begin below what was handled.
+func TestAPartitionIsKeptWhileItsLaneWaitsForTheOffsets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &broken{}
+		var events Events
+		session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(e Events) (Client, error) {
+			events = e
+			return client, nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		polled := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		defer session.Close()
+		events.Assigned([]int32{0})
+		if err := session.Commit(t.Context(), &Batch{}); err != nil {
+			t.Fatal(err)
+		}
+		begun, revoked := make(chan error, 1), make(chan struct{})
+		go func() { begun <- session.Begin(t.Context(), &Batch{}) }()
+		synctest.Wait()
 		go func() {
-			batch, err := session.Poll(ctx)
-			for err == nil && batch != nil { // empty: a fetch was under way when the partition was paused
-				batch, err = session.Poll(ctx)
-			}
-			polled <- err
+			defer close(revoked)
+			events.Revoked([]int32{0})
 		}()
-		testkit.Eventually(t, time.Minute, "the end of the poll", func() bool {
-			session.lag.update(ctx)
-			return len(polled) > 0
-		})
-		if err := <-polled; err == nil || !strings.Contains(err.Error(), "1 records of partition 0, from offset 0, were not delivered") {
-			t.Errorf("got %v", err)
+		synctest.Wait()
+		if len(session.Assignments()) == 0 {
+			t.Error("the partition is gone before its offsets are committed")
+		}
+		client.answered(nil)
+		<-revoked
+		if err := <-begun; err != nil || len(session.Assignments()) > 0 {
+			t.Errorf("%v, has %v", err, session.Assignments())
 		}
 	})
 }

@@ -78,7 +78,7 @@ func BenchmarkFold(b *testing.B) {
 	messages, d := benchMessages(), benchDeduper(b, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if batch := d.fold(messages); len(batch.claims) >= benchBatch {
+		if batch, _ := d.fold(messages); len(batch.claims) >= benchBatch {
 			b.Fatal("nothing was folded")
 		}
 	}
@@ -88,7 +88,7 @@ func BenchmarkFold(b *testing.B) {
 // BenchmarkVerdict is what comes after the store.
 func BenchmarkVerdict(b *testing.B) {
 	messages := benchMessages()
-	batch := benchDeduper(b, nil).fold(messages)
+	batch, _ := benchDeduper(b, nil).fold(messages)
 	answers, _ := applied(batch.claims)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -37,6 +37,7 @@ type Deduper struct {
 	fingerprints *Fingerprinter
 	folded       folded
 	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
+	outageSeen   time.Time // when it was last seen
 }
 
 // New returns the deduper of one lane. The scope is registered with the store beforehand, with the
@@ -62,8 +63,11 @@ func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics 
 // Messages may have equal IDs. IDs share memory with their records, so the records must not be changed
 // while Judge runs; afterwards nothing is kept.
 func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, error) {
-	batch := d.fold(messages)
+	batch, err := d.fold(messages)
 	defer batch.letGo()
+	if err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	answers, err := d.insist(ctx, batch.claims)
 	if err != nil {

@@ -90,6 +90,7 @@ func TestVerdicts(t *testing.T) {
 		{"owned by another", false, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
 		{"owned by another, below the fence", true, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
 		{"owned by another with other content", false, Answer{Outcome: Exists, Owner: other, Fingerprint: foreign}, VerdictConflict},
+		{"claimed by hand, without content", false, Answer{Outcome: Exists, Owner: other}, VerdictDuplicate},
 		{"applied for another copy of this batch", false, Answer{Outcome: Applied, Owner: other, Fingerprint: mine}, VerdictDuplicate},
 		{"undecided", false, Answer{}, VerdictUnclaimed},
 	}
@@ -139,6 +140,23 @@ func TestAFollowerThatOwnsTheIDRecognisesItself(t *testing.T) {
 	got, err := newDeduper(t, store, DefaultRetry).Judge(t.Context(), []Message{messageAt(3, "a", "A"), owner})
 	if diff := cmp.Diff([]Verdict{VerdictDuplicate, VerdictMine}, verdicts(got)); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// A client may go back in the log while the batch is filled. The record comes first once, or is forwarded twice.
+func TestARecordThatIsTwiceInABatchOwnsItsIDOnce(t *testing.T) {
+	record, copied := messageAt(3, "a", "A"), messageAt(2, "a", "A")
+	for want, outcome := range map[Verdict]Outcome{VerdictFirst: Applied, VerdictMine: Exists} {
+		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){func(claims []Claim) ([]Answer, error) {
+			return []Answer{{Outcome: outcome, Owner: record.Owner, Fingerprint: claims[0].Fingerprint}}, nil
+		}}}
+		d := newDeduper(t, store, DefaultRetry)
+		for range 2 { // the second batch is not held to the first
+			got, err := d.Judge(t.Context(), []Message{record, copied, record, record})
+			if diff := cmp.Diff([]Verdict{want, VerdictDuplicate, VerdictDuplicate, VerdictDuplicate}, verdicts(got)); diff != "" || err != nil {
+				t.Error(diff, err)
+			}
+		}
 	}
 }
 
@@ -260,6 +278,41 @@ func TestAnOutageThatLastsLetsRecordsPassUnclaimed(t *testing.T) {
 	})
 }
 
+// An outage that nobody saw go on is over: a single failure later is given the whole grace.
+func TestAFailureLongAfterAnOutageBeginsAnother(t *testing.T) {
+	for name, outage := range map[string]func(*testing.T, *Deduper){
+		"its wait was ended": func(t *testing.T, d *Deduper) {
+			ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+			defer cancel()
+			if _, err := d.Judge(ctx, []Message{messageAt(1, "a", "A")}); err == nil {
+				t.Error("the wait was not ended")
+			}
+			time.Sleep(2 * time.Second) // the group gives the partitions out again
+		},
+		"records passed, and none came for a while": func(t *testing.T, d *Deduper) {
+			if _, err := d.Judge(t.Context(), []Message{messageAt(1, "a", "A")}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				retry := DefaultRetry
+				retry.GiveUpAfter = 30 * time.Second
+				store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){undecidedAll}}
+				d := newDeduper(t, store, retry)
+				outage(t, d)
+				store.next = []func([]Claim) ([]Answer, error){undecidedAll, applied}
+				got, err := d.Judge(t.Context(), []Message{messageAt(2, "b", "B")})
+				if diff := cmp.Diff([]Verdict{VerdictFirst}, verdicts(got)); diff != "" || err != nil {
+					t.Error(diff, err)
+				}
+			})
+		})
+	}
+}
+
 func TestFingerprints(t *testing.T) {
 	f := NewFingerprinter()
 	base := &kgo.Record{Key: []byte("ab"), Value: []byte("cd"), Headers: []kgo.RecordHeader{{Key: "attempt", Value: []byte("1")}}}
@@ -294,5 +347,19 @@ func TestScopeMismatchNamesBothValues(t *testing.T) {
 	want := "scope g/orders: the scope was registered with other settings: buckets was 256 and is now 64: the claims made so far would not be found; set buckets back, or name another scope to start without them"
 	if err := CompareScopes(now, registered); !errors.Is(err, ErrScopeMismatch) || err.Error() != want {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPanicIsToldWithItsMessage(t *testing.T) {
+	d := newDeduper(t, &scripted{t: t, next: []func([]Claim) ([]Answer, error){applied}}, DefaultRetry)
+	broken := messageAt(1, "b", "B")
+	broken.Record = nil
+	_, err := d.Judge(t.Context(), []Message{messageAt(0, "a", "A"), broken, messageAt(2, "c", "C")})
+	var tripped *Tripped
+	if !errors.As(err, &tripped) || tripped.Message != 1 || len(tripped.Stack) == 0 {
+		t.Fatalf("got %+v", err)
+	}
+	if _, err := d.Judge(t.Context(), []Message{messageAt(0, "a", "A"), messageAt(2, "c", "C")}); err != nil {
+		t.Error(err)
 	}
 }

@@ -12,16 +12,20 @@ type folded struct {
 	claimOf      []int32         // per message: index into claims, or -1 without an ID
 	missing      []MissingReason // per message, where claimOf is -1; nil if no ID is missing
 	fingerprints []Fingerprint   // per message
+	told         []bool          // per claim: its owner was in the batch already
 	seen         claimTable
 }
 
 // fold makes one claim per distinct ID, for the record that comes first in the batch: equal IDs
 // that went to the store one by one would race against each other for nothing. The result is good until
-// the next call.
-func (d *Deduper) fold(messages []Message) *folded {
-	f := &d.folded
+// the next call. The only error is a Tripped.
+func (d *Deduper) fold(messages []Message) (f *folded, err error) {
+	f = &d.folded
 	f.begin(len(messages))
-	for i, m := range messages {
+	i := 0
+	defer Catch(&i, &err)
+	for ; i < len(messages); i++ {
+		m := &messages[i]
 		id, missing := d.extractor.Extract(m.Record)
 		if missing != NotMissing {
 			f.setMissing(i, missing)
@@ -30,11 +34,11 @@ func (d *Deduper) fold(messages []Message) *folded {
 		f.fingerprints[i] = d.fingerprints.Of(m.Record)
 		claim, isNew := f.seen.find(f.claims, id)
 		if isNew {
-			f.claims = append(f.claims, Claim{ID: id, Owner: m.Owner, Fingerprint: f.fingerprints[i]})
+			f.claims = append(f.claims, Claim{ID: id, Owner: m.Owner, Fingerprint: f.fingerprints[i], After: m.Settled})
 		}
 		f.claimOf[i] = claim
 	}
-	return f
+	return f, nil
 }
 
 func (f *folded) begin(messages int) {
@@ -57,14 +61,30 @@ func (f *folded) setMissing(i int, reason MissingReason) {
 
 func (f *folded) judge(messages []Message, answers []Answer) []Judgement {
 	judgements := make([]Judgement, len(messages))
+	f.told = slices.Grow(f.told[:0], len(answers))[:len(answers)]
+	clear(f.told)
 	for i, m := range messages {
-		if f.claimOf[i] < 0 {
+		claim := f.claimOf[i]
+		if claim < 0 {
 			judgements[i] = Judgement{Verdict: VerdictMissing, Missing: f.missing[i]}
 			continue
 		}
-		judgements[i] = judge(m, f.fingerprints[i], answers[f.claimOf[i]])
+		judgements[i] = judge(m, f.fingerprints[i], answers[claim])
+		if judgements[i].Own() && !f.firstTold(claim) {
+			judgements[i].Verdict = VerdictDuplicate
+		}
 	}
 	return judgements
+}
+
+// firstTold is false for a record that is in the batch a second time. A client that goes back in the log
+// while a batch is filled delivers such a batch; both would recognise themselves.
+func (f *folded) firstTold(claim int32) bool {
+	if f.told[claim] {
+		return false
+	}
+	f.told[claim] = true
+	return true
 }
 
 // claimTable finds the claim of an ID within a batch, in a quarter of the memory of a map.

@@ -65,6 +65,9 @@ type observed struct {
 	claim, lookup call
 }
 
+// Unwrap is the store that is watched.
+func (o *observed) Unwrap() Store { return o.Store }
+
 // Claim implements Store.
 func (o *observed) Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error) {
 	o.inFlight.Add(float64(len(claims)))

@@ -12,7 +12,8 @@ type Retry struct {
 	// other and is jittered by half, so that lanes and processes do not return in step.
 	First, Max time.Duration
 	// GiveUpAfter is how long an outage may last before records pass unclaimed. Zero means never:
-	// the lane waits until the store is back.
+	// the lane waits until the store is back. An outage is one as long as claims fail one after the
+	// other: after a wait that was ended, or longer than Max, the next failure begins another.
 	GiveUpAfter time.Duration
 }
 
@@ -37,19 +38,20 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 	if len(claims) == 0 {
 		return nil, context.Cause(ctx) // nil while ctx lives
 	}
+	d.leaveOldOutage()
 	answers, err := d.store.Claim(ctx, d.scope, claims)
 	open := undecided(answers, nil)
 	defer d.metrics.unblock() // also if the batch is given up: then nobody waits any more
 	for round := 1; len(open) > 0; round++ {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, d.interrupted(ctx)
 		}
 		d.noteOutage(err, len(open))
 		if d.givesUp() {
 			return answers, nil
 		}
 		if !sleep(ctx, d.retry.pause(round)) {
-			return nil, context.Cause(ctx)
+			return nil, d.interrupted(ctx)
 		}
 		err = d.claimAgain(ctx, claims, answers, open)
 		open = undecided(answers, open)
@@ -86,11 +88,12 @@ func undecided(answers []Answer, into []int) []int {
 func (d *Deduper) noteOutage(err error, open int) {
 	d.metrics.ambiguous.Add(float64(open))
 	d.metrics.block()
+	d.outageSeen = time.Now()
 	if !d.outageSince.IsZero() {
 		d.log.Debug("claims still undecided", "claims", open, "error", err)
 		return
 	}
-	d.outageSince = time.Now()
+	d.outageSince = d.outageSeen
 	d.log.Warn("claims undecided, claiming again", "claims", open, "error", err)
 }
 
@@ -100,6 +103,20 @@ func (d *Deduper) noteAnswered() {
 	}
 	d.log.Info("claims decided again", "after", time.Since(d.outageSince).Round(time.Millisecond))
 	d.outageSince = time.Time{}
+}
+
+// interrupted ends an outage together with the wait for its end: nobody knows what the store does until
+// the next claim, and one failure then must not be taken for an outage since this one began.
+func (d *Deduper) interrupted(ctx context.Context) error {
+	d.outageSince = time.Time{}
+	return context.Cause(ctx)
+}
+
+// leaveOldOutage does the same where records passed unclaimed, and none came for a while.
+func (d *Deduper) leaveOldOutage() {
+	if time.Since(d.outageSeen) > d.retry.Max {
+		d.outageSince = time.Time{}
+	}
 }
 
 func (d *Deduper) givesUp() bool {

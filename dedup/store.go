@@ -46,15 +46,43 @@ type Coordinates struct {
 	LeaderEpoch int32
 }
 
+// Same reports whether both are the coordinates of one record. Brokers before 2.8, and some proxies, tell no topic IDs:
+// during a rolling upgrade a record may be claimed with the ID and come again without it, or the other way round. A
+// topic ID of zero is unknown, and fits to any.
+func (c Coordinates) Same(o Coordinates) bool {
+	return c.Offset == o.Offset && c.Partition == o.Partition && c.LeaderEpoch == o.LeaderEpoch &&
+		(c.TopicID == o.TopicID || c.TopicID == [16]byte{} || o.TopicID == [16]byte{})
+}
+
 // Fingerprint is the beginning of a SHA-256 over a record's key and value. Two records with the
-// same ID and different fingerprints are a producer's mistake, see VerdictConflict.
+// same ID and different fingerprints are a producer's mistake, see VerdictConflict. The zero fingerprint
+// is that of a claim that was made without a record, by hand: every record matches it.
 type Fingerprint [16]byte
+
+// Matches reports whether a record with the fingerprint of is a copy of what f was taken from.
+func (f Fingerprint) Matches(of Fingerprint) bool { return f == of || f == Fingerprint{} }
 
 // Claim asks that Owner own ID, unless somebody owns it already.
 type Claim struct {
 	ID          ID
 	Owner       Coordinates
 	Fingerprint Fingerprint
+	// After is a time in the past, or zero: if the claim is made, its ClaimedAt is later, whatever the
+	// claimant's clock says. A record that claims again, below what was committed, must not be taken for
+	// settled because its clock is behind the one of the claimant before.
+	After time.Time
+}
+
+// ClaimTime is the ClaimedAt of claims that one call makes when the claimant's clock says now: that time in
+// milliseconds, or the first one after all their After.
+func ClaimTime(claims []Claim, now time.Time) time.Time {
+	at := now.UnixMilli()
+	for i := range claims {
+		if after := claims[i].After; !after.IsZero() && after.UnixMilli() >= at {
+			at = after.UnixMilli() + 1
+		}
+	}
+	return time.UnixMilli(at)
 }
 
 // Scope is a namespace of message IDs and what holds for all claims in it.
@@ -84,7 +112,7 @@ type Answer struct {
 	Outcome     Outcome
 	Owner       Coordinates
 	Fingerprint Fingerprint
-	ClaimedAt   time.Time // the claimant's clock, in milliseconds
+	ClaimedAt   time.Time // the claimant's clock, in milliseconds; see ClaimTime
 }
 
 // Store decides who owns a message ID. Every implementation passes the suite in dedup/storetest.

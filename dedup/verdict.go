@@ -16,13 +16,16 @@ const (
 	VerdictMine
 	// VerdictReplay: this record owns the ID and an earlier attempt did commit.
 	VerdictReplay
-	// VerdictDuplicate: another record with the same content owns the ID.
+	// VerdictDuplicate: another record with the same content owns the ID, or it was claimed by hand.
 	VerdictDuplicate
 	// VerdictConflict: another record with other content owns the ID.
 	VerdictConflict
+	// VerdictInherited: another record owns the ID, which was never forwarded and is gone from the input: compacted
+	// away, for example. Package dedup cannot know that; kdedup's pipeline does.
+	VerdictInherited
 )
 
-var verdictNames = [...]string{"unclaimed", "missing", "first", "mine", "replay", "duplicate", "conflict"}
+var verdictNames = [...]string{"unclaimed", "missing", "first", "mine", "replay", "duplicate", "conflict", "inherited"}
 
 // String is the verdict in metrics, headers and logs.
 func (v Verdict) String() string { return verdictNames[v] }
@@ -44,26 +47,29 @@ type Judgement struct {
 	ClaimedAt time.Time
 }
 
-// Own reports whether the record owns its ID.
+// Own reports whether the record owns its ID, or stands for the record that does.
 func (j *Judgement) Own() bool {
-	return j.Verdict == VerdictFirst || j.Verdict == VerdictMine || j.Verdict == VerdictReplay
+	return j.Verdict == VerdictFirst || j.Verdict == VerdictMine || j.Verdict == VerdictReplay || j.Verdict == VerdictInherited
 }
+
+// Copy reports whether another record owns the ID.
+func (j *Judgement) Copy() bool { return j.Verdict == VerdictDuplicate || j.Verdict == VerdictConflict }
 
 // judge compares the owner of an ID with the record that asks. Every record compares for itself,
 // also when it shared the claim of an equal ID in its batch: after an abort the batch is cut
 // differently, another copy may lead, and the true owner must still recognise itself.
 func judge(m Message, fingerprint Fingerprint, a Answer) Judgement {
-	j := Judgement{Owner: a.Owner, ClaimedAt: a.ClaimedAt}
+	j, own := Judgement{Owner: a.Owner, ClaimedAt: a.ClaimedAt}, a.Owner.Same(m.Owner)
 	switch {
 	case a.Outcome == Undecided:
 		return Judgement{Verdict: VerdictUnclaimed}
-	case a.Owner == m.Owner && a.Outcome == Applied:
+	case own && a.Outcome == Applied:
 		j.Verdict = VerdictFirst
-	case a.Owner == m.Owner && !m.Settled.IsZero() && !a.ClaimedAt.After(m.Settled):
+	case own && !m.Settled.IsZero() && !a.ClaimedAt.After(m.Settled):
 		j.Verdict = VerdictReplay
-	case a.Owner == m.Owner:
+	case own:
 		j.Verdict = VerdictMine
-	case a.Fingerprint == fingerprint:
+	case a.Fingerprint.Matches(fingerprint):
 		j.Verdict = VerdictDuplicate
 	default:
 		j.Verdict = VerdictConflict

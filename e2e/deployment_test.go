@@ -153,7 +153,7 @@ func (d *deployment) command(args ...string) string {
 	d.t.Helper()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(d.t.Context(), kdedup, append(args, "-c", d.config)...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &out, &out
+	cmd.Env, cmd.Stdout, cmd.Stderr = testkit.Environment(), &out, &out
 	if err := cmd.Run(); err != nil {
 		d.t.Fatalf("kdedup %s: %v\n%s", strings.Join(args, " "), err, out.String())
 	}
@@ -180,7 +180,7 @@ func (d *deployment) try(args ...string) (out string, code int) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, kdedup, append(args, "-c", d.config)...)
-	cmd.Env = environment()
+	cmd.Env = testkit.Environment()
 	text, _ := cmd.CombinedOutput()
 	return string(text), cmd.ProcessState.ExitCode()
 }

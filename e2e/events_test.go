@@ -15,6 +15,8 @@ import (
 
 // The only broker goes, gracefully and as in a crash, and comes back. The processes need no help.
 func TestABrokerRestartOnlyDelays(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	servers.Need(t)
 	deliveries(t, func(t *testing.T, delivery string) {
 		kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
@@ -45,6 +47,8 @@ func TestABrokerRestartOnlyDelays(t *testing.T) {
 // A static member that comes back within the session timeout moves no partition of the others. It joins
 // second: one that has given partitions away since it joined comes back with a rebalance that moves none.
 func TestARestartOfAStaticMemberMovesNothing(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deploy(t, delivery, "static_membership: true", "lanes: 1", "session_timeout: 30s")
 		one := d.start("one")
@@ -80,6 +84,8 @@ func (i *instance) counter(name string) (sum float64) {
 // Whether a process notices that the input is gone or that it is another one, depends on the moment. In
 // the first case it goes on with the new topic by itself, in the second it ends and asks for a reset.
 func TestNothingOfARecreatedInputIsSkipped(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deploy(t, delivery, "batch_records: 500")
 		d.produce(40_000, 14)

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,7 +43,7 @@ func (d *deployment) launch(binary, name string, variables ...string) *instance 
 	d.t.Helper()
 	i := &instance{t: d.t, name: name, exited: make(chan struct{})}
 	i.cmd = exec.Command(binary, "run", "-c", d.config, "--instance", name)
-	i.cmd.Env = append(environment(), variables...)
+	i.cmd.Env = append(testkit.Environment(), variables...)
 	logs, err := i.cmd.StderrPipe()
 	if err != nil {
 		d.t.Fatal(err)
@@ -61,12 +59,6 @@ func (d *deployment) launch(binary, name string, variables ...string) *instance 
 	d.t.Cleanup(i.clear)
 	testkit.Eventually(d.t, time.Minute, "the address of "+name, func() bool { return i.address() != "" || i.over() })
 	return i
-}
-
-// environment is the test's without the addresses of its servers, which kdedup would take for
-// settings that it does not know.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KDEDUP_") })
 }
 
 // follow reads the log to its end; it passes on what a failed test should show.

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +18,16 @@ import (
 // kdedup is the kdedup that the tests run.
 var kdedup string
 
+// atATime is how many tests run side by side, each with a deployment of its own: most of them wait for the group,
+// for ends of transactions and for restarts, so the number of processors is no measure.
+const atATime = "4"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atATime); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	directory, err := os.MkdirTemp("", "kdedup-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -38,7 +38,7 @@ func setUpOutbox(t *testing.T) *outbox {
 		t: t, shop: testkit.Schema(t), brokers: testkit.Kafka(t),
 		binary: filepath.Join(dir, "outbox"), config: filepath.Join(dir, "kdedup.yaml"),
 	}
-	o.env = append(environment(), "KAFKA="+o.brokers[0], "POSTGRES="+server, "SHOP="+o.shop)
+	o.env = append(testkit.Environment(), "KAFKA="+o.brokers[0], "POSTGRES="+server, "SHOP="+o.shop)
 	config, err := os.ReadFile("../examples/outbox/kdedup.yaml")
 	if err == nil {
 		err = os.WriteFile(o.config, []byte(strings.ReplaceAll(string(config), "127.0.0.1:9480", "127.0.0.1:0")), 0o600)
@@ -49,18 +49,22 @@ func setUpOutbox(t *testing.T) *outbox {
 	o.finish("go", "build", "-o", o.binary, "github.com/kdedup/kdedup/examples/outbox")
 	o.finish(o.binary, "setup")
 	t.Cleanup(func() { dropDatabase(t, server, o.shop) })
-	o.finish(kdedup, "setup", "-c", o.config)
-
-	if o.db, err = pgx.Connect(t.Context(), "postgres://postgres@"+server+"/"+o.shop); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = o.db.Close(context.Background()) })
 	client, err := kgo.NewClient(kgo.SeedBrokers(o.brokers...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
 	o.admin = kadm.NewClient(client)
+	testkit.Eventually(t, time.Minute, "the input topic", func() bool { // a busy broker shows it later than it makes it
+		topics, err := o.admin.ListTopics(t.Context(), o.shop+".orders")
+		return err == nil && topics.Error() == nil
+	})
+	o.finish(kdedup, "setup", "-c", o.config)
+
+	if o.db, err = pgx.Connect(t.Context(), "postgres://postgres@"+server+"/"+o.shop); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.db.Close(context.Background()) })
 	return o
 }
 
@@ -174,6 +178,7 @@ func (o *outbox) ids(topic string) (events, different int) {
 // Relay, kdedup and consumer are killed with kill -9 while they work. The relay's first kill comes between its
 // publishing and its deleting; the others come when something new is on the topic, which is often there too.
 func TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce(t *testing.T) {
+	testkit.InTurn(t)
 	t.Parallel()
 	const orders = 600
 	o := setUpOutbox(t)

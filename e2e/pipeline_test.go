@@ -20,6 +20,7 @@ func deliveries(t *testing.T, test func(t *testing.T, delivery string)) {
 }
 
 func TestTwoProcessesCleanABacklog(t *testing.T) {
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		const n = 200_000
 		d := deploy(t, delivery)
@@ -39,6 +40,7 @@ func TestTwoProcessesCleanABacklog(t *testing.T) {
 }
 
 func TestAKilledProcessLosesNothing(t *testing.T) {
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deploy(t, delivery, "batch_records: 1000", "session_timeout: 6s")
 		d.produce(200_000, 2)
@@ -61,6 +63,8 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 }
 
 func TestRebalancesInMidBatchLoseAndDoubleNothing(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deploy(t, delivery, "batch_records: 500")
 		d.produce(200_000, 3)

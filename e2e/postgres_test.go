@@ -19,6 +19,7 @@ func onPostgres(t *testing.T) place {
 
 // Two processes share a PostgreSQL; one is killed in mid-run and comes back.
 func TestOnPostgresAKilledProcessLosesNothing(t *testing.T) {
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		const n = 100_000
 		d := deployAt(t, onPostgres(t), delivery, "batch_records: 1000", "session_timeout: 6s")
@@ -42,6 +43,8 @@ func TestOnPostgresAKilledProcessLosesNothing(t *testing.T) {
 }
 
 func TestOnPostgresTwoProcessesCleanABacklog(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		const n = 100_000
 		d := deployAt(t, onPostgres(t), delivery)
@@ -71,6 +74,7 @@ func TestOnPostgresTwoProcessesCleanABacklog(t *testing.T) {
 
 // The points of this store alone: those of the lane are the same with every store.
 func TestACrashBetweenTheStatementsOnPostgres(t *testing.T) {
+	testkit.InTurn(t)
 	t.Parallel()
 	at := onPostgres(t)
 	between := slices.DeleteFunc(crashCases(postgres, all), func(c crashCase) bool { return c.crashes[0].point != "rows-inserted" })

@@ -35,6 +35,7 @@ func redisClient(t *testing.T, address string) *goredis.Client {
 
 // One of two processes is killed in mid-run, and the store too, which keeps what it has answered.
 func TestAKilledProcessAndAKilledRedisLoseNothing(t *testing.T) {
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		server := startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"})
 		d := deployAt(t, onRedis(t, server.Addr()), delivery, "batch_records: 1000", "session_timeout: 6s")
@@ -68,6 +69,8 @@ func TestAKilledProcessAndAKilledRedisLoseNothing(t *testing.T) {
 // A failover to a replica that lags takes claims back: copies are forwarded again, and nothing is
 // lost. docs/stores.md says so.
 func TestAFailoverOfRedisRepeatsAndLosesNothing(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	master := startRedis(t, map[string]string{"repl-diskless-sync-delay": "0"})
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica := startRedis(t, map[string]string{"replicaof": host + " " + port})
@@ -96,6 +99,7 @@ func TestAFailoverOfRedisRepeatsAndLosesNothing(t *testing.T) {
 // The points around the claims: between two replies of one pipeline there is none, and the others are the
 // same with every store.
 func TestACrashAroundTheClaimsOnRedis(t *testing.T) {
+	testkit.InTurn(t)
 	t.Parallel()
 	at := onRedis(t, startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"}).Addr())
 	around := slices.DeleteFunc(crashCases("redis", last), func(c crashCase) bool {

@@ -16,6 +16,8 @@ import (
 // Two pipelines in one process work off a backlog. One is changed again and again: other batches, other
 // lanes, the other delivery and back, gone and there again. The other one never notices.
 func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		at := realServers(t)
 		steady, changed := deployAt(t, at, delivery, "batch_records: 500"), deployAt(t, at, delivery, "batch_records: 300", "lanes: 2")
@@ -60,6 +62,7 @@ func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
 
 // A file that changes is applied without a signal.
 func TestAChangedFileIsApplied(t *testing.T) {
+	t.Parallel()
 	at := realServers(t)
 	first, second := deployAt(t, at, exactlyOnce), deployAt(t, at, exactlyOnce)
 	one := first.start("one")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestTheReportSaysWhatRunDoes(t *testing.T) {
+	t.Parallel()
 	const n = 20_000
 	d := deploy(t, exactlyOnce)
 	d.produce(n, 21)
@@ -31,7 +32,7 @@ func TestTheReportSaysWhatRunDoes(t *testing.T) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), kdedup, "report", "-c", d.config, "--format", "json")
-	cmd.Env = environment()
+	cmd.Env = testkit.Environment()
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,8 @@ func TestTheReportSaysWhatRunDoes(t *testing.T) {
 // Another forwarder has emitted a part. The backfill claims it, twice; then it runs beside the pipeline,
 // and again after that was killed: no message is lost or emitted twice by that.
 func TestABackfillBeforeAndBesideThePipeline(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deploy(t, delivery, "batch_records: 1000", "session_timeout: 6s")
 		d.produce(20_000, 22)

@@ -19,11 +19,11 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup, report and backfill,
+// testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup, report, backfill and skip,
 // each by its own user. Taken away one by one, each right is missed, and the error says on what.
 func testRights(t *testing.T, s *secured, delivery string) {
 	users := map[string]*user{}
-	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report", "kdedup-backfill"} {
+	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report", "kdedup-backfill", "kdedup-operator"} {
 		users[name] = s.newUser(t, name+"-"+strings.ReplaceAll(delivery, "_", "-"), delivery)
 	}
 	run, setup, reader := users["kdedup"], users["kdedup-setup"], users["kdedup-reader"]
@@ -111,6 +111,13 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	if got := as(reader).command("id", "lookup", id); !strings.Contains(got, "forwarded") || !strings.Contains(got, "yes") {
 		t.Errorf("id lookup: %s", got)
 	}
+
+	s.allow(t, acls("Kafka ACLs of skip")...)
+	next := d.record(40, 0, 2000)
+	if err := d.client.ProduceSync(t.Context(), next).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	as(users["kdedup-operator"]).command("skip", "--partition", fmt.Sprint(next.Partition), "--offset", fmt.Sprint(next.Offset), "--drop", "--yes")
 }
 
 // user is known by one name to both servers, which begin to know it with no right at all.
@@ -248,6 +255,7 @@ func (a acl) builder() *kadm.ACLBuilder {
 	}
 }
 
+// allow returns when the broker knows the ACLs: the controller answers a moment before.
 func (s *secured) allow(t *testing.T, acls ...acl) {
 	t.Helper()
 	for _, a := range acls {
@@ -255,6 +263,10 @@ func (s *secured) allow(t *testing.T, acls ...acl) {
 		if err != nil || len(created) != 1 || created[0].Err != nil {
 			t.Fatalf("%+v: %v, %v", a, created, err)
 		}
+		testkit.Eventually(t, time.Minute, fmt.Sprintf("%s on %s at the broker", a.operation, a.name), func() bool {
+			known, err := s.admin.DescribeACLs(t.Context(), a.builder())
+			return err == nil && len(known) == 1 && len(known[0].Described) == 1
+		})
 	}
 }
 

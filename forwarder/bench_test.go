@@ -35,7 +35,7 @@ func BenchmarkForward(b *testing.B) {
 				b.Fatal("a record does not fit")
 			}
 		}
-		if err := parcel.Send(b.Context(), acknowledged{}); err != nil {
+		if err := parcel.Send(b.Context(), acknowledged{}, Isolation{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -16,6 +16,9 @@ const (
 	HeaderSourcePartition = "kdedup-source-partition" //
 	HeaderSourceOffset    = "kdedup-source-offset"    //
 	HeaderSourceTime      = "kdedup-source-timestamp" // RFC 3339 with milliseconds
+	HeaderSourceSize      = "kdedup-source-size"      // of a dead letter without its value: the value's bytes
+	HeaderSourceSHA256    = "kdedup-source-sha256"    // and their SHA-256 in hexadecimal digits
+	HeaderKey             = "kdedup-key"              // "made": the key is not the record's own
 	HeaderOwnerTopicID    = "kdedup-owner-topic-id"   // the record that owns the message ID
 	HeaderOwnerPartition  = "kdedup-owner-partition"  //
 	HeaderOwnerOffset     = "kdedup-owner-offset"     //

@@ -85,7 +85,12 @@ func TestParcelLimits(t *testing.T) {
 	if p.Duplicate(big, Note{}); p.Len() != 0 {
 		t.Error("a record over the limit was added to the duplicates topic")
 	}
-	if err := p.DeadLetter(big, "why"); err == nil || err.Error() != "dead-letter in[3]@42 (why): larger than max.message.bytes of dead; raise it" {
+	if err := p.DeadLetter(big, "why"); err != nil || p.Len() != 1 {
+		t.Errorf("a stub of a record over the limit was not added to the dead-letter topic: %v", err)
+	}
+	tiny := (&Topics{DeadLetter: "dead", MaxBytes: map[string]int{"dead": 100}}).NewParcel(0)
+	if err := tiny.DeadLetter(big, "why"); err == nil ||
+		err.Error() != "dead-letter in[3]@42 (why): even without its value larger than max.message.bytes of dead; raise it" {
 		t.Errorf("got %v", err)
 	}
 	none := (&Topics{Output: "out"}).NewParcel(0)
@@ -145,7 +150,7 @@ func TestSendChecksEveryAcknowledgement(t *testing.T) {
 			p.Clean(record())
 			p.Clean(record())
 			got := ""
-			if err := p.Send(t.Context(), &c.to); err != nil {
+			if err := p.Send(t.Context(), &c.to, Isolation{}); err != nil {
 				got = err.Error()
 			}
 			if got != c.want || len(c.to.sent) != 2 {
@@ -182,5 +187,31 @@ func TestPartitioners(t *testing.T) {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// A producer that writes microseconds for milliseconds is in the year 57868.
+func TestATimestampThatTheClientCannotSendIsToldInAHeader(t *testing.T) {
+	late := time.UnixMilli(1_764_000_000_000_000)
+	for at, want := range map[time.Time]bool{
+		late: false, time.UnixMilli(0): true, time.UnixMilli(-1): true, time.UnixMilli(1_764_000_000_123): true,
+		time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC): true, time.Date(2263, 1, 1, 0, 0, 0, 0, time.UTC): false,
+	} {
+		if got := Keeps(at); got != want {
+			t.Errorf("%v: %v", at, got)
+		}
+	}
+	topics := &Topics{Output: "out", DeadLetter: "dlq", Duplicates: "dup"}
+	parcel := topics.NewParcel(1)
+	polled := &kgo.Record{Topic: "in", Value: []byte("v"), Timestamp: late}
+	if err := parcel.DeadLetter(polled, ReasonTimestamp); err != nil {
+		t.Fatal(err)
+	}
+	parcel.Duplicate(polled, Note{Verdict: "duplicate"})
+	for i := range parcel.records {
+		r := &parcel.records[i]
+		if at := headerMap(r)[HeaderSourceTime]; time.Since(r.Timestamp) > time.Minute || at != "57868-12-07T16:00:00.000Z" {
+			t.Errorf("%s: at %v, from %s", r.Topic, r.Timestamp, at)
+		}
 	}
 }

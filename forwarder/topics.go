@@ -3,7 +3,6 @@ package forwarder
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -11,11 +10,17 @@ import (
 // Topics are where a pipeline's records go and what these topics admit.
 type Topics struct {
 	Output     string
-	Duplicates string         // optional
-	DeadLetter string         // optional
-	MaxBytes   map[string]int // max.message.bytes by topic, as the broker has it now
-	ByKey      bool           // choose the output partition by key, not by the input's number
+	Duplicates string          // optional
+	DeadLetter string          // optional
+	MaxBytes   map[string]int  // max.message.bytes by topic, as the broker has it now
+	Compacted  map[string]bool // topics that refuse records without a key, as far as known
+	outdated   bool            // see Outdated
+	ByKey      bool            // choose the output partition by key, not by the input's number
 }
+
+// Outdated reports whether a Send has found out that a topic refuses as too large what MaxBytes admits: its limit was
+// lowered since.
+func (t *Topics) Outdated() bool { return t.outdated }
 
 // Names lists the topics that there are.
 func (t *Topics) Names() []string {
@@ -32,14 +37,12 @@ func (t *Topics) limit(topic string) int {
 	return defaultMaxBytes
 }
 
-// linger only matters while a parcel is being added: Send flushes.
-const linger = 20 * time.Millisecond
-
 // Producer returns the options of a client that sends parcels.
 func (t *Topics) Producer() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(t.partitioner()),
-		kgo.ProducerLinger(linger),
+		// Nothing is sent while a parcel is added: what is added behind a refused batch would be written, out of order.
+		kgo.ManualFlushing(),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			return int32(min(t.limit(topic), math.MaxInt32/4)) + lengthPrefix
 		}),

@@ -99,7 +99,7 @@ func ExampleToken() {
 	anns := &account{}
 	var lost int64
 	for range 2 {
-		_, _ = executor.Execute(context.Background(), idempotency.Key{ID: "1"}, idempotency.HashOf(nil), func(ctx context.Context) ([]byte, error) {
+		_, _ = executor.Execute(context.Background(), idempotency.Key{Namespace: "payments", ID: "1"}, idempotency.HashOf(nil), func(ctx context.Context) ([]byte, error) {
 			token, _ := idempotency.Token(ctx)
 			if lost == 0 {
 				lost = token

@@ -249,7 +249,7 @@ func TestAResponseOfAnyTypeComesBackAsItWas(t *testing.T) {
 		t.Error("a response of another type was decoded")
 	}
 	channels := func(context.Context) (chan int, error) { return nil, nil }
-	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, idempotency.Key{ID: "c"}, 1, channels); !errors.Is(err, idempotency.ErrFailed) {
+	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, idempotency.Key{Namespace: "payments", ID: "c"}, 1, channels); !errors.Is(err, idempotency.ErrFailed) {
 		t.Errorf("a response without JSON: %v", err)
 	}
 }
@@ -257,9 +257,10 @@ func TestAResponseOfAnyTypeComesBackAsItWas(t *testing.T) {
 func TestBadKeysAndOptionsAreNamed(t *testing.T) {
 	e := newExecutor(t, memory.New(), idempotency.Options{})
 	for text, key := range map[string]idempotency.Key{
-		"the ID is empty":  {},
-		"at most 1024":     {ID: strings.Repeat("i", 1025)},
-		"at most 255 byte": {Namespace: strings.Repeat("n", 256), ID: "1"},
+		"the ID is empty":        {},
+		"at most 1024":           {ID: strings.Repeat("i", 1025)},
+		"the namespace is empty": {ID: "1"},
+		"at most 255 byte":       {Namespace: strings.Repeat("n", 256), ID: "1"},
 	} {
 		if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrInvalidKey) || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want %q", err, text)

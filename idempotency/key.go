@@ -14,7 +14,7 @@ const (
 // Key names one piece of work. The same ID in two namespaces is two keys: put tenants and operations
 // into the namespace, so that no caller meets the response of another.
 type Key struct {
-	Namespace string // any bytes, at most MaxNamespace
+	Namespace string // any bytes, 1 to MaxNamespace
 	ID        string // any bytes, 1 to MaxID
 }
 
@@ -24,6 +24,8 @@ func (k Key) validate() error {
 		return fmt.Errorf("%w: the ID is empty", ErrInvalidKey)
 	case len(k.ID) > MaxID:
 		return fmt.Errorf("%w: the ID must have at most %d bytes, got %d", ErrInvalidKey, MaxID, len(k.ID))
+	case k.Namespace == "": // whoever forgot it would give every caller the responses of all others
+		return fmt.Errorf("%w: the namespace is empty; choose a constant if all callers are one", ErrInvalidKey)
 	case len(k.Namespace) > MaxNamespace:
 		return fmt.Errorf("%w: the namespace must have at most %d bytes, got %d", ErrInvalidKey, MaxNamespace, len(k.Namespace))
 	}

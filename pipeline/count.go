@@ -13,11 +13,12 @@ import (
 // comparisons; the shared series are touched once for each batch.
 type counts struct {
 	outcomes [len(outcomeNames)]int
-	verdicts [8]int
+	verdicts [dedup.VerdictInherited + 1]int
 
 	judged  time.Time
 	ages    map[dedup.Verdict]*telemetry.Tally // made with the first copy
 	nearTTL int
+	late    int          // records that were forwarded by an own claim whose life was half over
 	copies  []run[int32] // duplicates and conflicts by partition
 	sent    []run[int64] // records for the clean topic by timestamp, in milliseconds
 }
@@ -39,12 +40,19 @@ func extend[T comparable](runs []run[T], of T) []run[T] {
 // nearShare of a claim's life is over when a copy counts as one that came near its end.
 const nearShare = 0.8
 
+// lateShare of a claim's life is over when a record that is forwarded by it counts as late. The forward does not renew
+// the claim: what is left of it is how far apart copies may be that it still catches.
+const lateShare = 0.5
+
 // add counts one record that was decided.
 func (c *counts) add(m *Metrics, r consumer.Record, j *dedup.Judgement, o Outcome) {
 	c.outcomes[o]++
 	c.verdicts[j.Verdict]++
 	if o == Forwarded || o == PassedThrough {
 		c.sent = extend(c.sent, r.Timestamp.UnixMilli())
+	}
+	if (j.Verdict == dedup.VerdictMine || j.Verdict == dedup.VerdictInherited) && m.isPast(lateShare, c.age(j)) {
+		c.late++
 	}
 	if j.Verdict == dedup.VerdictDuplicate || j.Verdict == dedup.VerdictConflict {
 		c.copies = extend(c.copies, r.Partition)
@@ -55,8 +63,7 @@ func (c *counts) add(m *Metrics, r consumer.Record, j *dedup.Judgement, o Outcom
 // addAge counts how long after its claim a copy came. That is what the TTL is compared with: it begins
 // at the claim. Timestamps of the records would tell when producers sent them, on clocks of their own.
 func (c *counts) addAge(m *Metrics, j *dedup.Judgement) {
-	if c.judged.IsZero() {
-		c.judged = time.Now()
+	if c.ages == nil {
 		c.ages = make(map[dedup.Verdict]*telemetry.Tally)
 	}
 	tally := c.ages[j.Verdict]
@@ -64,11 +71,24 @@ func (c *counts) addAge(m *Metrics, j *dedup.Judgement) {
 		tally = m.ages[j.Verdict].Tally()
 		c.ages[j.Verdict] = tally
 	}
-	age := max(0, c.judged.Sub(j.ClaimedAt)) // the claimant's clock may be ahead
+	age := c.age(j)
 	tally.Observe(age.Seconds(), 1)
-	if m.ttl > 0 && age.Seconds() >= nearShare*m.ttl.Seconds() {
+	if m.isPast(nearShare, age) {
 		c.nearTTL++
 	}
+}
+
+// age is how long ago the claim was made.
+func (c *counts) age(j *dedup.Judgement) time.Duration {
+	if c.judged.IsZero() {
+		c.judged = time.Now()
+	}
+	return max(0, c.judged.Sub(j.ClaimedAt)) // the claimant's clock may be ahead
+}
+
+// isPast reports whether a share of a claim's life is over.
+func (m *Metrics) isPast(share float64, age time.Duration) bool {
+	return m.ttl > 0 && age.Seconds() >= share*m.ttl.Seconds()
 }
 
 // count adds a committed batch.
@@ -84,6 +104,10 @@ func (m *Metrics) count(p *plan) {
 		m.ages[v].Add(tally)
 	}
 	m.nearTTL.Add(float64(p.nearTTL))
+	m.late.Add(float64(p.late))
+	for i, n := range p.refused {
+		m.undeliverable[i].Add(float64(n))
+	}
 	if m.copies != nil {
 		for _, r := range p.copies {
 			m.copies.WithLabelValues(strconv.Itoa(int(r.of))).Add(float64(r.n))

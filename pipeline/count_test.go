@@ -98,6 +98,25 @@ func TestCopiesAreCountedByAgeAndPartition(t *testing.T) {
 	}
 }
 
+func TestForwardsByOldClaimsAreCounted(t *testing.T) {
+	now := time.Now()
+	got := countBatch(t, func(c *counts, m *Metrics) {
+		for verdict, ages := range map[dedup.Verdict][]time.Duration{
+			dedup.VerdictMine:      {time.Minute, 4 * time.Hour, 6 * time.Hour, 9 * time.Hour, -time.Minute}, // the ttl is ten hours
+			dedup.VerdictFirst:     {0},
+			dedup.VerdictDuplicate: {6 * time.Hour},
+			dedup.VerdictReplay:    {6 * time.Hour},
+		} {
+			for _, age := range ages {
+				c.add(m, consumer.Record{Record: &kgo.Record{}}, &dedup.Judgement{Verdict: verdict, ClaimedAt: now.Add(-age)}, Forwarded)
+			}
+		}
+	})
+	if got := got["kdedup_forwards_late_total orders"]; got != "2" {
+		t.Errorf("got %q, want 2", got)
+	}
+}
+
 func TestOnlyRecordsForTheCleanTopicHaveAnEndToEndTime(t *testing.T) {
 	made := time.Now().Add(-time.Minute)
 	got := countBatch(t, func(c *counts, m *Metrics) {

@@ -7,13 +7,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/forwarder"
 )
 
 // ErrStop is wrapped by errors that no repeat can mend: the process ends with them.
 var ErrStop = errors.New("the pipeline cannot go on")
 
-// class says what an error of a turn means for the lane. Records that are themselves at fault never
-// get here: they were dead-lettered in plan.
+// class says what an error of a turn means for the lane. Records that are themselves at fault
+// do not get here: they were dead-lettered or dropped, see forwarder.Isolation.
 type class uint8
 
 const (
@@ -29,11 +30,19 @@ func classify(err error) class {
 		return proceed
 	case errors.Is(err, ErrStop), errors.Is(err, consumer.ErrInputReplaced):
 		return stop
-	case errors.Is(err, consumer.ErrAborted) && errors.Is(err, consumer.ErrRevoked):
+	case errors.Is(err, consumer.ErrAborted) &&
+		(errors.Is(err, consumer.ErrRevoked) || errors.Is(err, consumer.ErrSlow) || isUndeliverable(err)):
 		return proceed
 	default:
 		return rejoin
 	}
+}
+
+// isUndeliverable tells that a batch was given back for one of its records: it comes again without it, or with what is known
+// of it by now.
+func isUndeliverable(err error) bool {
+	var stuck *forwarder.Stuck
+	return errors.Is(err, forwarder.ErrUnfinished) || errors.As(err, &stuck)
 }
 
 // hint adds the likely remedy to errors whose text does not show it.
@@ -44,7 +53,8 @@ func hint(err error) string {
 	case errors.Is(err, kerr.UnknownTopicID):
 		return "an output topic was recreated; the next attempt forwards to the new one"
 	case reason == reasonFenced:
-		return "another process joined with the same instance name, or the transaction timed out; give every process its own instance"
+		return "another process joined with the same instance name: give every process its own instance; or the transaction outlasted " +
+			"transaction_timeout: the next batches are smaller"
 	case errors.Is(err, kerr.MessageTooLarge):
 		return "the output topic's max.message.bytes was lowered; the next attempt reads it anew"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):

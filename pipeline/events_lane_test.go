@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -63,6 +63,47 @@ func TestAClockThatGoesBackForgetsNothing(t *testing.T) {
 	})
 }
 
+// A copy was dropped, its claim ended, and the offsets are set back. It claims its ID for itself, by a clock that is
+// behind the one of the claimant that wrote the fence, and its batch is given back once: the claim is not settled.
+func TestAClaimMadeAgainIsLaterThanItsFenceWhateverTheClockSays(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		clock := &clock{now: time.Now()}
+		s.store = memory.New(memory.Options{Violation: t.Errorf, Now: clock.read})
+		s.ttl, s.lanes = 10*time.Second, 1
+		s.produce(message(0, "a", "first"))
+		if err := s.startAndFinish("one", 1); err != nil {
+			t.Error(err)
+		}
+		s.produce(message(1, "a", "copy"))
+		if err := s.startAndFinish("one", 2); err != nil {
+			t.Error(err)
+		}
+		clock.advance(time.Minute, 1) // the claim ends; a process whose clock is ahead goes on
+		s.produce(message(1, "z", "another"))
+		if err := s.startAndFinish("two", 3); err != nil {
+			t.Error(err)
+		}
+		clock.advance(-20*time.Second, 2) // the first one's clock
+		s.setOffset(1, 0)
+		gaveBack := false
+		begin := func() error {
+			if gaveBack {
+				return nil
+			}
+			gaveBack = true
+			return errors.New("no")
+		}
+		s.join = func(session pipeline.Session) pipeline.Session {
+			return &failing{session, begin, func() error { return nil }}
+		}
+		s.start("one again")
+		s.waitCommitted(3)
+		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, s.texts(output)); diff != "" || !gaveBack {
+			t.Errorf("%s\noutcomes %v", diff, s.outcomes())
+		}
+	})
+}
+
 // clock stands still until it is told to jump.
 type clock struct {
 	mu    sync.Mutex
@@ -92,7 +133,7 @@ func (c *clock) advance(d time.Duration, most int) bool {
 func TestALaneThatKeepsFailingDoesNotStopTheOthers(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		var mended atomic.Bool
-		s.member = func(o *consumer.Options) {
+		s.member = func(o *client.Options) {
 			if strings.HasSuffix(o.Member, "-0") && !mended.Load() {
 				o.FenceTopic = "nowhere"
 			}
@@ -173,7 +214,7 @@ func TestTwoProcessesWithOneInstanceNameFenceEachOther(t *testing.T) {
 		t.Run(fmt.Sprint("static ", static), func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
 				s.lanes, s.batch = 1, 50
-				s.member = func(o *consumer.Options) { o.Static = static }
+				s.member = func(o *client.Options) { o.Static = static }
 				s.produce(orders(1000, 95)...)
 				s.start("one")
 				s.waitPast(100)

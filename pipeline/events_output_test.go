@@ -64,16 +64,32 @@ func TestAnOutageOfOneOutputPartitionHoldsUpOneLane(t *testing.T) {
 func TestARefusedForwardFailsTheLaneUntilItIsTaken(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		refusal := s.cluster.Fault(kfake.Fault{
-			Keys: produceKey, Topic: output, Partitions: []int32{1}, Err: kerr.InvalidRecord, Count: -1,
+			Keys: produceKey, Topic: output, Partitions: []int32{1}, Err: kerr.PolicyViolation, Count: -1,
 		})
 		s.produce(orders(1000, 22)...)
 		run := s.start("one")
 		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return s.failures() >= 3 && run.Ready() != nil })
-		s.waitLogged("lane failed, joining again", "to orders.clean[1]: INVALID_RECORD")
+		s.waitLogged("lane failed, joining again", "to orders.clean[1]: POLICY_VIOLATION")
 		refusal.Remove()
 		s.waitCommitted(1000)
 		s.checkClean(s.transactional) // at_least_once repeats what other partitions took of the refused batches
 		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+	})
+}
+
+// What is added to a parcel behind a refused batch must not be written before that was sent again.
+func TestWhatIsBehindARefusedRecordWaits(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.batch = 5000
+		refusal := s.cluster.Fault(kfake.Fault{
+			Keys: produceKey, Topic: output, Partitions: []int32{0}, Err: kerr.InvalidRecord, Count: 1,
+		})
+		s.produce(orders(5000, 25)...)
+		s.start("one")
+		s.finish(5000)
+		if n := refusal.Hits(); n != 1 || s.failures() > 0 {
+			t.Errorf("%d refusals, the lanes failed %v times", n, s.failures())
+		}
 	})
 }
 

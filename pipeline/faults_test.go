@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -271,7 +272,7 @@ func TestOffsetsThatWereMovedForwardSkipNothing(t *testing.T) {
 		t.Run(fmt.Sprintf("accept=%t", accept), func(t *testing.T) {
 			deliveries(t, func(t *testing.T, r *rig) {
 				r.lanes = 1
-				r.member = func(o *consumer.Options) { o.AcceptSkips = accept }
+				r.member = func(o *client.Options) { o.AcceptSkips = accept }
 				r.produce(message(0, "a", "A"), message(1, "b", "B"))
 				if err := r.startAndFinish("one", 2); err != nil {
 					t.Fatal(err)
@@ -353,7 +354,7 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 		found[f.GetName()] = len(f.GetMetric())
 	}
 	for name, series := range map[string]int{
-		"kdedup_records_total": 7, "kdedup_verdicts_total": 7, "kdedup_batches_total": 3, "kdedup_lane_failures_total": 8,
+		"kdedup_records_total": 7, "kdedup_verdicts_total": 8, "kdedup_batches_total": 3, "kdedup_lane_failures_total": 8,
 		"kdedup_forward_duration_seconds": 1, "kdedup_commit_duration_seconds": 1, "kdedup_claim_duration_seconds": 1,
 		"kdedup_records_in_flight": 2, "kdedup_lane_up": 2, "kdedup_claims_total": 3, "kdedup_claims_ambiguous_total": 1,
 		"kdedup_store_blocked": 2, "kdedup_rebalances_total": 1, "kdedup_rewinds_total": 1, "kdedup_input_data_loss_total": 1,

@@ -21,6 +21,14 @@ type Session interface {
 	// Begin comes after the claims, so that they take none of a transaction's time.
 	Begin(ctx context.Context, b *consumer.Batch) error
 	forwarder.Producer
+	// Until tells when what is produced after Begin should be complete, since the transaction may time out later. The zero
+	// value says that there is no such time.
+	Until() time.Time
+	// Hold keeps a record, and what is behind it on its partition, out of the next batches, for a pause that grows.
+	// It is called before the batch with the record is given back.
+	Hold(partition int32, offset int64, reason string)
+	// Undoes reports whether what was produced for a batch that is given back is never visible.
+	Undoes() bool
 	// Commit makes everything that was produced since Begin final, and then the batch's offsets. That these were
 	// not taken may be told by the next call; then they are read again, as what was handled.
 	Commit(ctx context.Context, b *consumer.Batch) error
@@ -47,6 +55,12 @@ type lane struct {
 	metrics *Metrics
 	tracer  Tracer
 	log     *slog.Logger
+
+	identify func(context.Context, []dedup.Judgement) error // of the seat
+	odd      *oddLog                                        // of the seat
+
+	refused map[consumer.Place]string // records that the clean topic refused, and why; their batch was given back
+	written map[consumer.Place]string // what is acknowledged, and by which topic, of batches that were given back and not undone
 }
 
 // turn takes one batch all the way. Polling ends with the first context, work with the second.
@@ -57,27 +71,30 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 		return err
 	}
 	l.metrics.inFlight.Set(float64(len(batch.Records)))
-	trace := l.tracer.Begin(l.number, batch, start)
+	trace := l.beginTrace(batch, start)
 	defer func() {
 		ending := endingOf(err)
 		l.metrics.batchEnded(ending)
-		trace.End(ending)
+		l.endTrace(trace, ending)
 	}()
 
 	crashpoint.At("batch-polled")
 	trace.Step(stepClaim)
 	judgements, err := l.claim(work, batch)
 	if err != nil {
-		return l.session.Abort(work, batch, err)
+		return l.giveBack(work, batch, err)
 	}
 	crashpoint.At("batch-claimed")
-	plan, err := l.plan(batch, judgements, trace)
-	if err != nil {
+	if err := l.identify(work, judgements); err != nil {
 		return l.session.Abort(work, batch, err)
 	}
+	plan, err := l.plan(batch, judgements, trace)
+	if err != nil {
+		return l.giveBack(work, batch, err)
+	}
 	trace.Step(stepForward)
-	if err := l.forward(work, batch, plan); err != nil {
-		return l.session.Abort(work, batch, err)
+	if err := l.forward(work, batch, plan, trace); err != nil {
+		return l.giveBack(work, batch, err)
 	}
 	trace.Step(stepCommit)
 	if err := l.commit(work, batch); err != nil {
@@ -85,6 +102,12 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 	}
 	crashpoint.At("batch-committed")
 	l.metrics.count(plan)
+	l.forget(batch)
+	l.odd.add(&plan.odds, l.log, time.Now())
+	if plan.late > 0 {
+		l.log.Warn("records were forwarded by claims whose life is half over; copies that come after their end pass: "+
+			"keep the ttl above the longest outage", "records", plan.late, "ttl", l.metrics.ttl)
+	}
 	return nil
 }
 
@@ -103,16 +126,38 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 		}
 	}
 	judgements, err := l.judge.Judge(ctx, messages)
+	if err != nil {
+		return nil, err
+	}
+	inherit(b, judgements)
 	for i := range judgements {
 		if j := &judgements[i]; j.Own() {
 			b.Own(i, j.ClaimedAt)
 		}
 	}
-	return judgements, err
+	return judgements, nil
+}
+
+// inherit lets a copy stand for the owner of its ID where nobody will ever forward that one: the first copy that the
+// owner's partition delivers. Behind it the fence is past the owner, whose other copies are copies as before.
+func inherit(b *consumer.Batch, judgements []dedup.Judgement) {
+	var heirs map[dedup.Coordinates]bool // owners that have one
+	for i := range judgements {
+		j := &judgements[i]
+		if !j.Copy() || heirs[j.Owner] || !b.Gone(i, consumer.Place(j.Owner), j.ClaimedAt) {
+			continue
+		}
+		if heirs == nil {
+			heirs = make(map[dedup.Coordinates]bool)
+		}
+		heirs[j.Owner] = true
+		b.Inherit(i, consumer.Place(j.Owner))
+		j.Verdict = dedup.VerdictInherited
+	}
 }
 
 // forward returns when every record of the plan is acknowledged.
-func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan) error {
+func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan, trace Trace) error {
 	start := time.Now()
 	l.metrics.output.Begin()
 	defer l.metrics.output.End()
@@ -121,7 +166,7 @@ func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan) error {
 		return err
 	}
 	crashpoint.At("batch-begun")
-	if err := p.parcel.Send(work, l.session); err != nil {
+	if err := l.send(work, b, p, trace); err != nil {
 		return err
 	}
 	crashpoint.At("batch-forwarded")

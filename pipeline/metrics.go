@@ -15,7 +15,7 @@ import (
 // Collectors are the metric families that all lanes of a process share.
 type Collectors struct {
 	records, verdicts, batches, failures *prometheus.CounterVec
-	nearTTL                              *prometheus.CounterVec
+	nearTTL, late, undeliverable         *prometheus.CounterVec
 	copies                               *prometheus.CounterVec // by partition; nil if that is not wanted
 	forwardSeconds, commitSeconds        *prometheus.HistogramVec
 	ages, endToEnd                       *telemetry.Histograms
@@ -59,11 +59,15 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"topic"}, labels...))
 	}
 	c := &Collectors{
-		records:        counter("kdedup_records_total", "Records by what became of them, counted when their batch is committed: the sum is what was consumed.", "outcome"),
-		verdicts:       counter("kdedup_verdicts_total", "Records by what their claim said, counted when their batch is committed.", "verdict"),
-		batches:        counter("kdedup_batches_total", "Batches by result: committed, aborted (given back because of a rebalance) or failed. With exactly_once a batch is a transaction.", "result"),
-		failures:       counter("kdedup_lane_failures_total", "Times that a lane closed its session after an error and joined again, by reason.", "reason"),
-		nearTTL:        counter("kdedup_duplicates_near_ttl_total", "Duplicates and conflicts that came in the last fifth of the TTL of what they are copies of."),
+		records:  counter("kdedup_records_total", "Records by what became of them, counted when their batch is committed: the sum is what was consumed.", "outcome"),
+		verdicts: counter("kdedup_verdicts_total", "Records by what their claim said, counted when their batch is committed.", "verdict"),
+		batches:  counter("kdedup_batches_total", "Batches by result: committed, aborted (given back) or failed. With exactly_once a batch is a transaction.", "result"),
+		failures: counter("kdedup_lane_failures_total", "Times that a lane closed its session after an error and joined again, by reason.", "reason"),
+		nearTTL:  counter("kdedup_duplicates_near_ttl_total", "Duplicates and conflicts that came in the last fifth of the TTL of what they are copies of."),
+		late: counter("kdedup_forwards_late_total",
+			"Records forwarded by an own claim that was older than half the TTL: an earlier attempt did not commit. The claim is not renewed."),
+		undeliverable: counter("kdedup_undeliverable_total",
+			"Records that the clean topic does not take, by why, counted when their batch is committed. Their outcome is dead_lettered or dropped.", "reason"),
 		forwardSeconds: steps("kdedup_forward_duration_seconds", "Time from the first record produced to the last acknowledgement of a batch."),
 		commitSeconds:  steps("kdedup_commit_duration_seconds", "Time to commit a batch: the end of the transaction, or the fences."),
 		ages: perRecord("kdedup_duplicate_age_seconds",
@@ -76,7 +80,7 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		waits:    telemetry.Blocked(reg),
 		ready:    newReadiness(),
 	}
-	reg.MustRegister(c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.forwardSeconds, c.commitSeconds,
+	reg.MustRegister(c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.late, c.undeliverable, c.forwardSeconds, c.commitSeconds,
 		c.inFlight, c.lanes, c.ttl, c.ready)
 	return c
 }
@@ -97,7 +101,8 @@ type Metrics struct {
 	verdicts                      []prometheus.Counter
 	failures                      [len(reasonNames)]prometheus.Counter
 	committed, aborted, failed    prometheus.Counter
-	nearTTL                       prometheus.Counter
+	nearTTL, late                 prometheus.Counter
+	undeliverable                 [len(refusalReasons)]prometheus.Counter
 	copies                        *prometheus.CounterVec // by partition; nil if that is not wanted
 	forwardSeconds, commitSeconds prometheus.Observer
 	ages                          map[dedup.Verdict]*telemetry.Histogram
@@ -116,6 +121,7 @@ func (c *Collectors) For(topic string, lane int) *Metrics {
 		aborted:        c.batches.WithLabelValues(topic, resultAborted),
 		failed:         c.batches.WithLabelValues(topic, resultFailed),
 		nearTTL:        c.nearTTL.WithLabelValues(topic),
+		late:           c.late.WithLabelValues(topic),
 		forwardSeconds: c.forwardSeconds.WithLabelValues(topic),
 		commitSeconds:  c.commitSeconds.WithLabelValues(topic),
 		ages:           make(map[dedup.Verdict]*telemetry.Histogram),
@@ -132,6 +138,9 @@ func (c *Collectors) For(topic string, lane int) *Metrics {
 	}
 	for o := range m.outcomes {
 		m.outcomes[o] = c.records.WithLabelValues(topic, Outcome(o).String())
+	}
+	for i, reason := range refusalReasons {
+		m.undeliverable[i] = c.undeliverable.WithLabelValues(topic, reason)
 	}
 	for r := range m.failures {
 		m.failures[r] = c.failures.WithLabelValues(topic, reasonNames[r])
@@ -159,7 +168,7 @@ func (c *Collectors) Forget(topic string) {
 	c.Retire(topic)
 	all := []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.forwardSeconds, c.commitSeconds, c.ttl}
+	}{c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.late, c.undeliverable, c.forwardSeconds, c.commitSeconds, c.ttl}
 	if c.copies != nil {
 		all = append(all, c.copies)
 	}

@@ -19,13 +19,19 @@ type Options struct {
 	// may have changed meanwhile, such as the limits of the output topics.
 	Join func(ctx context.Context, lane int) (Session, *forwarder.Topics, error)
 	// Judge makes the deduper of a lane.
-	Judge           func(lane int) Judge
+	Judge func(lane int) Judge
+	// Identify is asked once a lane's first batch has no message ID at all, before what the policy says is done with it.
+	// Its error says that the input shows none: the lane gives the batch back, and asks again with the next session.
+	// Nil: such a batch is like any other.
+	Identify        func(ctx context.Context) error
 	Policy          Policy
 	TTL             time.Duration // for the metrics: how long a claim holds
 	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
 	Collectors      *Collectors
 	Tracer          Tracer // nil: no traces
-	Logger          *slog.Logger
+	// Pause waits before a lane joins again. Nil is right but for the simulation, whose chance must come from its seed.
+	Pause  func(ctx context.Context, d time.Duration)
+	Logger *slog.Logger
 }
 
 // Pipeline runs the lanes of one input topic.
@@ -71,6 +77,18 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// Held lists the partitions that wait at a record that can be delivered nowhere, as "orders[3] held at offset 812: reason".
+func (p *Pipeline) Held() (held []string) {
+	for _, lane := range p.Lanes() {
+		for _, a := range lane.Assigned {
+			if a.Held != nil {
+				held = append(held, fmt.Sprintf("%s[%d] %v", p.options.Name, a.Partition, a.Held))
+			}
+		}
+	}
+	return held
 }
 
 // Ready returns nil if every lane is a member of the group, and otherwise why not.

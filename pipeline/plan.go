@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
@@ -17,7 +20,7 @@ const (
 	Conflict                     // not forwarded: as Duplicate, with other content
 	Replay                       // not forwarded: it was, before the group's offsets were set back
 	PassedThrough                // to the clean topic without being the first: by mode or policy
-	Dropped                      // not forwarded: it has no ID, and the policy says drop
+	Dropped                      // not forwarded: it has no ID, or the clean topic does not take it, and the policy says drop
 	DeadLettered                 // to the dead-letter topic
 )
 
@@ -37,56 +40,125 @@ func Outcomes() []Outcome {
 
 // plan is what a batch sends and how its records are counted once that is committed.
 type plan struct {
-	parcel *forwarder.Parcel
+	parcel     *forwarder.Parcel
+	judgements []dedup.Judgement
+	became     []Outcome // by record
+	odds       odds
 	counts
+	refused refusals
 }
 
 // plan decides every record of a batch. It sends nothing.
-func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement, trace Trace) (*plan, error) {
-	p := &plan{parcel: l.topics.NewParcel(len(b.Records))}
-	for i, r := range b.Records {
-		j := &judgements[i]
-		outcome, err := l.policy.decide(p.parcel, r, j)
+func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement, trace Trace) (p *plan, err error) {
+	p = &plan{
+		parcel: l.topics.NewParcel(len(b.Records)), judgements: judgements, became: make([]Outcome, len(b.Records)),
+	}
+	i := 0
+	defer dedup.Catch(&i, &err)
+	for ; i < len(b.Records); i++ {
+		r := b.Records[i]
+		j, before := &judgements[i], p.parcel.Len()
+		outcome, refusal, err := l.decide(p.parcel, b, i, j)
 		if err != nil {
 			return nil, err
 		}
+		if refusal != nil {
+			p.refuse(*refusal, outcome)
+		}
+		// A record that has become another one's copy since, or its ID's owner, goes elsewhere now.
+		if topic, ok := l.written[placeOf(r)]; ok && p.parcel.Len() > before && p.parcel.Destination() == topic {
+			p.parcel.Truncate(before)
+		}
+		p.became[i] = outcome
 		p.add(l.metrics, r, j, outcome)
+		p.odds.note(r, j, outcome)
 		trace.Decided(i, j, outcome)
 	}
 	return p, nil
 }
 
-// decide puts the record where the verdict and the policy want it.
-func (p Policy) decide(to *forwarder.Parcel, r consumer.Record, j *dedup.Judgement) (Outcome, error) {
-	action, outcome := p.action(j)
+// revise counts the batch anew after some of its records were refused by the clean topic.
+func (p *plan) revise(m *Metrics, b *consumer.Batch, trace Trace, found map[*kgo.Record]refused) {
+	p.counts = counts{}
+	for i, r := range b.Records {
+		if f, ok := found[r.Record]; ok {
+			p.became[i] = f.outcome
+			trace.Revised(i, f.outcome)
+		}
+		p.add(m, r, &p.judgements[i], p.became[i])
+	}
+}
+
+// decide puts the record where the verdict and the policy want it. One that the clean topic is known to refuse comes with
+// the refusal.
+func (l *lane) decide(to *forwarder.Parcel, b *consumer.Batch, i int, j *dedup.Judgement) (Outcome, *forwarder.Refusal, error) {
+	r := b.Records[i]
+	if skip, skipped := b.Skipped(i); skipped {
+		refusal := &forwarder.Refusal{Record: r.Record, Reason: forwarder.ReasonSkipped}
+		if skip.DeadLetter {
+			return DeadLettered, refusal, to.DeadLetter(r.Record, forwarder.ReasonSkipped)
+		}
+		return Dropped, refusal, nil
+	}
+	action, outcome := l.policy.action(j)
 	switch action {
 	case forward:
-		return p.clean(to, r, j, outcome)
+		reason := l.refused[placeOf(r)]
+		if !forwarder.Keeps(r.Timestamp) {
+			reason = forwarder.ReasonTimestamp
+		}
+		if reason == "" && !l.policy.clean(to, r, j) {
+			reason = forwarder.ReasonTooLarge
+		}
+		if reason == "" {
+			return outcome, nil, nil
+		}
+		refusal := &forwarder.Refusal{Record: r.Record, Reason: reason}
+		outcome, err := l.policy.undeliverable(*refusal)
+		if err == nil && outcome == DeadLettered {
+			err = to.DeadLetter(r.Record, reason)
+		}
+		return outcome, refusal, err
 	case drop:
 		if outcome == Duplicate || outcome == Conflict {
 			to.Duplicate(r.Record, note(j))
 		}
-		return outcome, nil
+		return outcome, nil, nil
 	case deadLetter:
-		return DeadLettered, to.DeadLetter(r.Record, p.reason(j))
+		return DeadLettered, nil, to.DeadLetter(r.Record, l.policy.reason(j))
 	default:
-		return 0, fmt.Errorf("%s[%d]@%d has no message ID (%s) and on_missing_id is fail: %w",
+		return 0, nil, fmt.Errorf("%s[%d]@%d has no message ID (%s) and on_missing_id is fail: %w",
 			r.Topic, r.Partition, r.Offset, j.Missing, ErrStop)
 	}
 }
 
-// clean forwards the record, or dead-letters it if the clean topic does not admit its size.
-func (p Policy) clean(to *forwarder.Parcel, r consumer.Record, j *dedup.Judgement, outcome Outcome) (Outcome, error) {
-	fits := false
+// clean forwards the record. It reports false if the clean topic does not admit its size.
+func (p Policy) clean(to *forwarder.Parcel, r consumer.Record, j *dedup.Judgement) bool {
 	if p.Mode == Annotate || j.Verdict == dedup.VerdictUnclaimed {
-		fits = to.Marked(r.Record, note(j))
-	} else {
-		fits = to.Clean(r.Record)
+		return to.Marked(r.Record, note(j))
 	}
-	if fits {
-		return outcome, nil
+	return to.Clean(r.Record)
+}
+
+// errStopAt is why a record is not treated.
+var errStopAt = errors.New("on_undeliverable is stop")
+
+// undeliverable is what becomes of a record that the clean topic does not take.
+func (p Policy) undeliverable(r forwarder.Refusal) (Outcome, error) {
+	switch p.OnUndeliverable {
+	case DropUndeliverable:
+		return Dropped, nil
+	case StopAtUndeliverable:
+		return 0, &forwarder.Stuck{Record: r.Record, Reason: r.Reason, Err: errStopAt}
+	default:
+		return DeadLettered, nil
 	}
-	return DeadLettered, to.DeadLetter(r.Record, "record_too_large")
+}
+
+// placeOf is where a record stands, without the ID of the topic, which brokers may tell now and then: within a session the
+// input is the same.
+func placeOf(r consumer.Record) consumer.Place {
+	return consumer.Place{Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch}
 }
 
 func note(j *dedup.Judgement) forwarder.Note {

@@ -21,12 +21,23 @@ const (
 	Fail // end the pipeline
 )
 
+// Undeliverable is what becomes of a record that the clean topic does not take.
+type Undeliverable uint8
+
+const (
+	BuryUndeliverable Undeliverable = iota // to the dead-letter topic
+	DropUndeliverable
+	StopAtUndeliverable // its partition is held
+)
+
 // Policy is the part of a topic's configuration that decides over verdicts.
 type Policy struct {
 	Mode        Mode
 	OnMissingID Choice // Drop, Forward, DeadLetter or Fail
 	OnConflict  Choice // Drop, Forward or DeadLetter
 	OnReplay    Choice // Drop or Forward
+
+	OnUndeliverable Undeliverable
 }
 
 type action uint8
@@ -41,7 +52,7 @@ const (
 // action maps a verdict to what is done and how it is counted.
 func (p Policy) action(j *dedup.Judgement) (action, Outcome) {
 	switch j.Verdict {
-	case dedup.VerdictFirst, dedup.VerdictMine:
+	case dedup.VerdictFirst, dedup.VerdictMine, dedup.VerdictInherited:
 		return forward, Forwarded
 	case dedup.VerdictUnclaimed:
 		return forward, PassedThrough

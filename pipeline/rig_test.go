@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/forwarder"
@@ -51,9 +52,10 @@ type rig struct {
 	ttl           time.Duration
 	tracer        pipeline.Tracer                         // may be nil
 	connection    []kgo.Opt                               // how the pipeline connects
-	member        func(*consumer.Options)                 // changes each member's options; may be nil
+	member        func(*client.Options)                   // changes each member's options; may be nil
 	limits        func() (map[string]int, error)          // read for each session; may be nil
 	join          func(pipeline.Session) pipeline.Session // wraps each session; may be nil
+	identify      func(context.Context) error             // may be nil
 }
 
 const (
@@ -117,7 +119,7 @@ func (r *rig) start(instance string) *running {
 		Judge: func(lane int) pipeline.Judge {
 			return dedup.New(scope, extractor, r.store, r.retry, dedups.For(input, strconv.Itoa(lane)), log)
 		},
-		Policy: r.policy, ShutdownTimeout: 10 * time.Second,
+		Identify: r.identify, Policy: r.policy, ShutdownTimeout: 10 * time.Second,
 		Collectors: pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -135,19 +137,22 @@ func (r *rig) session(ctx context.Context, member string, metrics *consumer.Metr
 			return nil, nil, err
 		}
 	}
-	options := consumer.Options{
-		Connection: r.connection, Producer: topics.Producer(), Outputs: topics.Names(),
-		Input: input, ConsumerGroup: group, FenceTopic: fence, Member: member,
-		BatchRecords: r.batch, BatchBytes: 1 << 20, FetchBytes: 1 << 20, SessionTimeout: 10 * time.Second,
-		Metrics: metrics, Logger: log,
+	options := client.Options{
+		Options: consumer.Options{
+			Input: input, ConsumerGroup: group, FenceTopic: fence, TTL: r.ttl,
+			Room: consumer.NewRoom(r.batch, 1<<20, 15*time.Second, nil), TransactionTimeout: 15 * time.Second,
+			Metrics: metrics, Logger: log,
+		},
+		Connection: func() []kgo.Opt { return slices.Clone(r.connection) }, Producer: topics.Producer(), Outputs: topics.Names(),
+		Member: member, TransactionalID: member, FetchBytes: 1 << 20, UnpackedBytes: 1 << 20, SessionTimeout: 10 * time.Second,
 	}
 	if r.member != nil {
 		r.member(&options)
 	}
 	if r.transactional {
-		session, err = consumer.JoinTransactional(ctx, options)
+		session, err = client.JoinTransactional(ctx, options)
 	} else {
-		session, err = consumer.JoinAtLeastOnce(options)
+		session, err = client.JoinAtLeastOnce(options)
 	}
 	if err == nil && r.join != nil {
 		session = r.join(session)

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // seat keeps a lane occupied: it joins, and joins again after a failure.
@@ -25,6 +29,10 @@ type seat struct {
 	failures int       // in a row, without a committed batch
 	failure  Failure   // the last one, kept after a recovery
 	stopped  bool
+
+	// Of the goroutine that runs the seat.
+	identified bool // a message ID was seen
+	odd        oddLog
 }
 
 const (
@@ -39,7 +47,7 @@ const (
 
 // run returns nil after polling has ended and the last session is closed.
 func (s *seat) run(polling, work context.Context) error {
-	pause := firstPause
+	next := firstPause
 	for polling.Err() == nil {
 		committed, err := s.sit(polling, work)
 		if err == nil {
@@ -51,12 +59,12 @@ func (s *seat) run(polling, work context.Context) error {
 			return fmt.Errorf("%s lane %d: %w", s.options.Name, s.number, err)
 		}
 		if committed {
-			pause = firstPause
+			next = firstPause
 		}
 		s.remember(err, false)
-		s.failed(err, pause)
-		wait(polling, pause/2+rand.N(pause/2))
-		pause = min(2*pause, longPause)
+		s.failed(err, next)
+		s.options.wait(polling, next)
+		next = min(2*next, longPause)
 	}
 	return s.unfinished(work)
 }
@@ -80,7 +88,7 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 	defer s.vacate(session)
 	l := &lane{
 		number: s.number, session: session, judge: s.judge, policy: s.options.Policy, topics: topics,
-		metrics: s.metrics, tracer: s.options.tracer(), log: s.log,
+		metrics: s.metrics, tracer: s.options.tracer(), log: s.log, identify: s.identify, odd: &s.odd,
 	}
 	for polling.Err() == nil {
 		err := l.turn(polling, work)
@@ -88,6 +96,10 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 		case err == nil:
 			committed = true
 			s.succeeded()
+			if topics.Outdated() {
+				s.log.Info("joining anew to read the limits of its topics: one was lowered")
+				return committed, nil
+			}
 		case classify(err) == proceed:
 			s.log.Info("batch given back", "reason", err)
 		default:
@@ -95,6 +107,28 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 		}
 	}
 	return committed, nil
+}
+
+// ErrNoIDs says that a batch was given back because the input shows no message ID anywhere.
+var ErrNoIDs = errors.New("nothing is forwarded while no record has a message ID: correct message_id, and the next reload goes on")
+
+// identify returns an error as long as neither the batches nor the input have shown a message ID. A setting that finds
+// nothing would send all of the input to the dead-letter topic.
+func (s *seat) identify(ctx context.Context, judgements []dedup.Judgement) error {
+	if s.identified || s.options.Identify == nil {
+		return nil
+	}
+	missing := func(j dedup.Judgement) bool { return j.Verdict == dedup.VerdictMissing }
+	if len(judgements) == 0 {
+		return nil // markers
+	}
+	if slices.IndexFunc(judgements, func(j dedup.Judgement) bool { return !missing(j) }) < 0 {
+		if err := s.options.Identify(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrNoIDs, err)
+		}
+	}
+	s.identified = true
+	return nil
 }
 
 func (s *seat) occupy(session Session) {
@@ -144,11 +178,11 @@ func (s *seat) failingLocked() bool {
 	return s.failures >= fewFailures && time.Since(s.lastAt) < probation
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// wait pauses before a lane joins again: jittered, so that lanes and processes do not come back in step.
+func (o *Options) wait(ctx context.Context, d time.Duration) {
+	if o.Pause != nil {
+		o.Pause(ctx, d)
+		return
 	}
+	pause.For(ctx, d/2+rand.N(d/2))
 }

@@ -41,8 +41,8 @@ func (s *seat) state() LaneState {
 		return state
 	}
 	state.Joined = s.session.Joined()
-	if member, ok := s.session.(interface{ Assigned() []consumer.Assignment }); ok {
-		state.Assigned = member.Assigned()
+	if member, ok := s.session.(interface{ Assignments() []consumer.Assignment }); ok {
+		state.Assigned = member.Assignments()
 	}
 	return state
 }

@@ -28,7 +28,7 @@ type seated struct {
 func (s *seated) Poll(ctx context.Context) (*consumer.Batch, error) { return s.poll(ctx) }
 func (s *seated) Joined() bool                                      { return true }
 func (s *seated) Close()                                            {}
-func (s *seated) Assigned() []consumer.Assignment {
+func (s *seated) Assignments() []consumer.Assignment {
 	return []consumer.Assignment{{Partition: 1, Fence: 10}, {Partition: 4}}
 }
 

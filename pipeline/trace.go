@@ -21,6 +21,8 @@ type Trace interface {
 	Step(name string)
 	// Decided is called between claim and forward, for each record in the order of the batch.
 	Decided(record int, j *dedup.Judgement, o Outcome)
+	// Revised is called between forward and commit, for records that the clean topic refused, in the order of the batch.
+	Revised(record int, o Outcome)
 	// End is called once, when the batch was committed or given back, or its session failed.
 	End(e Ending)
 }
@@ -35,7 +37,7 @@ const (
 // Ending is how the work on a batch ended.
 type Ending struct {
 	Result string // as in kdedup_batches_total
-	Reason string // why it was not committed: rebalance, or as in kdedup_lane_failures_total
+	Reason string // why it was not committed: rebalance, undeliverable (a record that its topics refuse), or as in kdedup_lane_failures_total
 	Err    error  // nil if it was committed
 }
 
@@ -44,10 +46,18 @@ func endingOf(err error) Ending {
 	case err == nil:
 		return Ending{Result: resultCommitted}
 	case classify(err) == proceed:
-		return Ending{resultAborted, "rebalance", err}
+		return Ending{resultAborted, givenBack(err), err}
 	default:
 		return Ending{resultFailed, reasonNames[reasonOf(err)], err}
 	}
+}
+
+// givenBack is why a batch was given back in good order.
+func givenBack(err error) string {
+	if isUndeliverable(err) {
+		return "undeliverable"
+	}
+	return "rebalance"
 }
 
 // tracer returns one that does nothing if there is no other.
@@ -56,6 +66,26 @@ func (o *Options) tracer() Tracer {
 		return noTracer{}
 	}
 	return o.Tracer
+}
+
+// beginTrace begins the trace of a batch. One that panics is a defect, and no reason to hold up records.
+func (l *lane) beginTrace(b *consumer.Batch, since time.Time) (t Trace) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("a batch has no trace: please report it", "panic", p)
+			t = noTrace{}
+		}
+	}()
+	return l.tracer.Begin(l.number, b, since)
+}
+
+func (l *lane) endTrace(t Trace, e Ending) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("the trace of a batch is lost: please report it", "panic", p)
+		}
+	}()
+	t.End(e)
 }
 
 // noTracer allocates nothing.
@@ -67,4 +97,5 @@ type noTrace struct{}
 
 func (noTrace) Step(string)                            {}
 func (noTrace) Decided(int, *dedup.Judgement, Outcome) {}
+func (noTrace) Revised(int, Outcome)                   {}
 func (noTrace) End(Ending)                             {}

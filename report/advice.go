@@ -14,13 +14,18 @@ var advisedShares = []float64{0.99, 0.999}
 func (o Options) ttlOf(a *analysis, r *Report) TTL {
 	totals := a.ladder.totals()
 	dropped := a.verdicts[dedup.VerdictDuplicate] + a.verdicts[dedup.VerdictConflict]
-	t := TTL{Configured: o.window(r, o.Pipeline.TTL, dropped), Advised: []Advice{}, Curve: []Point{}}
+	t := TTL{Configured: o.window(r, o.Pipeline.TTL, dropped), Advised: []Advice{}, Curve: []Point{}, OldUnread: []int32{}}
+	t.OldUnread = append(t.OldUnread, o.Pipeline.OldUnread...)
 	if a.copies() == 0 {
 		return t
 	}
 	for _, wanted := range advisedShares {
 		for i, n := range totals {
 			if float64(n) >= wanted*float64(a.copies()) {
+				if !r.Range.bears(time.Duration(steps[i]) * time.Millisecond) {
+					t.Short = true
+					break
+				}
 				t.Advised = append(t.Advised, Advice{wanted, o.window(r, time.Duration(steps[i])*time.Millisecond, n)})
 				break
 			}
@@ -28,6 +33,16 @@ func (o Options) ttlOf(a *analysis, r *Report) TTL {
 	}
 	t.Curve = curveOf(totals, a)
 	return t
+}
+
+// bearingRange is how long a range must be to say anything about a ttl.
+const bearingRange = time.Hour
+
+// bears reports whether the range can tell that a window is long enough. Copies that come later than the range is long are
+// not in it, and those that come nearly as late are seen for the first records only.
+func (r Range) bears(ttl time.Duration) bool {
+	length := r.To.Sub(r.From)
+	return length >= bearingRange && length >= ttl+ttl/8
 }
 
 // curveOf leaves out steps that catch what the one before and the one behind catch.

@@ -42,6 +42,7 @@ type Pipeline struct {
 	Store         string // its type
 	Buckets       int    // 0: the store has none
 	Disk          Disk
+	OldUnread     []int32 // partitions with records that the group has not committed and that are older than half the ttl
 }
 
 // Disk is what claims take on the disk of the store, or of each replica.

@@ -33,12 +33,16 @@ func (c *clock) read(r *kgo.Record) int64 {
 	c.types[timestampKind(r)]++
 	latest, known := c.partitions[r.Partition]
 	switch {
+	case at > c.now && !known:
+		// When it came is not known, and the next records of the partition may be much older than now.
+		c.ahead++
+		if c.started {
+			return c.last
+		}
+		return c.now
 	case at > c.now:
 		c.ahead++
-		at = c.now
-		if known {
-			at = latest
-		}
+		at = latest
 	case known && at < latest:
 		c.backward++
 		c.farthest = max(c.farthest, latest-at)

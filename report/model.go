@@ -123,8 +123,12 @@ type AgeRow struct {
 // TTL compares windows.
 type TTL struct {
 	Configured Window   `json:"configured"`
-	Advised    []Advice `json:"advised"` // empty without copies
+	Advised    []Advice `json:"advised"` // empty without copies, and where the range does not bear it
+	Short      bool     `json:"short"`   // the range is too short to advise all windows
 	Curve      []Point  `json:"curve"`
+
+	// Partitions of the input with records that the group has not committed and that are older than half the ttl.
+	OldUnread []int32 `json:"old_unread"`
 }
 
 // Window is a ttl with what it catches and costs.

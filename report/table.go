@@ -43,6 +43,9 @@ func (r *Report) tableOfTotals(w *tableWriter) {
 	}
 }
 
+// lagWarning is about a group whose lag comes near the ttl.
+const lagWarning = "An outage of about a ttl, or a lag between partitions longer than it, forwards two copies"
+
 func (r *Report) tableOfTTLs(w *tableWriter) {
 	w.section("TTL", "WINDOW", "CATCHES", "ROWS", "DISK", "ROWS PER BUCKET")
 	line := func(name string, t Window) {
@@ -51,6 +54,12 @@ func (r *Report) tableOfTTLs(w *tableWriter) {
 	line("configured", r.TTL.Configured)
 	for _, a := range r.TTL.Advised {
 		line("for "+strings.TrimSuffix(fmt.Sprintf("%.1f", 100*a.Share), ".0")+" %", a.Window)
+	}
+	if len(r.TTL.OldUnread) > 0 {
+		w.row("warning", fmt.Sprintf("partitions %v: what the group has not read is older than half the ttl. %s", r.TTL.OldUnread, lagWarning), "")
+	}
+	if r.TTL.Short {
+		w.row("advice", "none: the range is too short to tell how late copies come", "")
 	}
 }
 

@@ -105,7 +105,7 @@ for (const e of document.querySelectorAll('[class=""]')) e.removeAttribute('clas
 func (b pages) scriptEqualsServer(t *testing.T) {
 	o, s := scripted(t, 6)
 	o.Gatherer = prometheus.NewRegistry()
-	server := httptest.NewServer(protect(o, true, Cleaner(nil), routes(o, s, Cleaner(nil))))
+	server := httptest.NewServer(protect(o, true, &prober{checks: o.Checks, clean: Cleaner(nil)}, routes(o, s, Cleaner(nil))))
 	defer server.Close()
 	defer b.Do(t, chromedp.Navigate("about:blank"))
 	b.Do(t, chromedp.Navigate(server.URL))

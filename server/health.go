@@ -1,45 +1,44 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 )
 
-// checkTimeout bounds one request to /readyz: orchestrators give up after a second or a few.
+// checkTimeout bounds the checks for /readyz: orchestrators give up after a second or a few.
 const checkTimeout = 2 * time.Second
 
 // healthy answers as long as the process can: a store that is down is no reason to restart it.
 func healthy(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
-// readiness answers probes, which have no credentials. Only who may read the page sees the errors.
+// readiness answers probes, which have no credentials and need one word. Only who may read the page sees the
+// checks, whose names are those of topics.
 type readiness struct {
-	checks     func() []Check
-	clean      func(string) string
+	probes     *prober
 	mayReadAll func(*http.Request) bool
 }
 
 // ServeHTTP shows every check, also those that pass: it is what an operator reads first.
 func (s readiness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
-	defer cancel()
-	var (
-		report strings.Builder
-		status = http.StatusOK
-	)
-	for _, check := range s.checks() {
+	var report strings.Builder
+	status, word := http.StatusOK, "ready"
+	for _, check := range s.probes.fresh() {
 		result := "ok"
-		if err := check.Func(ctx); err != nil {
-			status, result = http.StatusServiceUnavailable, "not ok"
-			if s.mayReadAll(r) {
-				result = s.clean(err.Error())
-			}
+		if !check.OK {
+			status, word, result = http.StatusServiceUnavailable, "not ready", check.Error
 		}
 		fmt.Fprintf(&report, "%s: %s\n", check.Name, result)
+		for _, note := range check.notes {
+			fmt.Fprintf(&report, "  %s\n", note)
+		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
+	if !s.mayReadAll(r) {
+		fmt.Fprintln(w, word)
+		return
+	}
 	fmt.Fprint(w, report.String())
 }

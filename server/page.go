@@ -78,8 +78,12 @@ var formats = template.FuncMap{
 	"peak":  func(values []float64) string { return formatCount(largest(values)) },
 	"blank": func() blanks { return blanks{} },
 	"list":  func(names []string) string { return strings.Join(names, ", ") },
+	"odd":   func(name string) bool { return slices.Contains(odd, name) },
 	"rates": func(head, list string, all []rate) table { return table{head, list, all} },
 }
+
+// odd are outcomes and verdicts of which somebody should know: such messages reach nobody who reads the clean topic.
+var odd = []string{"conflict", "dropped", "dead_lettered", "missing"}
 
 // table is what the template "rates" shows.
 type table struct {

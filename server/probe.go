@@ -15,10 +15,15 @@ const (
 	probeAgain = 2 * time.Second
 )
 
-// prober makes the checks of /readyz for the page, so that a look at it costs nothing.
+// probeLife is how long /readyz answers with what it found: whoever asks more often costs the store nothing.
+const probeLife = time.Second
+
+// prober makes the checks of /readyz, for all that ask and for the page.
 type prober struct {
 	checks func() []Check
 	clean  func(string) string
+
+	asking sync.Mutex // held while /readyz makes a round, which the others wait for
 
 	mu    sync.Mutex
 	found []checkStatus // empty before the first round ended
@@ -42,6 +47,23 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
+// fresh is what was found a second ago or later. A round that somebody asked for is made to its end, whether they wait
+// for it or not: it is the answer to others, too.
+func (p *prober) fresh() []checkStatus {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	p.mu.Lock()
+	found, at := p.found, p.at
+	p.mu.Unlock()
+	if time.Since(at) < probeLife {
+		return found
+	}
+	p.round(context.Background())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found
+}
+
 // round makes all checks within checkTimeout.
 func (p *prober) round(ctx context.Context) (ready bool) {
 	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -53,6 +75,11 @@ func (p *prober) round(ctx context.Context) (ready bool) {
 		found[i] = checkStatus{Name: check.Name, OK: true}
 		if err := check.Func(bounded); err != nil {
 			ready, found[i].OK, found[i].Error = false, false, p.clean(err.Error())
+		}
+		if check.Notes != nil {
+			for _, note := range check.Notes() {
+				found[i].notes = append(found[i].notes, p.clean(note))
+			}
 		}
 	}
 	if ctx.Err() != nil {

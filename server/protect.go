@@ -17,12 +17,11 @@ type Auth struct{ Username, Password string }
 
 // protect decides over every request before its path does. The order matters: the headers are also
 // on refusals, and a foreign name is refused before credentials are looked at.
-func protect(o Options, local bool, clean func(string) string, pages http.Handler) http.Handler {
+func protect(o Options, local bool, probes *prober, pages http.Handler) http.Handler {
 	g := &guard{hosts: o.Hosts, local: local, auth: newDigests(o.Auth), certificate: o.TLS.ClientCAFile != "", log: o.Logger}
-	checks := readiness{checks: o.Checks, clean: clean, mayReadAll: g.mayRead}
 	open := http.NewServeMux() // probes have neither a password nor a certificate
 	open.HandleFunc("GET /healthz", healthy)
-	open.Handle("GET /readyz", checks)
+	open.Handle("GET /readyz", readiness{probes, g.mayRead})
 	open.Handle("/", g.authenticated(http.NewCrossOriginProtection().Handler(pages)))
 	return withHeaders(g.named(open))
 }

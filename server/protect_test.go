@@ -96,7 +96,7 @@ func TestProbesWithoutPasswordSeeNoErrors(t *testing.T) {
 	if status, body := get(t, url+"/healthz"); status != 200 || body != "ok\n" {
 		t.Errorf("/healthz: got %d %q", status, body)
 	}
-	if status, body := get(t, url+"/readyz"); status != 503 || body != "store: not ok\n" {
+	if status, body := get(t, url+"/readyz"); status != 503 || body != "not ready\n" {
 		t.Errorf("/readyz: got %d %q", status, body)
 	}
 	answer, body := ask(t, "GET", url+"/readyz", "", func(r *http.Request) { r.SetBasicAuth("ops", password) })

@@ -250,9 +250,10 @@ func TestPipelinesMayComeAndGo(t *testing.T) {
 	if answer, body := ask(t, "POST", url+"/api/lookup", "topic=refunds&id=a"); answer.StatusCode != http.StatusOK {
 		t.Errorf("look up on refunds: %s", body)
 	}
-	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || body != "topic refunds: joining\n" {
-		t.Errorf("/readyz: %d %s", code, body)
-	}
+	testkit.Eventually(t, 30*time.Second, "the new pipeline in /readyz", func() bool {
+		code, body := get(t, url+"/readyz")
+		return code == http.StatusServiceUnavailable && body == "topic refunds: joining\n"
+	})
 }
 
 // changing is a process that gets a second pipeline.

@@ -37,11 +37,13 @@ type Options struct {
 	Every time.Duration // between two snapshots; zero means two seconds
 }
 
-// Check is one condition of readiness. Func is called for every request to /readyz, and every ten
-// seconds for the page.
+// Check is one condition of readiness. Func is called once a second at the most for requests to /readyz, and every
+// ten seconds for the page.
 type Check struct {
 	Name string
 	Func func(context.Context) error
+	// Notes tell what is wrong although the check passes, for /readyz; nil: nothing.
+	Notes func() []string
 }
 
 // Server listens from the moment it is made, so that a wrong address is an error of the start.
@@ -79,7 +81,8 @@ func New(o Options) (*Server, error) {
 	s.http = http.Server{
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ErrorLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ConnState: newConnections(mostConnections).changed,
 	}
 	if o.TLS.CertFile != "" {
 		files, err := certs.Server("server.tls", o.TLS, o.Logger)
@@ -95,7 +98,7 @@ func New(o Options) (*Server, error) {
 	s.listener = listener
 	local := isLoopback(listener.Addr())
 	warnIfOpen(o, local)
-	s.http.Handler = protect(o, local, clean, routes(o, s.sampler, clean))
+	s.http.Handler = protect(o, local, probes, routes(o, s.sampler, clean))
 	return s, nil
 }
 

@@ -74,6 +74,7 @@ type Partition struct {
 	Lane      int    `json:"lane"`
 	DoneTo    int64  `json:"done_to"` // offset below which everything was handled; 0 if that is not known
 	Lag       *int64 `json:"lag"`     // nil until it was measured
+	Held      string `json:"held"`    // at which record it waits, and why; empty if it does not
 }
 
 // Count is a counter by name.

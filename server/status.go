@@ -95,6 +95,8 @@ type checkStatus struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
 	At    moment `json:"at"`
+
+	notes []string // for /readyz
 }
 
 type eventStatus struct {

@@ -42,7 +42,7 @@ func (s *script) Snapshot() Snapshot {
 					{Lane: 0, State: LaneRunning, InHand: 5000, Partitions: 2},
 					{Lane: 1, State: state, InHand: 17, Partitions: 1, Failures: 2, Failure: &Failure{Text: "commit: <fenced>", Hint: "one name each", At: noon.Add(-5 * time.Minute)}},
 				},
-				Partitions: []Partition{{Partition: 0, DoneTo: 1_000_000, Lag: &lag}, {Partition: 2, Lag: &long}, {Partition: 5, Lane: 1, DoneTo: 7}},
+				Partitions: []Partition{{Partition: 0, DoneTo: 1_000_000, Lag: &lag}, {Partition: 2, Lag: &long}, {Partition: 5, Lane: 1, DoneTo: 7, Held: "held at offset 7: <null_key>"}},
 				Outcomes:   []Count{{"forwarded", n}, {"duplicate", n / 8}, {"passed_through", 0}},
 				Verdicts:   []Count{{"first", n}, {"duplicate", n / 8}},
 				Batches:    []Count{{"committed", float64(s.calls)}, {"failed", 3}},

@@ -21,6 +21,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
+	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
 
 // monitor is a running Prometheus.
@@ -172,23 +173,23 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	brokers := demoKafka(t)
 	processes := []*process{runDemo(t, brokers, func(*config.Config) {})}
 	cassandra := os.Getenv(testkit.CassandraEnv)
-	if cassandra != "" || os.Getenv("CI") == "true" {
+	if cassandra != "" || skip.Forbidden() {
 		processes = append(processes, runDemo(t, brokers, onCassandra(testkit.Cassandra(t), testkit.Keyspace(t))))
 	} else {
-		t.Log("SKIPPED, not tested: the panels of Cassandra; run make test, which starts one")
+		t.Log(skip.NotTested + "the panels of Cassandra: run make test, which starts one")
 	}
 	_, err := servers.FindRedis()
-	redis := err == nil || os.Getenv("CI") == "true"
+	redis := err == nil || skip.Forbidden()
 	if redis {
 		processes = append(processes, runDemo(t, brokers, onRedis(servers.Redis(t))))
 	} else {
-		t.Logf("SKIPPED, not tested: the panels of Redis: %v", err)
+		t.Logf(skip.NotTested+"the panels of Redis: %v", err)
 	}
 	postgres := os.Getenv(testkit.PostgresEnv)
-	if postgres != "" || os.Getenv("CI") == "true" {
+	if postgres != "" || skip.Forbidden() {
 		processes = append(processes, runDemo(t, brokers, onPostgres(testkit.Postgres(t), testkit.Schema(t))))
 	} else {
-		t.Log("SKIPPED, not tested: the panels of PostgreSQL; run make test, which starts one")
+		t.Log(skip.NotTested + "the panels of PostgreSQL: run make test, which starts one")
 	}
 	p := startPrometheus(t, processes...)
 	empty := make(map[boardQuery]string)

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
@@ -46,9 +46,12 @@ func checkTopics(ctx context.Context, client *kgo.Client, c config.Config, entri
 	}
 	var problems []error
 	for _, e := range entries {
-		found := kafka.CheckRights(ctx, client, e.Topic, members(c, e.Topic))
+		found := kafka.CheckRights(ctx, client, e.Topic, transactionalIDs(c, e.Topic))
 		if len(found) == 0 { // without rights the topics seem to be missing
 			found = kafka.Check(ctx, client, e.Topic)
+		}
+		if len(found) == 0 && e.OnSkip != config.ActionAccept {
+			found = errorsOf(groupOf(e.Topic).Check(ctx, client))
 		}
 		for _, err := range found {
 			problems = append(problems, fmt.Errorf("%s: %w", e.path, err))
@@ -57,22 +60,45 @@ func checkTopics(ctx context.Context, client *kgo.Client, c config.Config, entri
 	return errors.Join(problems...)
 }
 
+func errorsOf(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
 // register leaves the entries' marks in the store and the group: the settings of their scopes, and where
 // start: latest begins. All scopes are compared before the first is registered, so that one that is
 // refused leaves nothing of the others behind.
 func (p *process) register(ctx context.Context, entries []entry) error {
-	if err := each(entries, func(e *entry) error { return e.compare(ctx, p.store) }); err != nil {
+	k := p.knowledge
+	if err := each(entries, func(e *entry) error {
+		if err := e.compare(ctx, p.store); err != nil {
+			return err
+		}
+		return k.check(ctx, p.admin, e)
+	}); err != nil {
 		return err
+	}
+	if p.identity == "" { // at the start: lanes read it later on
+		identity, err := dedup.Identify(ctx, p.store)
+		if err != nil {
+			return err
+		}
+		p.identity = identity
 	}
 	return each(entries, func(e *entry) error { return p.registerOne(ctx, e) })
 }
 
 func (p *process) registerOne(ctx context.Context, e *entry) error {
-	if err := p.store.Register(ctx, e.scope()); err != nil {
+	if err := e.register(ctx, p.store); err != nil {
+		return err
+	}
+	if err := p.knowledge.note(ctx, e); err != nil {
 		return err
 	}
 	if e.Start == config.StartLatest {
-		return consumer.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input)
+		return client.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input, e.FenceTopic, earlierOf(e.Topic))
 	}
 	return nil
 }
@@ -87,7 +113,44 @@ func (e *entry) compare(ctx context.Context, store dedup.Store) (err error) {
 	if err != nil || !found {
 		return err
 	}
-	return dedup.CompareScopes(e.scope(), registered)
+	mismatch := dedup.CompareScopes(e.scope(), registered)
+	if mismatch == nil {
+		return nil
+	}
+	if _, claimed, err := amender(ctx, store, registered); err != nil || claimed {
+		return errors.Join(mismatch, err)
+	}
+	return nil
+}
+
+// amender is the store as one that can register a scope anew, and whether the scope has claims, which forbids it.
+func amender(ctx context.Context, store dedup.Store, registered dedup.Scope) (amends dedup.Amender, claimed bool, err error) {
+	if watched, is := store.(interface{ Unwrap() dedup.Store }); is {
+		store = watched.Unwrap()
+	}
+	amends, can := store.(dedup.Amender)
+	if !can {
+		return nil, true, nil
+	}
+	claimed, err = amends.HasClaims(ctx, registered)
+	return amends, claimed, err
+}
+
+// register records the scope's settings, or those of now in the place of earlier ones by which nothing was claimed.
+func (e *entry) register(ctx context.Context, store dedup.Store) error {
+	mismatch := store.Register(ctx, e.scope())
+	if !errors.Is(mismatch, dedup.ErrScopeMismatch) {
+		return mismatch
+	}
+	registered, found, err := store.Registered(ctx, e.scope())
+	if err != nil || !found {
+		return errors.Join(mismatch, err)
+	}
+	amends, claimed, err := amender(ctx, store, registered)
+	if err != nil || claimed {
+		return errors.Join(mismatch, err)
+	}
+	return amends.Amend(ctx, registered, e.scope())
 }
 
 func (e *entry) scope() dedup.Scope { return scopeOf(e.Topic, e.extractor.String()) }

@@ -66,6 +66,9 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*idTask) error
 		return err
 	}
 	task.scope = scopeOf(task.topic, extractor.String())
+	if notMade(c.Store) {
+		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the working directory", storeName(c.Store))
+	}
 	if task.store, err = openStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log); err != nil {
 		return err
 	}

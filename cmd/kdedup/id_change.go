@@ -15,7 +15,7 @@ import (
 var manualOwner = dedup.Coordinates{Partition: -1, Offset: -1, LeaderEpoch: -1}
 
 func newIDRelease() *cobra.Command {
-	return newIDChange("release ID", "Forget an ID: the next copy is forwarded as the first one",
+	cmd := newIDChange("release ID", "Forget an ID: the next copy is forwarded as the first one",
 		"Forget %s of %s? The next copy will be forwarded as the first one.",
 		func(cmd *cobra.Command, task *idTask) error {
 			if err := task.store.Release(cmd.Context(), task.scope, task.id); err != nil {
@@ -24,10 +24,18 @@ func newIDRelease() *cobra.Command {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", shownID(task.id))
 			return nil
 		})
+	cmd.Long = releaseHelp
+	return cmd
 }
 
+const releaseHelp = `Forget an ID: the next copy is forwarded as the first one.
+
+On Cassandra a release is a delete. A replica that is away, and is not repaired within the table's
+gc_grace_seconds (3 h by default), can bring the old claim back. Send the message again soon after
+the release: its claim takes the place of the old one for good.`
+
 func newIDClaim() *cobra.Command {
-	return newIDChange("claim ID", "Block an ID: every copy is a duplicate until the ttl ends",
+	return newIDChange("claim ID", "Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
 		"Block %s of %s? No copy will be forwarded until the ttl ends.",
 		func(cmd *cobra.Command, task *idTask) error {
 			answers, err := task.store.Claim(cmd.Context(), task.scope, []dedup.Claim{{ID: task.id, Owner: manualOwner}})

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/fence"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/server"
 )
@@ -97,7 +97,7 @@ func (t *idTask) forwarded(ctx context.Context, owner dedup.Coordinates, claimed
 	if err == nil && clean != [16]byte{} && owner.TopicID == clean {
 		return "yes: it stands on " + t.topic.Output + ", see kdedup backfill"
 	}
-	handled, err := consumer.Handled(ctx, client, t.topic.FenceTopic, t.topic.Input, owner.TopicID,
+	handled, err := fence.Handled(ctx, client, t.topic.FenceTopic, t.topic.Input, owner.TopicID,
 		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset, LeaderEpoch: owner.LeaderEpoch}, claimed)
 	switch {
 	case err != nil:

@@ -35,7 +35,9 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitStopped
 	}
-	fmt.Fprintln(errOut, "kdedup:", err)
+	if !errors.As(err, new(loggedError)) {
+		fmt.Fprintln(errOut, "kdedup:", err)
+	}
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}

@@ -153,10 +153,27 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 		},
 		Outcome: outcomeOf(t),
 	}
+	if o.Pipeline.OldUnread, err = oldUnread(ctx, c, t, log); err != nil {
+		log.Warn("the age of what the consumer group has not read is not known", "error", err)
+	}
 	if c.Store.Type == config.StoreCassandra {
 		o.Pipeline.Buckets = t.Buckets
 	}
 	return o, nil
+}
+
+// oldUnread asks where the group's lag comes near the ttl. A group that has committed nothing has none: the report is made
+// before it begins.
+func oldUnread(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) ([]int32, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := adminClient(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	t.Start = config.StartLatest // only what lies behind a commit
+	return kafka.OldUnread(ctx, client, t, t.TTL/2)
 }
 
 func diskOf(store string) report.Disk {

@@ -22,7 +22,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	})
-	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(), newDemo(), newBench(), newReady(), newVersion(), newMan())
+	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(), newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
 }

@@ -1,12 +1,21 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
 )
+
+func warnOfUnencrypted(c config.Config, log *slog.Logger) {
+	for _, setting := range c.Unencrypted() {
+		log.Warn("a secret crosses the network unencrypted", "setting", setting, "hint", "enable tls beside it")
+	}
+}
 
 func newRun() *cobra.Command {
 	var flags configFlags
@@ -15,7 +24,8 @@ func newRun() *cobra.Command {
 		Short: "Run the pipelines of a configuration",
 		Long: "Run the pipelines until a signal. SIGTERM or SIGINT finish the batches in hand and leave the\n" +
 			"consumer groups; a second signal ends the process at once and loses nothing. SIGHUP, or a change\n" +
-			"of the file, starts, stops and changes pipelines; those that stay the same are not disturbed.",
+			"of the file, starts, stops and changes pipelines; those that stay the same are not disturbed.\n\n" +
+			"While Kafka or the store cannot be reached at the start, it tries on; /readyz says why it waits.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hangup := make(chan os.Signal, 1) // several ask for the same as one: the file is read after them
@@ -27,14 +37,31 @@ func newRun() *cobra.Command {
 			}
 			defer limitMemory(c.Store.Type)()
 			log.Info("kdedup starts", "version", versionText(), "instance", c.Instance)
-			p, err := wire(cmd.Context(), c, log, level)
-			if err != nil {
-				return err
-			}
-			defer p.close()
-			return p.run(cmd.Context(), newConfigFile(flags.read, hangup, watchEvery, c))
+			warnOfUnencrypted(c, log)
+			return ended(log, c.Log, func() error {
+				p, err := newProcess(c, log, level)
+				if err != nil {
+					return err
+				}
+				defer p.close()
+				return p.run(cmd.Context(), newConfigFile(flags.read, hangup, watchEvery, c))
+			}())
 		},
 	}
 	flags.add(cmd)
 	return cmd
+}
+
+// loggedError was told as a record of the log.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
+// ended tells why a run ends. In a log of JSON that is a record, too: a line of another form would be lost on who reads it.
+func ended(log *slog.Logger, c config.Log, err error) error {
+	if err == nil || c.Format != "json" {
+		return err
+	}
+	log.Error("kdedup ends", "error", err)
+	return loggedError{err}
 }

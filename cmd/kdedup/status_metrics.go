@@ -27,7 +27,11 @@ func (m metrics) addDurations(sum *server.Durations, name, topic string) {
 func partitionsNow(l pipeline.LaneState) []server.Partition {
 	var all []server.Partition
 	for _, a := range l.Assigned {
-		all = append(all, server.Partition{Partition: a.Partition, Lane: l.Lane, DoneTo: a.Fence, Lag: a.Lag})
+		p := server.Partition{Partition: a.Partition, Lane: l.Lane, DoneTo: a.Fence, Lag: a.Lag}
+		if a.Held != nil {
+			p.Held = cut(a.Held.String())
+		}
+		all = append(all, p)
 	}
 	return all
 }

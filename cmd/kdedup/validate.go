@@ -10,8 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 func newValidate() *cobra.Command {
@@ -22,15 +27,20 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check a configuration and the servers that it names",
-		Long:  "Check the configuration, the topics and the store, and print every problem. Nothing is changed.",
-		Args:  cobra.NoArgs,
+		Long: "Check all that kdedup run needs: the configuration, the topics, the consumer groups, the store, the directory, the\n" +
+			"address. Print each check and every problem. Nothing is changed, and a process that runs is not disturbed.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)
 			if err != nil {
 				return err
 			}
+			warnOfUnencrypted(c, log)
 			if !offline {
-				if err := validate(cmd.Context(), c, log); err != nil {
+				list := &checklist{out: cmd.OutOrStdout()}
+				list.check("the file "+flags.path, nil)
+				validate(cmd.Context(), c, log, list)
+				if err := list.err(); err != nil {
 					return err
 				}
 			}
@@ -43,35 +53,148 @@ func newValidate() *cobra.Command {
 	return cmd
 }
 
-// validate asks the servers and joins every problem.
-func validate(ctx context.Context, c config.Config, log *slog.Logger) error {
+// validate asks the servers, and goes on after a problem where the rest does not depend on it.
+func validate(ctx context.Context, c config.Config, log *slog.Logger, list *checklist) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return errors.Join(validateTopics(ctx, c, log), validateStore(ctx, c, log))
-}
-
-func validateTopics(ctx context.Context, c config.Config, log *slog.Logger) error {
 	client, err := adminClient(ctx, c, log)
-	if err != nil {
-		return err
+	if err == nil {
+		defer client.Close()
+		err = kafka.Ping(ctx, client)
 	}
-	defer client.Close()
-	return checkTopics(ctx, client, c, entriesOf(c.Topics))
+	reached := list.check("Kafka answers", err)
+	if reached {
+		validateTopics(ctx, client, c, log, list)
+	}
+	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
+	if !reached {
+		client = nil
+	}
+	running := validateStore(ctx, client, c, log, list)
+	if err := checkListen(c.Server); err != nil && running {
+		list.skip("the address of server.listen", "taken, as it is while kdedup runs")
+	} else {
+		list.check("the address of server.listen is free", err)
+	}
 }
 
-// validateStore opens the store and looks into each scope. An embedded store that does not exist
-// yet is not made.
-func validateStore(ctx context.Context, c config.Config, log *slog.Logger) error {
-	if _, err := os.Stat(c.Store.Embedded.Path); c.Store.Type == config.StoreEmbedded && errors.Is(err, fs.ErrNotExist) {
+func validateTopics(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist) {
+	entries := entriesOf(c.Topics)
+	if !list.check("rights, topics, partitions, fences and consumer groups", checkTopics(ctx, client, c, entries)) {
+		return
+	}
+	for _, t := range c.Topics {
+		warnOfOldUnread(ctx, client, t, log)
+	}
+	list.check("settings of the topics", each(entries, func(e *entry) error {
+		return compareTopics(ctx, client, e.Topic, false, warnOf(log, e.Topic))
+	}))
+	list.check("message IDs of the newest records", validateIDs(ctx, client, c, log))
+}
+
+func warnOf(log *slog.Logger, t config.Topic) func(string) {
+	return func(text string) { log.Warn(text, "topic", t.Input) }
+}
+
+// compareTopics tells which records the topics would refuse or lose. Topics that lose some whatever they are, are an error.
+// tolerant: whoever asks need not be allowed to see all settings.
+func compareTopics(ctx context.Context, client *kgo.Client, t config.Topic, tolerant bool, tell func(string)) error {
+	compared, err := kafka.Compare(ctx, client, t)
+	if err != nil && tolerant {
+		tell("the topics' settings were not compared: " + err.Error())
 		return nil
 	}
-	store, err := openStore(ctx, c.Store, prometheus.NewRegistry(), log)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	if err := checkRights(ctx, store); err != nil {
+	if compared.Unknown != nil && !tolerant {
+		tell(compared.Unknown.Error())
+	}
+	for _, text := range compared.Told {
+		tell(text)
+	}
+	var problems []error
+	for _, text := range compared.Refused {
+		problems = append(problems, errors.New(text))
+	}
+	return errors.Join(problems...)
+}
+
+// validateIDs refuses a message_id that finds nothing in records that need one.
+func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger) error {
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	if err != nil {
 		return err
 	}
-	return each(entriesOf(c.Topics), func(e *entry) error { return e.compare(ctx, store) })
+	var problems []error
+	for _, e := range entriesOf(c.Topics) {
+		n, err := e.lookAtNewest(ctx, client, connector, c, log)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("%s: %w", e.path, err))
+		case n.none() && needsIDs(e.Topic):
+			problems = append(problems, n)
+		case n.none():
+			log.Warn("records without a message ID pass unclaimed", "reason", n.Error())
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// warnOfOldUnread tells where the lag comes near the ttl. A claim is made when its record is read and is not renewed:
+// a copy on a partition that lags by more than the ttl finds the claim ended.
+func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, log *slog.Logger) {
+	partitions, err := kafka.OldUnread(ctx, client, t, t.TTL/2)
+	switch {
+	case err != nil:
+		log.Warn("the age of what is unread is not known", "topic", t.Input, "error", err)
+	case len(partitions) > 0:
+		log.Warn("records that wait are older than half the ttl: copies pass where a partition lags by more than the ttl behind another; "+
+			"raise the ttl before they are read", "topic", t.Input, "partitions", partitions, "ttl", t.TTL)
+	}
+}
+
+// openForLooking opens the store for who only looks into it. In the place of an embedded store that does not exist it
+// returns an empty one in memory.
+func openForLooking(ctx context.Context, c config.Store, log *slog.Logger) (dedup.Store, error) {
+	if notMade(c) {
+		return memory.New(memory.Options{}), nil
+	}
+	return openStore(ctx, c, prometheus.NewRegistry(), log)
+}
+
+// notMade reports whether the store is an embedded one that no run has made yet.
+func notMade(c config.Store) bool {
+	if c.Type != config.StoreEmbedded {
+		return false
+	}
+	_, err := os.Stat(c.Embedded.Path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// validateStore opens the store and looks into each scope. An embedded store that does not exist yet is not made; one that
+// a running process uses is left alone, and running is true.
+func validateStore(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist) (running bool) {
+	store, err := openForLooking(ctx, c.Store, log)
+	if errors.Is(err, embedded.ErrUsed) {
+		list.skip("the store and its scopes", "used by a process that runs, which has checked them")
+		return true
+	}
+	if !list.check("the store answers", err) {
+		return false
+	}
+	defer store.Close()
+	if !list.check("rights on the store", checkRights(ctx, store)) {
+		return false
+	}
+	entries := entriesOf(c.Topics)
+	if !list.check("claims of the store mean what they meant", each(entries, func(e *entry) error { return e.compare(ctx, store) })) || client == nil {
+		return false
+	}
+	k, err := newKnowledge(ctx, client, store, c.Store)
+	if err == nil {
+		err = each(entries, func(e *entry) error { return k.check(ctx, client, e) })
+	}
+	list.check("the store has the claims of what was handled, on this cluster", err)
+	return false
 }

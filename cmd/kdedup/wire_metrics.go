@@ -22,6 +22,7 @@ type families struct {
 	dedup    *dedup.Collectors
 	pipeline *pipeline.Collectors
 	config   *telemetry.Config
+	started  prometheus.Gauge
 	tracing  *tracing.Metrics
 }
 
@@ -38,6 +39,7 @@ func newRegistry() *prometheus.Registry {
 func newFamilies(reg prometheus.Registerer, c config.Config) families {
 	f := families{
 		config:   telemetry.NewConfig(reg),
+		started:  telemetry.Started(reg),
 		consumer: consumer.NewCollectors(reg),
 		dedup:    dedup.NewCollectors(reg),
 		pipeline: pipeline.NewCollectors(reg),

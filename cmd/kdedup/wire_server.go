@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // started is when this process began.
 var started = time.Now().UTC().Truncate(time.Millisecond)
 
-// serverOptions give the server what it shows. The pipelines and the store exist by now.
+// serverOptions give the server what it shows. The pipelines and the store may come later.
 func (p *process) serverOptions() server.Options {
 	c := p.config()
 	return server.Options{
@@ -29,6 +30,9 @@ func (p *process) serverOptions() server.Options {
 
 // checks are what /readyz asks of the pipelines that run now.
 func (p *process) checks() []server.Check {
+	if waiting := p.starting.Load(); waiting != nil {
+		return waiting.checks()
+	}
 	now := p.active.Load()
 	scope := scopeOf(now.config.Topics[0], "")
 	checks := []server.Check{{Name: server.StoreCheck, Func: func(ctx context.Context) error {
@@ -38,7 +42,7 @@ func (p *process) checks() []server.Check {
 	for _, r := range now.pipelines {
 		checks = append(checks, server.Check{
 			Name: "topic " + r.topic.Input,
-			Func: func(context.Context) error { return r.Ready() },
+			Func: func(context.Context) error { return r.Ready() }, Notes: r.Held,
 		})
 	}
 	return checks
@@ -76,6 +80,9 @@ func (s *processStatus) Settings() (all []server.Setting) {
 
 // LookUp is `kdedup id lookup` in a process that runs.
 func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
+	if waiting := s.p.starting.Load(); waiting != nil {
+		return server.Finding{}, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
+	}
 	c := s.p.config()
 	task := &idTask{config: c, id: dedup.NewID(id), store: s.p.store, admin: s.p.admin}
 	var err error

@@ -156,11 +156,12 @@ func (r *round) request(ctx context.Context, open []int32, statement func(contex
 // insert sends the conditional batch for the open claims and takes the answers that it gives.
 func (r *round) insert(ctx context.Context, open []int32) error {
 	size := paddedSize(len(open))
-	claimedAt := time.UnixMilli(time.Now().UnixMilli())
+	now := time.Now()
 	rows := borrowRows(r.bucket, size)
 	defer rows.giveBack()
 	for i := range size {
-		rows.bind(&r.claims[open[min(i, len(open)-1)]], claimedAt)
+		at := open[min(i, len(open)-1)]
+		rows.bind(&r.claims[at], r.claimTime(at, now))
 	}
 	query := r.store.conditional(ctx, r.scope.batch(size), rows.values...).RoutingKey(r.scope.routingKey(r.bucket))
 	applied, err := r.scanExisting(query.Iter(), open, true)
@@ -169,10 +170,15 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 	}
 	for _, i := range open {
 		r.answers[i] = dedup.Answer{
-			Outcome: dedup.Applied, Owner: r.claims[i].Owner, Fingerprint: r.claims[i].Fingerprint, ClaimedAt: claimedAt,
+			Outcome: dedup.Applied, Owner: r.claims[i].Owner, Fingerprint: r.claims[i].Fingerprint,
+			ClaimedAt: r.claimTime(i, now),
 		}
 	}
 	return nil
+}
+
+func (r *round) claimTime(i int32, now time.Time) time.Time {
+	return dedup.ClaimTime(r.claims[i:i+1], now)
 }
 
 // read looks for existing claims. A row that is there is decided, whoever wrote it; that a row is

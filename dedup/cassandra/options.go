@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Hosts             []string // host:port
 	Keyspace, Table   string
-	LocalDC           string             // optional: route to this data centre only
+	LocalDC           string             // optional: no node of another data centre is asked
 	Username          string             // optional
 	Password          string             // optional
 	TLS               func() *tls.Config // optional: asked for every new connection
@@ -58,17 +58,14 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 	if o.TLS != nil {
 		cluster.HostDialer = tlsDialer{timeout: o.Timeout, config: o.TLS}
 	}
-	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(o.fallback())
-	return cluster.CreateSession()
-}
-
-// fallback orders the hosts behind the replicas. Replicas are not shuffled: all requests of a
-// bucket meet the same coordinator first, which queues them instead of letting ballots compete.
-func (o Options) fallback() gocql.HostSelectionPolicy {
+	// Not the driver's policy for a data centre: that asks those of others when no local node answers.
 	if o.LocalDC != "" {
-		return gocql.DCAwareRoundRobinPolicy(o.LocalDC)
+		cluster.HostFilter = gocql.DataCentreHostFilter(o.LocalDC)
 	}
-	return gocql.RoundRobinHostPolicy()
+	// Replicas are not shuffled: all requests of a bucket meet the same coordinator first, which queues
+	// them instead of letting ballots compete.
+	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
+	return cluster.CreateSession()
 }
 
 // driverLog passes the driver's own lines on at debug level: what matters comes as errors.

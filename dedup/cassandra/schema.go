@@ -26,7 +26,7 @@ const Grace = 3 * time.Hour
 func Setup(ctx context.Context, o Options, replication string, dryRun bool, say func(string)) error {
 	session, err := o.connectFor("", max(o.Timeout, schemaTimeout))
 	if err != nil {
-		return fmt.Errorf("set up store: cassandra %v: %w", o.Hosts, err)
+		return fmt.Errorf("set up store: cassandra %v: %w", o.Hosts, o.explainLocalDC(ctx, err))
 	}
 	defer session.Close()
 	version, err := releaseVersion(ctx, session)

@@ -149,7 +149,7 @@ func (s shape) connect(b *testing.B, o Options) *gocql.Session {
 	cluster.Timeout, cluster.NumConns = o.Timeout, o.Connections
 	cluster.DisableSkipMetadata, cluster.DefaultTimestamp = true, false
 	cluster.Logger = driverLog{o.Logger}
-	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(o.fallback())
+	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
 	if s.compressed {
 		cluster.Compressor = gocql.SnappyCompressor{}
 	}

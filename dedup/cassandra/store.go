@@ -42,7 +42,7 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 		err = options.explainNoConnection(ctx, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, err)
+		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, options.explainLocalDC(ctx, err))
 	}
 	s := &Store{
 		session: session, options: options, levels: levels,
@@ -50,6 +50,9 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 		scopes:  make(map[dedup.Scope]*scopeState),
 	}
 	if err = s.adapt(ctx); err == nil {
+		err = s.checkDataCentres(ctx)
+	}
+	if err == nil {
 		err = s.checkSchema(ctx)
 	}
 	if err != nil {

@@ -29,7 +29,10 @@ func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 			return err
 		}
 	}
-	mark, err := state.claim(ctx, claims, scope.TTL, s.now(), answers)
+	state.keepFor(scope.TTL)
+	// A wall clock that is behind must not end claims early, when it is right again.
+	now, ends := s.now(), s.clock.Now().Add(scope.TTL)
+	mark, err := state.claim(ctx, claims, now, ends, answers)
 	if err != nil {
 		return err
 	}

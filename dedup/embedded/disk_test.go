@@ -5,20 +5,14 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/hashlog"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
-
-// onDisk lets a store make its files there.
-func onDisk(d *testkit.Disk) func(string) (hashlog.File, error) {
-	return func(name string) (hashlog.File, error) { return d.Create(name) }
-}
 
 // While the owner's sync is held up, a look-up and another claim wait with it: what they tell must
 // outlive a crash.
 func TestOnlyWhatIsDurableIsTold(t *testing.T) {
 	d := testkit.NewDisk()
-	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1, create: onDisk(d)})
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1, disk: d})
 	defer s.Close()
 	defer d.Release()
 	mustClaim(t, s, claims(0, 1)) // makes the scope

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/hashlog"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // scopeState is a scope in use. Whoever decides about IDs holds the token of deciding, from the look-up
@@ -16,6 +18,7 @@ import (
 type scopeState struct {
 	record scopeRecord
 	claims *hashlog.Log
+	ttl    atomic.Int64 // the longest that a claim was made for since the store was opened; 0: none was made
 
 	deciding chan struct{}
 	reader   *hashlog.Reader // these three are for who decides
@@ -40,14 +43,17 @@ func (s *scopeState) decided() { <-s.deciding }
 
 // claim reads every ID and appends the claims of those that are free. The answers are good once the
 // mark is synced: it stands for what was appended, and for all that was read.
-func (s *scopeState) claim(ctx context.Context, claims []dedup.Claim, ttl time.Duration, now time.Time, answers []dedup.Answer) (hashlog.Mark, error) {
+func (s *scopeState) claim(ctx context.Context, claims []dedup.Claim, now, ends time.Time, answers []dedup.Answer) (hashlog.Mark, error) {
 	if err := s.decide(ctx); err != nil {
 		return 0, err
 	}
 	defer s.decided()
 	s.batch.Reset()
-	mine, ends := claimRecord{claimedAt: now.UnixMilli()}, now.Add(ttl).UnixMilli()
+	mine := claimRecord{claimedAt: dedup.ClaimTime(claims, now).UnixMilli()}
 	for i := range claims {
+		if i%64 == 0 && ctx.Err() != nil { // a look-up reads the disk
+			return 0, context.Cause(ctx)
+		}
 		key := append(s.memory[:0], claims[i].ID...)
 		owner, _, found, err := s.get(s.reader, key, now)
 		if err != nil {
@@ -59,7 +65,7 @@ func (s *scopeState) claim(ctx context.Context, claims []dedup.Claim, ttl time.D
 		}
 		mine.owner, mine.fingerprint = claims[i].Owner, claims[i].Fingerprint
 		s.memory = mine.append(key)
-		s.batch.Put(s.memory[:len(key)], s.memory[len(key):], ends)
+		s.batch.Put(s.memory[:len(key)], s.memory[len(key):], ends.UnixMilli())
 		answers[i] = mine.answer()
 		answers[i].Outcome = dedup.Applied
 	}
@@ -67,6 +73,21 @@ func (s *scopeState) claim(ctx context.Context, claims []dedup.Claim, ttl time.D
 		return s.claims.Latest(), nil
 	}
 	return s.append(ctx)
+}
+
+func (s *scopeState) keepFor(ttl time.Duration) {
+	if ttl := int64(ttl); ttl > s.ttl.Load() {
+		s.ttl.Store(ttl)
+	}
+}
+
+// patience is how long a clock must have stood by a time before files go that have ended by it. Longer than a ttl
+// it need not be: the files would grow to several times what they have to hold.
+func (s *scopeState) patience() time.Duration {
+	if ttl := time.Duration(s.ttl.Load()); ttl > 0 {
+		return min(ttl, steadyclock.MostPatience)
+	}
+	return steadyclock.MostPatience
 }
 
 // free deletes the claim of an ID, if there is one.

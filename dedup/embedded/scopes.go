@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/durable"
 )
 
 type scopeName struct{ group, name string }
@@ -107,5 +107,5 @@ func (s *Store) forget(ctx context.Context, scope dedup.Scope) error {
 		s.scopes[name] = state
 		return err
 	}
-	return errors.Join(state.claims.Close(), os.RemoveAll(s.claimsPath(state.record.ID)))
+	return errors.Join(state.claims.Close(), durable.RemoveDirectory(s.disk, s.claimsPath(state.record.ID)))
 }

@@ -50,6 +50,11 @@ func (s *Store) loadScopes() error {
 	}
 	s.lastID = file.LastID
 	for _, record := range file.Scopes {
+		path := s.claimsPath(record.ID)
+		if !hashlog.Exists(path) {
+			return fmt.Errorf("%s: the claims of scope %s/%s are missing; bring them back, or empty the store's directory",
+				path, record.ConsumerGroup, record.Name)
+		}
 		claims, err := s.openClaims(record.ID)
 		if err != nil {
 			return err
@@ -95,12 +100,13 @@ func (s *Store) begin() error {
 	return s.saveScopes()
 }
 
+// openClaims makes the log if it is new: durably, so that scopes.json may name it.
 func (s *Store) openClaims(id int) (*hashlog.Log, error) {
 	path := s.claimsPath(id)
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := durable.MakeDirectories(s.disk, path); err != nil {
 		return nil, err
 	}
-	return hashlog.Open(path, hashlog.Options{Logger: s.log, Create: s.create})
+	return hashlog.Open(path, s.logs)
 }
 
 func (s *Store) deleteLeftovers() error {
@@ -114,7 +120,7 @@ func (s *Store) deleteLeftovers() error {
 	}
 	for _, name := range names {
 		if !used[name] {
-			err = errors.Join(err, os.RemoveAll(name))
+			err = errors.Join(err, durable.RemoveDirectory(s.disk, name))
 		}
 	}
 	return err
@@ -131,5 +137,5 @@ func (s *Store) saveScopes() error {
 	if err != nil {
 		return err
 	}
-	return durable.Replace(filepath.Join(s.path, scopesName), data)
+	return durable.Replace(s.disk, filepath.Join(s.path, scopesName), data)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/durable"
 	"github.com/kdedup/kdedup/internal/hashlog"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // Options say where the store is. Only Path and Logger are needed.
@@ -26,16 +26,22 @@ type Options struct {
 	SweepInterval time.Duration         // between two deletions of expired claims; 0: 10 minutes, below 0: never
 	Now           func() time.Time      // nil: time.Now
 
-	create func(name string) (hashlog.File, error) // for tests of disks that fail
+	elapsed      func() time.Duration // nil: since Open
+	disk         durable.Disk         // nil: the system's
+	untended     bool                 // see hashlog.Options; so is the next
+	segmentBytes int64
 }
 
 // Store is a dedup.Store in one directory.
 type Store struct {
-	path   string
-	now    func() time.Time
-	log    *slog.Logger
-	create func(name string) (hashlog.File, error)
-	lock   *flock.Flock
+	path    string
+	now     func() time.Time
+	elapsed func() time.Duration
+	log     *slog.Logger
+	disk    durable.Disk
+	lock    *flock.Flock
+	clock   *steadyclock.Clock
+	logs    hashlog.Options
 
 	mu     sync.Mutex
 	scopes map[scopeName]*scopeState
@@ -48,7 +54,15 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-const defaultSweepInterval = 10 * time.Minute
+const (
+	defaultSweepInterval = 10 * time.Minute
+
+	// mostOpen is how many files are open, beside one for each scope, however many there are.
+	mostOpen = 256
+)
+
+// ErrUsed says that another process has the store open.
+var ErrUsed = errors.New("used by another process; one process per directory, use cassandra to share a store")
 
 // Open opens the directory or makes a new one.
 func Open(o Options) (*Store, error) {
@@ -58,7 +72,15 @@ func Open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{path: o.Path, now: o.Now, log: o.Logger, create: o.create, scopes: make(map[scopeName]*scopeState)}
+	if o.disk == nil {
+		o.disk = durable.System{}
+	}
+	s := &Store{
+		path: o.Path, now: o.Now, elapsed: o.elapsed, log: o.Logger, disk: o.disk, scopes: make(map[scopeName]*scopeState),
+		logs: hashlog.Options{
+			Logger: o.Logger, Disk: o.disk, Files: hashlog.NewFiles(mostOpen), Untended: o.untended, SegmentBytes: o.segmentBytes,
+		},
+	}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open embedded store %s: %w", o.Path, err)
 	}
@@ -74,10 +96,7 @@ func Open(o Options) (*Store, error) {
 }
 
 func (s *Store) open() error {
-	if err := os.MkdirAll(s.path, 0o700); err != nil {
-		return err
-	}
-	if err := durable.SyncDirectory(filepath.Dir(filepath.Clean(s.path))); err != nil {
+	if err := durable.MakeDirectories(s.disk, s.path); err != nil {
 		return err
 	}
 	s.lock = flock.New(filepath.Join(s.path, "LOCK"))
@@ -86,12 +105,20 @@ func (s *Store) open() error {
 		return err
 	}
 	if !mine {
-		return errors.New("used by another process; one process per directory, use cassandra to share a store")
+		return ErrUsed
 	}
-	if err := s.loadScopes(); err != nil {
+	if err := s.load(); err != nil {
 		return errors.Join(err, s.closeFiles())
 	}
 	return nil
+}
+
+func (s *Store) load() (err error) {
+	options := steadyclock.Options{Wall: s.now, Elapsed: s.elapsed, Logger: s.log, Disk: s.disk}
+	if s.clock, err = steadyclock.Open(filepath.Join(s.path, "CLOCK"), options); err != nil {
+		return err
+	}
+	return s.loadScopes()
 }
 
 func (s *Store) closeFiles() (err error) {
@@ -105,7 +132,7 @@ func (s *Store) closeFiles() (err error) {
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
-	if err := s.closeFiles(); err != nil {
+	if err := errors.Join(s.clock.Save(), s.closeFiles()); err != nil {
 		return fmt.Errorf("close embedded store: %w", err)
 	}
 	return nil

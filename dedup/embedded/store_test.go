@@ -120,6 +120,60 @@ func TestAClaimWaitsForACallAboutItsID(t *testing.T) {
 	}
 }
 
+// dying ends at the second look at it.
+type dying struct {
+	context.Context
+	looks atomic.Int64
+}
+
+func (d *dying) Err() error {
+	if d.looks.Add(1) > 2 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestALongClaimEndsWithItsContext(t *testing.T) {
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1})
+	defer s.Close()
+	if _, err := s.Claim(&dying{Context: t.Context()}, scope, claims(0, 1000)); err == nil {
+		t.Fatal("it went on to its end")
+	}
+	for _, a := range mustClaim(t, s, claims(0, 1000)) {
+		if a.Outcome != dedup.Applied {
+			t.Fatalf("a claim of a call that gave up stands: %+v", a)
+		}
+	}
+}
+
+// testdata/version1 was written by a version whose hashes could be foreseen: IDs 0 to 49 of one scope, of which 7
+// was released, and 0 to 2 of another.
+func TestAStoreOfTheFirstVersionGoesOn(t *testing.T) {
+	path := t.TempDir()
+	if err := os.CopyFS(path, os.DirFS("testdata/version1")); err != nil {
+		t.Fatal(err)
+	}
+	other := scope
+	other.Name = "other"
+	for run := range 2 {
+		s := mustOpen(t, Options{Path: path, SweepInterval: -1})
+		if err := s.Register(t.Context(), scope); err != nil {
+			t.Error(err)
+		}
+		for i, a := range mustClaim(t, s, claims(0, 60)) {
+			if known := i != 7 && i < 50 || run > 0; (a.Outcome == dedup.Exists) != known || a.Owner.Offset != int64(i) {
+				t.Errorf("run %d, claim %d: %+v", run, i, a)
+			}
+		}
+		if a, err := s.Lookup(t.Context(), other, claims(2, 1)[0].ID); err != nil || a.Outcome != dedup.Exists {
+			t.Errorf("of the other scope: %+v, %v", a, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestASecondStoreOnADirectoryIsRefused(t *testing.T) {
 	path := t.TempDir()
 	first := mustOpen(t, Options{Path: path})
@@ -162,6 +216,25 @@ func TestADirectoryOfAnotherDatabaseIsRefused(t *testing.T) {
 	}
 }
 
+// A scope whose files are gone would take all copies for new.
+func TestAScopeWithoutItsFilesIsRefused(t *testing.T) {
+	for name, remove := range map[string]func(claims string) error{
+		"the directory": os.RemoveAll,
+		"what is in it": func(claims string) error { return errors.Join(os.RemoveAll(claims), os.Mkdir(claims, 0o700)) },
+	} {
+		path := t.TempDir()
+		s := mustOpen(t, Options{Path: path, SweepInterval: -1})
+		mustClaim(t, s, claims(0, 1))
+		if err := errors.Join(s.Close(), remove(filepath.Join(path, "claims-000001"))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), "claims-000001: the claims of scope g/t are missing; bring them back") {
+			t.Errorf("without %s: got %v", name, err)
+		}
+	}
+}
+
 func TestAForgottenScopeLeavesNoFiles(t *testing.T) {
 	path := t.TempDir()
 	s := mustOpen(t, Options{Path: path})
@@ -183,11 +256,14 @@ type clock struct{ unix atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Unix(c.unix.Load(), 0) }
 
+// elapsed is for a clock that is not set, but goes on.
+func (c *clock) elapsed() time.Duration { return time.Duration(c.unix.Load()) * time.Second }
+
 // The files of the claims that have expired go, and the answers stay the same.
 func TestTheSweepDeletesFilesOfExpiredClaimsAndNoOthers(t *testing.T) {
 	var c clock
 	c.unix.Store(1_000_000)
-	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1, Now: c.now})
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: -1, Now: c.now, elapsed: c.elapsed})
 	defer s.Close()
 	mustClaim(t, s, claims(0, 5000))
 	sweep := func(want int) {
@@ -214,7 +290,7 @@ func TestTheSweepDeletesFilesOfExpiredClaimsAndNoOthers(t *testing.T) {
 func TestTheSweeperRunsByItself(t *testing.T) {
 	var c clock
 	c.unix.Store(1_000_000)
-	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: time.Millisecond, Now: c.now})
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: time.Millisecond, Now: c.now, elapsed: c.elapsed})
 	defer s.Close()
 	mustClaim(t, s, claims(0, 1000))
 	c.unix.Add(3601)
@@ -226,7 +302,7 @@ func TestTheSweeperRunsByItself(t *testing.T) {
 func TestNoClaimIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 	d := testkit.NewDisk()
 	path := t.TempDir()
-	s := mustOpen(t, Options{Path: path, SweepInterval: -1, create: onDisk(d)})
+	s := mustOpen(t, Options{Path: path, SweepInterval: -1, disk: d})
 	var answered []dedup.Claim
 	for i := range 50 {
 		d.Full.Store(i >= 25)

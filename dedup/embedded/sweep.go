@@ -1,8 +1,10 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -27,16 +29,17 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// sweep deletes the files of which all claims have expired.
+// sweep deletes the files of which all claims have surely expired. A wrong clock that is set right gives back the
+// claims that had ended by it.
 func (s *Store) sweep(ctx context.Context) (files int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	for _, state := range s.states() {
-		n, dropErr := state.claims.Drop(ctx, s.now().UnixMilli())
+		n, dropErr := state.claims.Drop(ctx, s.clock.Passed(state.patience()).UnixMilli())
 		files += n
 		err = errors.Join(err, dropErr)
 	}
-	return files, err
+	return files, errors.Join(err, s.clock.Save())
 }
 
 func (s *Store) states() (list []*scopeState) {
@@ -45,5 +48,6 @@ func (s *Store) states() (list []*scopeState) {
 	for _, state := range s.scopes {
 		list = append(list, state)
 	}
+	slices.SortFunc(list, func(a, b *scopeState) int { return cmp.Compare(a.record.ID, b.record.ID) })
 	return list
 }

@@ -115,6 +115,7 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	}
 	s.checkClaimsLocked(scope, claims)
 	space, now := s.spaceLocked(scope), s.millis()
+	claimedAt := dedup.ClaimTime(claims, now)
 	undecided := 0
 	for i := range claims {
 		effect := Answered
@@ -122,7 +123,7 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 			effect = fault.Effect(i)
 		}
 		if effect != NotApplied {
-			answers[i] = space.claim(&claims[i], now, scope.TTL)
+			answers[i] = space.claim(&claims[i], now, claimedAt, scope.TTL)
 		}
 		if effect != Answered {
 			answers[i] = dedup.Answer{}
@@ -186,11 +187,11 @@ func (s *Store) Close() error {
 }
 
 // claim decides one claim.
-func (n *namespace) claim(c *dedup.Claim, now time.Time, ttl time.Duration) dedup.Answer {
+func (n *namespace) claim(c *dedup.Claim, now, claimedAt time.Time, ttl time.Duration) dedup.Answer {
 	if owner, ok := n.claims[c.ID]; ok && now.Before(owner.expires) {
 		return owner.answer
 	}
-	answer := dedup.Answer{Outcome: dedup.Exists, Owner: c.Owner, Fingerprint: c.Fingerprint, ClaimedAt: now}
+	answer := dedup.Answer{Outcome: dedup.Exists, Owner: c.Owner, Fingerprint: c.Fingerprint, ClaimedAt: claimedAt}
 	// The ID may share memory with a whole batch of records.
 	n.claims[dedup.ID(strings.Clone(string(c.ID)))] = held{answer: answer, expires: now.Add(ttl)}
 	answer.Outcome = dedup.Applied

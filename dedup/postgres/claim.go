@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -54,15 +55,22 @@ func newCall(db queryer, sql statements, scope dedup.Scope, claims []dedup.Claim
 	return &call{
 		db: db, sql: sql, scope: scopeKey(scope), ttl: scope.TTL,
 		claims: claims, keys: keysOf(claims), answers: make([]dedup.Answer, len(claims)),
-		claimedAt: time.UnixMilli(time.Now().UnixMilli()),
+		claimedAt: dedup.ClaimTime(claims, time.Now()),
 	}
 }
 
+// rounds bounds what decide tries. The primary's own answers hardly ever take a third round.
+const rounds = 8
+
 // decide claims what is open and asks for the owners of the rest, until nothing is open. Another
 // round is needed only for claims that were there when the INSERT looked and had ended, by
-// expiry or release, when the SELECT did.
+// expiry or release, when the SELECT did; or if something sends the SELECT to a standby that lags.
 func (c *call) decide(ctx context.Context, open []int32) error {
-	for claim := c.sql.insert; ; claim = c.sql.takeOver {
+	claim := c.sql.insert
+	for round := 1; round <= rounds; round++ {
+		if round > 2 && !pause(ctx, backoff(round)) {
+			return context.Cause(ctx)
+		}
 		if err := c.run(ctx, func(ctx context.Context) error { return c.write(ctx, open, claim) }); err != nil {
 			return err
 		}
@@ -76,8 +84,17 @@ func (c *call) decide(ctx context.Context, open []int32) error {
 		if open = c.undecided(open); len(open) == 0 {
 			return nil
 		}
+		claim = c.sql.takeOver
 	}
+	return fmt.Errorf("%w: %d of %d", errOwnersUnseen, len(open), len(c.claims))
 }
+
+// errOwnersUnseen leaves claims undecided: the next attempt may find the standby less behind.
+var errOwnersUnseen = errors.New("ids are taken, and their owners cannot be read: a proxy sends reads to a standby that lags; " +
+	"let all statements go to the primary")
+
+// backoff is the pause before the n-th attempt.
+func backoff(n int) time.Duration { return rand.N(firstPause << min(n, 5)) }
 
 // undecided keeps the order.
 func (c *call) undecided(of []int32) []int32 {
@@ -104,7 +121,7 @@ func (s *Store) insist(ctx context.Context, statement func(context.Context) erro
 			return err
 		}
 		s.metrics.retries.Inc()
-		if !pause(ctx, rand.N(firstPause<<min(n, 5))) {
+		if !pause(ctx, backoff(n)) {
 			return context.Cause(ctx)
 		}
 	}
@@ -112,11 +129,9 @@ func (s *Store) insist(ctx context.Context, statement func(context.Context) erro
 
 // timed bounds a statement and measures it.
 func (s *Store) timed(ctx context.Context, run func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
-	defer cancel()
 	start := time.Now()
 	defer func() { s.metrics.seconds.Observe(time.Since(start).Seconds()) }()
-	return run(ctx)
+	return s.bounded(ctx, run)
 }
 
 // write sends the claims. None of them counts before the statement has ended well: the rows arrive

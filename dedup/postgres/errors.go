@@ -12,6 +12,7 @@ import (
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
+	readOnlyTransaction  = "25006"
 	undefinedDatabase    = "3D000"
 	undefinedTable       = "42P01"
 	invalidSchema        = "3F000"
@@ -39,6 +40,8 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w; create it with: createdb, or name another one", err)
 	case undefinedTable, invalidSchema:
 		return fmt.Errorf("%w; create it with: kdedup setup -c FILE", err)
+	case readOnlyTransaction:
+		return fmt.Errorf("%w; the server is no primary any more, the next connections look for one among store.postgres.hosts", err)
 	case noPrivilege:
 		return fmt.Errorf("%w; docs/stores.md lists the rights that are needed", err)
 	}

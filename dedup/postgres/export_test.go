@@ -2,12 +2,20 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // Sweep deletes expired claims now.
 func (s *Store) Sweep(ctx context.Context) (deleted int64, err error) { return s.sweep(ctx) }
+
+// SetClock lets the sweep look at another clock than the system's.
+func (s *Store) SetClock(wall func() time.Time) {
+	s.clock = steadyclock.New(steadyclock.Options{Wall: wall})
+}
 
 // SweepLock is the advisory lock of the process that sweeps.
 func (s *Store) SweepLock() int64 { return s.sweepLock() }

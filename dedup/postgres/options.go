@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,18 @@ func (o Options) connect(ctx context.Context, check func(context.Context, *pgx.C
 	config.BeforeConnect = o.encrypt
 	config.MaxConns = int32(o.Connections) + 1 // one for the sweep
 	config.AfterConnect = check
+	if o.TLS == nil && !o.local() {
+		conn.RequireAuth = "!password" // who listens, or stands in for the server, would have it
+	}
 	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// local reports whether no connection leaves this machine.
+func (o Options) local() bool {
+	return !slices.ContainsFunc(o.Hosts, func(address string) bool {
+		host, _, err := net.SplitHostPort(withPort(address))
+		return err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()
+	})
 }
 
 // address has no password, so that no error can show one.

@@ -47,7 +47,7 @@ WHERE scope = $1 AND message_id = $2 AND expires_at > statement_timestamp()`),
 DELETE FROM {table} AS t USING doomed WHERE t.ctid = doomed.place AND t.tableoid = doomed.part`),
 		sweep: in(`WITH ended AS MATERIALIZED (
     SELECT tableoid AS part, ctid AS place FROM {table}
-    WHERE expires_at <= statement_timestamp() AND expires_at >= $1
+    WHERE expires_at <= LEAST(statement_timestamp(), $3) AND expires_at >= $1
     ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED),
 deleted AS (
     DELETE FROM {table} AS t USING ended WHERE t.ctid = ended.place AND t.tableoid = ended.part RETURNING t.expires_at)

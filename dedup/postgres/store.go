@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // Store is a dedup.Store on PostgreSQL. Any number of processes may share its table.
@@ -22,6 +23,7 @@ type Store struct {
 
 	stop       context.CancelFunc
 	background sync.WaitGroup // the sweep
+	clock      *steadyclock.Clock
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -43,7 +45,7 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	}
 	sweeping, stop := context.WithCancel(context.Background())
 	s := &Store{
-		pool: pool, options: options, sql: newStatements(options.claimsTable()), stop: stop,
+		pool: pool, options: options, sql: newStatements(options.claimsTable()), stop: stop, clock: steadyclock.New(steadyclock.Options{Logger: options.Logger}),
 		metrics: newMetrics(reg, func() (acquired, limit int32) { stat := pool.Stat(); return stat.AcquiredConns(), stat.MaxConns() }),
 	}
 	if options.SweepInterval > 0 {
@@ -87,9 +89,14 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 	return nil
 }
 
-// bounded gives a statement that is no claim its time.
+// bounded gives a statement its time. A session that has become read-only is that of a server which is no primary
+// any more. All leave the pool then, so that the next ones look for a server that takes writes.
 func (s *Store) bounded(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	return run(ctx)
+	err := run(ctx)
+	if codeOf(err) == readOnlyTransaction {
+		s.pool.Reset()
+	}
+	return err
 }

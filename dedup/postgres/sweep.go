@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // sweepBatch is how many rows one transaction of the sweep deletes. A claim on one of these very IDs
@@ -36,7 +38,8 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// sweep deletes expired claims until there are none, or another process deletes them. It rests as
+// sweep deletes expired claims until there are none, or another process deletes them. They have expired by the
+// server's clock, and by a steady one of this process: what one wrong clock deletes is gone for good. It rests as
 // long as it works. It goes on behind the rows that it deleted, and so does not step over their
 // remains in the index again; what it skipped, because it was locked, the next sweep finds.
 func (s *Store) sweep(ctx context.Context) (deleted int64, err error) {
@@ -81,7 +84,7 @@ func (s *Store) sweepBatch(ctx context.Context, from time.Time) (done swept, err
 		if _, err := tx.Exec(ctx, inIndexOrder); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, s.sql.sweep, from, sweepBatch).Scan(&done.deleted, &last, &late); err != nil {
+		if err := tx.QueryRow(ctx, s.sql.sweep, from, sweepBatch, s.clock.Passed(steadyclock.MostPatience)).Scan(&done.deleted, &last, &late); err != nil {
 			return err
 		}
 		s.metrics.sweepLag.Set(0)

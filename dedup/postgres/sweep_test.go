@@ -39,6 +39,22 @@ func TestTheSweepDeletesWhatHasExpired(t *testing.T) {
 	}
 }
 
+// A server whose clock is ahead deletes nothing while this process's clock does not say the same.
+func TestTheSweepBelievesNoClockAlone(t *testing.T) {
+	options := optionsFor(t, testkit.Postgres(t))
+	create(t, options)
+	store := open(t, options)
+	expire(t, options, store, 100) // an hour ago, says the server
+	store.SetClock(func() time.Time { return time.Now().Add(-2 * time.Hour) })
+	if n, err := store.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("by the server's clock alone %d were deleted, %v", n, err)
+	}
+	store.SetClock(time.Now)
+	if n, err := store.Sweep(t.Context()); n != 100 || err != nil {
+		t.Errorf("%d deleted, %v", n, err)
+	}
+}
+
 func TestOfAllProcessesOneSweeps(t *testing.T) {
 	options := optionsFor(t, testkit.Postgres(t))
 	create(t, options)

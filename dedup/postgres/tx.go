@@ -112,11 +112,11 @@ func fold(claims []dedup.Claim) (distinct []dedup.Claim, at []int) {
 func judgeCommitted(c *dedup.Claim, a *dedup.Answer) dedup.Judgement {
 	j := dedup.Judgement{Owner: a.Owner, ClaimedAt: a.ClaimedAt}
 	switch {
-	case a.Owner == c.Owner && a.Outcome == dedup.Applied:
+	case a.Owner.Same(c.Owner) && a.Outcome == dedup.Applied:
 		j.Verdict = dedup.VerdictFirst
-	case a.Owner == c.Owner:
+	case a.Owner.Same(c.Owner):
 		j.Verdict = dedup.VerdictReplay
-	case a.Fingerprint == c.Fingerprint:
+	case a.Fingerprint == c.Fingerprint: // no ID is claimed by hand here
 		j.Verdict = dedup.VerdictDuplicate
 	default:
 		j.Verdict = dedup.VerdictConflict

@@ -23,7 +23,7 @@ const sideBySide = 4
 // it repeats what is open, so a server in trouble is asked little.
 func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
-	claimedAt := time.UnixMilli(time.Now().UnixMilli())
+	claimedAt := dedup.ClaimTime(claims, time.Now())
 	var (
 		pipelines errgroup.Group
 		failed    atomic.Bool

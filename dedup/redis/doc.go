@@ -11,8 +11,9 @@
 // same data. What that is, the server's settings decide, and this package can only look at them:
 //
 //   - appendonly yes, appendfsync always: every answer survives a crash of the server, and of its machine.
-//   - appendonly yes, appendfsync everysec: a crash of the process takes nothing back; one of the
-//     machine takes back about the last second.
+//   - appendonly yes, appendfsync everysec: a crash of the machine takes back about the last two seconds.
+//     One of the process takes back what was not written to the file: while a sync is slow the server
+//     answers and puts off the write, for up to two seconds.
 //   - no append-only file: a restart takes back everything since the last snapshot.
 //   - a failover to a replica takes back what the old master had not sent yet: replication is
 //     asynchronous. WaitReplicas makes that unlikely, not impossible.

@@ -12,6 +12,7 @@ import (
 var claimBehaviours = []behaviour{
 	{"a first claim is applied", firstClaim},
 	{"a claim is repeated by its owner", repeatedClaim},
+	{"a claim is later than the time that it must come after", claimAfter},
 	{"another claimant is told the owner", otherClaimant},
 	{"coordinates come back exactly", coordinates},
 	{"answers are in the order of a large mixed batch", mixedBatch},
@@ -40,6 +41,23 @@ func repeatedClaim(t *testing.T, s *subject) {
 		again := s.claim(t, scope, c)[0]
 		wantExists(t, again, c)
 		wantSameTime(t, again, first)
+	}
+}
+
+// claimAfter has a claimant whose clock is five minutes behind the one that made the settled claims.
+func claimAfter(t *testing.T, s *subject) {
+	scope, c, plain := newScope(), claimOf("order-1", 1), claimOf("order-2", 2)
+	c.After = time.Now().Add(5 * time.Minute).Truncate(time.Millisecond)
+	answers := s.claim(t, scope, plain, c)
+	wantApplied(t, answers[1], c)
+	if got := answers[1].ClaimedAt; !got.After(c.After) || got.After(c.After.Add(time.Second)) {
+		t.Errorf("ClaimedAt = %v, want the first time after %v", got, c.After)
+	}
+	c.After = time.Time{}
+	for i, claim := range []dedup.Claim{plain, c} {
+		found := s.lookup(t, scope, claim.ID)
+		wantExists(t, found, claim)
+		wantSameTime(t, found, answers[i])
 	}
 }
 

@@ -18,6 +18,7 @@ var scopeBehaviours = []behaviour{
 	{"of registrations at the same time one decides", registerAtOnce},
 	{"registered settings are told", registeredTells},
 	{"asking for the settings registers nothing", registeredChangesNothing},
+	{"a scope without claims may be registered anew", amendScope},
 	{"a forgotten scope is empty and may be registered anew", forgottenScope},
 }
 
@@ -161,6 +162,45 @@ func registeredChangesNothing(t *testing.T, s *subject) {
 	other.Buckets = 4711
 	s.register(t, other)
 	s.wantRegistered(t, scope, other, true)
+}
+
+// amendScope asks the stores that can do it.
+func amendScope(t *testing.T, s *subject) {
+	store, can := s.Store.(dedup.Amender)
+	if !can {
+		return
+	}
+	wantClaims := func(registered dedup.Scope, want bool) {
+		t.Helper()
+		if has, err := store.HasClaims(t.Context(), registered); err != nil || has != want {
+			t.Fatalf("HasClaims = %t, %v, want %t", has, err, want)
+		}
+	}
+	scope, neighbour := newScope(), newScope()
+	s.register(t, scope)
+	s.claim(t, neighbour, claimsOf(100, 0)...)
+	wantClaims(scope, false)
+	amended := scope
+	amended.Extractor, amended.Buckets = "key", 4
+	if err := store.Amend(t.Context(), scope, amended); err != nil {
+		t.Fatalf("Amend: %v", err)
+	}
+	s.wantRegistered(t, scope, amended, true)
+	s.register(t, amended)
+	if err := s.Register(t.Context(), scope); !errors.Is(err, dedup.ErrScopeMismatch) {
+		t.Fatalf("Register with the settings of before: %v, want ErrScopeMismatch", err)
+	}
+	c := claimOf("order-1", 1)
+	wantApplied(t, s.claim(t, amended, c)[0], c)
+	wantClaims(amended, true)
+	s.release(t, amended, "order-1")
+	if reopen := s.features.Reopen; reopen != nil {
+		s.claim(t, amended, c)
+		s.Store = reopen(t, s.Store)
+		s.wantRegistered(t, scope, amended, true)
+		store = s.Store.(dedup.Amender)
+		wantClaims(amended, true)
+	}
 }
 
 func forgottenScope(t *testing.T, s *subject) {

@@ -6,10 +6,12 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
 
 const (
@@ -32,9 +34,9 @@ type options struct {
 func readOptions(t *testing.T) options {
 	t.Helper()
 	o := options{
-		seed:       uint64(numberOf(t, "CHAOS_SEED", 1)),
+		seed:       uint64(testkit.Number(t, "CHAOS_SEED", 1)),
 		deliveries: strings.Split(cmp.Or(os.Getenv("CHAOS_DELIVERY"), exactlyOnce+","+atLeastOnce), ","),
-		rate:       numberOf(t, "CHAOS_RATE", 2000),
+		rate:       testkit.Number(t, "CHAOS_RATE", 2000),
 		commitLog:  cmp.Or(os.Getenv("CHAOS_COMMITLOG"), "batch"),
 		settings:   os.Getenv("CHAOS_SETTINGS"),
 		dir:        os.Getenv("CHAOS_DIR"),
@@ -44,7 +46,7 @@ func readOptions(t *testing.T) options {
 			t.Fatalf("CHAOS_DELIVERY: unknown %q", delivery)
 		}
 	}
-	seconds := numberOf(t, "CHAOS_SECONDS", 90)
+	seconds := testkit.Number(t, "CHAOS_SECONDS", 90)
 	o.length = time.Duration(seconds) * time.Second / time.Duration(len(o.deliveries))
 	if o.dir == "" {
 		o.dir = t.TempDir()
@@ -52,25 +54,12 @@ func readOptions(t *testing.T) options {
 	return o
 }
 
-func numberOf(t *testing.T, variable string, usual int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s: %q is not a number above 0", variable, text)
-	}
-	return n
-}
-
 // calmRecords are produced after the faults, when every one of them must be counted.
 const calmRecords = 4000
 
 func TestChaos(t *testing.T) {
-	if testing.Short() {
-		t.Skip("real servers are not for -short")
+	if os.Getenv("CHAOS_SEED") == "" {
+		skip.Proof(t)
 	}
 	o := readOptions(t)
 	world := startWorld(t, o)

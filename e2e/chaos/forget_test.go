@@ -25,9 +25,6 @@ import (
 // With commitlog_sync batch no claim may be given twice. With periodic (CHAOS_COMMITLOG) the test only
 // counts and reports them.
 func TestAKilledNodeAndALateOne(t *testing.T) {
-	if testing.Short() {
-		t.Skip("real servers are not for -short")
-	}
 	if os.Getenv("CHAOS_NODES") == "" {
 		t.Skip("set CHAOS_NODES=1: it takes a cluster of its own and two minutes")
 	}

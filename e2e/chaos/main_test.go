@@ -2,10 +2,10 @@
 // disturbs everything at once by a schedule that a seed decides, and checks the promise at the end:
 // every message ID once on the clean topic, byte for byte, in partition order.
 //
-// It is set up by environment variables, which `make chaos` fills:
+// It is set up by environment variables, which `make chaos` and `make proof` fill:
 //
-//	CHAOS_SECONDS    how long the faults last, all deliveries together; 90 by default, as in make test
-//	CHAOS_SEED       which schedule; 1 by default
+//	CHAOS_SEED       which schedule; without it nothing is disturbed
+//	CHAOS_SECONDS    how long the faults last, all deliveries together; 90 by default
 //	CHAOS_DELIVERY   exactly_once, at_least_once, or both with a comma, as by default
 //	CHAOS_RATE       records a second; 2000 by default
 //	CHAOS_COMMITLOG  commitlog_sync of the nodes: batch (the default), or periodic: then no two nodes are killed

@@ -123,7 +123,7 @@ func (s *storm) setup() {
 	s.t.Helper()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(s.t.Context(), kdedup, "setup", "-c", filepath.Join(s.dir, "kdedup-0.yaml"))
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &out, &out
+	cmd.Env, cmd.Stdout, cmd.Stderr = testkit.Environment(), &out, &out
 	if err := cmd.Run(); err != nil {
 		s.t.Fatalf("kdedup setup: %v\n%s", err, out.String())
 	}

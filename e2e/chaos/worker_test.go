@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
@@ -44,18 +42,13 @@ func newWorker(t *testing.T, dir, config, name string) *worker {
 		Name: name, Dir: filepath.Join(dir, name), Addr: addr,
 		Command: func() *exec.Cmd {
 			cmd := exec.Command(kdedup, "run", "-c", config, "--instance", name)
-			cmd.Env = append(environment(), "KDEDUP_SERVER_LISTEN="+addr)
+			cmd.Env = append(testkit.Environment(), "KDEDUP_SERVER_LISTEN="+addr)
 			return cmd
 		},
 		Probe: func(ctx context.Context) error { return get(ctx, "http://"+addr+"/healthz") },
 	}
 	t.Cleanup(func() { w.end((*servers.Server).Kill) })
 	return w
-}
-
-// environment is the test's without what kdedup would take for settings.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KDEDUP_") })
 }
 
 // httpClient makes a connection for each request: a process that is gone leaves none behind.

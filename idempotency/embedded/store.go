@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
-	"os"
-	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/gofrs/flock"
 
 	"github.com/kdedup/kdedup/idempotency"
+	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/hashlog"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // Options say where the store is. Only Path is needed.
@@ -23,20 +23,46 @@ type Options struct {
 	Path          string        // the directory; it is created if it is missing
 	SweepInterval time.Duration // between two deletions of expired records; 0: 10 minutes, below 0: never
 	Logger        *slog.Logger  // nil: nothing is logged
+
+	// For tests; nil or zero: the system's, and hashlog's.
+	now          func() time.Time
+	elapsed      func() time.Duration
+	disk         durable.Disk
+	segmentBytes int64
 }
 
 const defaultSweepInterval = 10 * time.Minute
+
+func (o Options) withDefaults() Options {
+	if o.SweepInterval == 0 {
+		o.SweepInterval = defaultSweepInterval
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.disk == nil {
+		o.disk = durable.System{}
+	}
+	return o
+}
 
 // stripes bounds the locks. Two keys that share one wait for each other's sync.
 const stripes = 256
 
 // Store is an idempotency.Store in one directory.
 type Store struct {
-	db  *pebble.DB
-	log *slog.Logger
+	o       Options
+	lock    *flock.Flock
+	clock   *steadyclock.Clock
+	records *hashlog.Log
+	ttl     atomic.Int64 // the longest of a record since the store was opened; 0: none was written
 
 	// A stripe is held from the reading of a record until its successor is synced, so nobody sees
-	// what is not durable.
+	// what is not durable. Which one it is cannot be foreseen by who chooses keys.
+	seed  maphash.Seed
 	locks [stripes]sync.Mutex
 
 	stop       context.CancelFunc
@@ -47,42 +73,23 @@ var _ idempotency.Store = (*Store)(nil)
 
 // Open opens the directory or makes a new one.
 func Open(o Options) (*Store, error) {
-	if o.SweepInterval == 0 {
-		o.SweepInterval = defaultSweepInterval
+	s := &Store{o: o.withDefaults(), seed: maphash.MakeSeed()}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open idempotency store %s: %w", o.Path, err)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	db, err := pebble.Open(o.Path, &pebble.Options{
-		FS:                 vfs.Default,                // named, because the default watches the disk in a goroutine that a failed Open leaves behind
-		FormatMajorVersion: pebble.FormatTableFormatV6, // pinned: older releases cannot read a newer one
-		Logger:             pebbleLog{o.Logger},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open idempotency store %s: %w", o.Path, explain(err))
-	}
-	s := &Store{db: db, log: o.Logger}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	if o.SweepInterval > 0 {
-		s.background.Go(func() { s.sweepEvery(ctx, o.SweepInterval) })
+	if s.o.SweepInterval > 0 {
+		s.background.Go(func() { s.sweepEvery(ctx, s.o.SweepInterval) })
 	}
 	return s, nil
-}
-
-// explain adds the remedy to a directory in use.
-func explain(err error) error {
-	if errors.Is(err, syscall.EAGAIN) || strings.Contains(err.Error(), "lock held by current process") {
-		return fmt.Errorf("in use; one store per directory, and another kind of store to share it between processes: %w", err)
-	}
-	return err
 }
 
 // Close returns when no goroutine of the store is left. It comes after all other calls.
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
-	if err := s.db.Close(); err != nil {
+	if err := errors.Join(s.clock.Save(), s.records.Close(), s.lock.Unlock()); err != nil {
 		return fmt.Errorf("close idempotency store: %w", err)
 	}
 	return nil
@@ -94,10 +101,10 @@ func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Recor
 		return idempotency.Record{}, fmt.Errorf("get: embedded: %w", context.Cause(ctx))
 	}
 	k := recordKey(key)
-	lock := s.lock(k)
+	lock := s.stripe(k)
 	lock.Lock()
 	defer lock.Unlock()
-	record, _, err := s.read(k, time.Now())
+	record, _, err := s.read(k)
 	if err != nil {
 		return idempotency.Record{}, fmt.Errorf("get: embedded: %w", err)
 	}
@@ -112,16 +119,15 @@ func (s *Store) Swap(
 		return current, false, fmt.Errorf("swap: embedded: %w", context.Cause(ctx))
 	}
 	k := recordKey(key)
-	lock := s.lock(k)
+	lock := s.stripe(k)
 	lock.Lock()
 	defer lock.Unlock()
-	now := time.Now()
-	current, _, err = s.read(k, now)
+	current, ends, err := s.read(k)
 	if err == nil && current.Version != old {
 		return current, false, nil
 	}
 	if err == nil {
-		err = s.write(k, next, now.Add(ttl))
+		err = s.write(ctx, k, next, ttl, ends)
 	}
 	if err != nil {
 		return idempotency.Record{}, false, fmt.Errorf("swap: embedded: %w", err)
@@ -129,53 +135,56 @@ func (s *Store) Swap(
 	return idempotency.Record{}, true, nil
 }
 
-func (s *Store) lock(key []byte) *sync.Mutex { return &s.locks[xxhash.Sum64(key)%stripes] }
-
-// read returns the record under a key, and whether there is one. Expired ones count as absent.
-func (s *Store) read(key []byte, now time.Time) (record idempotency.Record, found bool, err error) {
-	value, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return record, false, nil
-	}
-	if err != nil {
-		return record, false, err
-	}
-	record, expires, err := parseValue(value)
-	if err == nil && !now.Before(expires) {
-		record = idempotency.Record{}
-	}
-	return record, err == nil && now.Before(expires), errors.Join(err, closer.Close())
+func (s *Store) stripe(key []byte) *sync.Mutex {
+	return &s.locks[maphash.Bytes(s.seed, key)%stripes]
 }
 
-// write returns when the record is durable, and with it the entry by which the sweep finds it.
-func (s *Store) write(key []byte, record idempotency.Record, expires time.Time) error {
+// read returns the record under a key, and when it ends in the log. Expired ones count as absent.
+func (s *Store) read(key []byte) (record idempotency.Record, ends int64, err error) {
+	if err := s.err(); err != nil {
+		return record, 0, err
+	}
+	value, ends, err := s.records.NewReader().Get(key)
+	if err != nil || value == nil {
+		return record, 0, err
+	}
+	record, expires, err := parseValue(value)
+	if err != nil || !s.o.now().Before(expires) {
+		return idempotency.Record{}, ends, err
+	}
+	return record, ends, nil
+}
+
+// write returns when the record is durable. In the log it ends no earlier than its predecessor, which would be
+// seen again otherwise.
+func (s *Store) write(ctx context.Context, key []byte, record idempotency.Record, ttl time.Duration, ends int64) error {
+	s.keepFor(ttl)
+	// A wall clock that is behind must not end records early, when it is right again.
+	expires := s.clock.Now().Add(ttl)
 	value, err := appendValue(nil, record, expires)
 	if err != nil {
 		return err
 	}
-	batch := s.db.NewBatch()
-	err = errors.Join(batch.Set(key, value, nil), batch.Set(endKey(expires, key), nil, nil))
-	if err == nil {
-		err = batch.Commit(pebble.Sync)
+	if len(value) > hashlog.MaxLength {
+		return fmt.Errorf("a record of %d bytes, at most %d fit; lower MaxResponse", len(value), hashlog.MaxLength)
 	}
-	return errors.Join(err, batch.Close())
+	var batch hashlog.Batch
+	batch.Put(key, value, max(ends, endOf(expires)))
+	mark, err := s.records.Append(ctx, &batch)
+	if err == nil {
+		// Not with the caller's context: the stripe is held until it is known whether the record is durable.
+		err = s.records.Sync(context.WithoutCancel(ctx), mark)
+	}
+	if broken := s.err(); broken != nil {
+		return broken // it has the remedy
+	}
+	return err
 }
 
-// pebbleLog passes Pebble's own lines on.
-type pebbleLog struct{ log *slog.Logger }
-
-func (l pebbleLog) Infof(format string, args ...any) {
-	l.log.Debug("embedded idempotency store", "message", fmt.Sprintf(format, args...))
-}
-
-func (l pebbleLog) Errorf(format string, args ...any) {
-	l.log.Warn("embedded idempotency store", "message", fmt.Sprintf(format, args...))
-}
-
-// Fatalf must not return: Pebble calls it when it cannot write what it has to.
-func (l pebbleLog) Fatalf(format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	l.log.Error("embedded idempotency store failed", "message", message)
-	fmt.Fprintln(os.Stderr, "embedded idempotency store failed:", message)
-	os.Exit(1)
+// err is why nothing can be written any more.
+func (s *Store) err() error {
+	if err := s.records.Err(); err != nil {
+		return fmt.Errorf("the store cannot write its files; make room or mend the disk, then restart: %w", err)
+	}
+	return nil
 }

@@ -3,16 +3,19 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/goleak"
 
 	"github.com/kdedup/kdedup/idempotency"
 	"github.com/kdedup/kdedup/idempotency/storetest"
+	"github.com/kdedup/kdedup/internal/hashlog"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -89,71 +92,130 @@ func TestASecondStoreOfADirectoryIsRefusedWithTheRemedy(t *testing.T) {
 	}
 }
 
-// A record that was renewed has several entries for the sweep, of which only the last counts.
-func TestTheSweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
-	store := mustOpen(t, t.TempDir())
-	defer mustClose(t, store)
-	put := func(id string, old, revision int64, ttl time.Duration) {
-		t.Helper()
-		record := idempotency.Record{Version: idempotency.Version{Revision: revision}, State: idempotency.Started}
-		_, done, err := store.Swap(t.Context(), idempotency.Key{ID: id}, idempotency.Version{Revision: old}, record, ttl)
-		if err != nil || !done {
-			t.Fatal(err, done)
-		}
-	}
-	for n := range 100 {
-		put(fmt.Sprint("brief", n), 0, 1, time.Minute)
-	}
-	put("renewed", 0, 1, time.Minute)
-	put("renewed", 1, 2, time.Hour)
-	for _, row := range []struct {
-		after         time.Duration
-		deleted, left int
-	}{{0, 0, 203}, {2 * time.Minute, 100, 2}, {2 * time.Minute, 0, 2}, {2 * time.Hour, 1, 0}} {
-		deleted, err := store.sweep(t.Context(), time.Now().Add(row.after))
-		if left := entries(t, store); err != nil || deleted != row.deleted || left != row.left {
-			t.Errorf("after %v: %d deleted, %d left, %v; want %d and %d", row.after, deleted, left, err, row.deleted, row.left)
-		}
-	}
-}
+// clock is set by hand.
+type clock struct{ unix atomic.Int64 }
 
-// entries counts records, and the ends by which the sweep finds them.
-func entries(t *testing.T, store *Store) (n int) {
+func (c *clock) now() time.Time { return time.Unix(1_800_000_000+c.unix.Load(), 0) }
+
+// elapsed is for a clock that is not set, but goes on.
+func (c *clock) elapsed() time.Duration { return time.Duration(c.unix.Load()) * time.Second }
+
+func (c *clock) open(t *testing.T, o Options) *Store {
 	t.Helper()
-	iter, err := store.db.NewIter(&pebble.IterOptions{})
+	o.now, o.elapsed, o.segmentBytes = c.now, c.elapsed, 1<<10
+	store, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for iter.First(); iter.Valid(); iter.Next() {
-		if iter.Key()[0] == endPrefix || iter.Key()[0] == recordPrefix {
-			n++
-		}
+	return store
+}
+
+// put swaps a revision for the next one.
+func put(t *testing.T, store *Store, id string, old int64, ttl time.Duration) {
+	t.Helper()
+	record := idempotency.Record{Version: idempotency.Version{Revision: old + 1}, State: idempotency.Started}
+	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: id}, idempotency.Version{Revision: old}, record, ttl)
+	if err != nil || !done {
+		t.Fatal(err, done)
 	}
-	if err := iter.Close(); err != nil {
+}
+
+func wantRevision(t *testing.T, store *Store, id string, want int64) {
+	t.Helper()
+	if got, err := store.Get(t.Context(), idempotency.Key{ID: id}); err != nil || got.Revision != want {
+		t.Errorf("%s has revision %d, %v; want %d", id, got.Revision, err, want)
+	}
+}
+
+// The files of what has expired go, and the answers stay the same: a record that replaced one that was to live
+// longer does not bring it back.
+func TestTheSweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
+	var c clock
+	store := c.open(t, Options{Path: t.TempDir(), SweepInterval: -1})
+	defer mustClose(t, store)
+	c.unix.Add(25 * 3600)
+	if _, err := store.sweep(t.Context()); err != nil { // the clock has stood by its time for a day
 		t.Fatal(err)
 	}
-	return n
+	put(t, store, "shortened", 0, 3*time.Hour)
+	put(t, store, "renewed", 0, time.Minute)
+	put(t, store, "renewed", 1, 2*time.Hour)
+	for n := range 100 {
+		put(t, store, fmt.Sprint("brief", n), 0, time.Minute)
+	}
+	put(t, store, "shortened", 1, time.Minute)
+	check := func(renewed, segments int) {
+		t.Helper()
+		testkit.Eventually(t, 20*time.Second, "files of what has expired to go", func() bool {
+			if _, err := store.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return store.records.Stats().Segments == segments
+		})
+		wantRevision(t, store, "renewed", int64(renewed))
+		for _, gone := range []string{"shortened", "brief0", "brief99"} {
+			wantRevision(t, store, gone, 0)
+		}
+	}
+	wantRevision(t, store, "shortened", 2)
+	c.unix.Add(119 * 60)
+	check(2, 2) // the first, and an empty one
+	c.unix.Add(3 * 3600)
+	check(0, 1)
 }
 
 func TestTheSweepRunsByItself(t *testing.T) {
-	store, err := Open(Options{Path: t.TempDir(), SweepInterval: 10 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var c clock
+	store := c.open(t, Options{Path: t.TempDir(), SweepInterval: 10 * time.Millisecond})
 	defer mustClose(t, store)
-	record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Started}
-	if _, _, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{}, record, time.Millisecond); err != nil {
-		t.Fatal(err)
+	for n := range 50 {
+		put(t, store, fmt.Sprint(n), 0, time.Minute)
 	}
-	testkit.Eventually(t, 30*time.Second, "an empty database", func() bool { return entries(t, store) == 0 })
+	c.unix.Add(3600)
+	testkit.Eventually(t, 30*time.Second, "one empty file", func() bool { return store.records.Stats().Segments == 1 })
+}
+
+// A clock that is wrong for hours deletes nothing for good, and ends nothing early.
+func TestAWrongClockForgetsNothingForGood(t *testing.T) {
+	for name, wrong := range map[string]int64{"ahead": 400 * 24 * 3600, "behind": -400 * 24 * 3600} {
+		t.Run(name, func(t *testing.T) {
+			var right, error clock
+			now := func() time.Time { return right.now().Add(error.elapsed()) }
+			store, err := Open(Options{Path: t.TempDir(), SweepInterval: -1, now: now, elapsed: right.elapsed, segmentBytes: 1 << 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer mustClose(t, store)
+			run := func(hours int) {
+				for range 6 * hours {
+					right.unix.Add(600)
+					if _, err := store.sweep(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			put(t, store, "before", 0, 72*time.Hour)
+			run(25)
+			error.unix.Store(wrong)
+			run(6)
+			put(t, store, "meanwhile", 0, 72*time.Hour)
+			run(6)
+			error.unix.Store(0)
+			run(1)
+			wantRevision(t, store, "before", 1)
+			wantRevision(t, store, "meanwhile", 1)
+		})
+	}
 }
 
 func TestDamagedRecordsAreErrors(t *testing.T) {
 	store := mustOpen(t, t.TempDir())
 	defer mustClose(t, store)
 	key := idempotency.Key{ID: "1"}
-	for _, value := range []string{"", "short", "long enough for the end but not for a record"} {
-		if err := store.db.Set(recordKey(key), []byte(value), pebble.NoSync); err != nil {
+	for _, value := range []string{"short", "long enough for the end but not for a record"} {
+		var b hashlog.Batch
+		b.Put(recordKey(key), []byte(value), 1<<50)
+		if _, err := store.records.Append(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Get(t.Context(), key); !errors.Is(err, idempotency.ErrRecord) {
@@ -162,5 +224,84 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 		if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{}, time.Hour); done || !errors.Is(err, idempotency.ErrRecord) {
 			t.Errorf("%q: swap: %v", value, err)
 		}
+	}
+}
+
+func TestARecordThatIsTooLongIsRefused(t *testing.T) {
+	store := mustOpen(t, t.TempDir())
+	defer mustClose(t, store)
+	key := idempotency.Key{ID: "1"}
+	record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Completed, Response: make([]byte, hashlog.MaxLength)}
+	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record, time.Hour); done || err == nil || !strings.Contains(err.Error(), "lower MaxResponse") {
+		t.Errorf("got %t, %v", done, err)
+	}
+	put(t, store, "1", 0, time.Hour)
+}
+
+// Nobody is told what a disk did not take, and the error says what to do.
+func TestNoSwapIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
+	d, path := testkit.NewDisk(), t.TempDir()
+	store, err := Open(Options{Path: path, SweepInterval: -1, disk: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, store, "1", 0, time.Hour)
+	d.Full.Store(true)
+	next := idempotency.Record{Version: idempotency.Version{Revision: 2}, State: idempotency.Started}
+	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{Revision: 1}, next, time.Hour)
+	if done || err == nil || !strings.Contains(err.Error(), "make room or mend the disk, then restart") {
+		t.Errorf("got %t, %v", done, err)
+	}
+	if _, err := store.Get(t.Context(), idempotency.Key{ID: "1"}); err == nil {
+		t.Error("a broken store answers")
+	}
+	if store.Close() == nil {
+		t.Error("it was closed as if nothing had happened")
+	}
+	store = mustOpen(t, path)
+	defer mustClose(t, store)
+	wantRevision(t, store, "1", 1)
+}
+
+func TestADirectoryOfPebbleIsRefused(t *testing.T) {
+	for _, name := range []string{"MANIFEST-000001", "OPTIONS-000003", "marker.format-version.000001.024", "000005.sst"} {
+		path := t.TempDir()
+		if err := os.WriteFile(filepath.Join(path, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), name+" is of a Pebble database") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestAStoreWithoutItsRecordsIsRefused(t *testing.T) {
+	path := t.TempDir()
+	mustClose(t, mustOpen(t, path))
+	if err := os.RemoveAll(filepath.Join(path, "records")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), "the records are missing; bring them back") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlyTheUserCanReadTheFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	store := mustOpen(t, path)
+	put(t, store, "1", 0, time.Hour)
+	mustClose(t, store)
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has the mode %v", name, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -34,8 +34,8 @@
 // the writer that they get has neither, nor Unwrap. From Executor.MaxResponse bytes on a response is
 // passed through instead. The key is then completed without the body, and retries get 410.
 //
-// Responses with a status of 500 and more, and 408, 425 and 429, are sent and not recorded: the next
-// request with the key is handled anew. Options.Record decides otherwise. A handler that may have
+// Responses with a status of 500 and more, and 401, 403, 407, 408, 421, 423, 425 and 429, are sent and
+// not recorded: the next request with the key is handled anew. Options.Record decides otherwise. A handler that may have
 // done its work before it failed should answer with another status, or be recorded.
 //
 // A handler is not cancelled when its client goes away: the client's retry gets the response. A deadline of the

@@ -33,8 +33,9 @@ type Options struct {
 	// says: 409 means there that the same request may be repeated later, which would never help. Set 409
 	// for clients that expect it.
 	ReusedStatus int
-	// Record reports whether a response with this status is recorded. Default: those below 500,
-	// but 408, 425 and 429, which ask for a retry.
+	// Record reports whether a response with this status is recorded. Default: those below 500, but not those that the
+	// same request may not get later: 408, 425 and 429 ask for a retry; 401, 403, 407, 421 and 423 end with a login, a
+	// right, a route or a lock.
 	Record func(status int) bool
 	// DropHeaders are not recorded, beside those in the package's documentation.
 	DropHeaders []string
@@ -86,7 +87,8 @@ func (o Options) validate() error {
 // isLasting is the default of Options.Record.
 func isLasting(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusMisdirectedRequest, http.StatusLocked:
 		return false
 	}
 	return status < http.StatusInternalServerError

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // Schema returns the statements that create the table of the options, for a migration. They may be
@@ -59,7 +61,7 @@ func newStatements(table string) statements {
 			WHERE namespace = $1 AND id = $2 AND owner = $11 AND revision = $12 AND expires_at > now()`,
 		// Rows that a swap holds are left for the next time.
 		sweep: `DELETE FROM ` + table + ` WHERE (namespace, id) IN (
-			SELECT namespace, id FROM ` + table + ` WHERE expires_at <= now() LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+			SELECT namespace, id FROM ` + table + ` WHERE expires_at <= LEAST(now(), $2) LIMIT $1 FOR UPDATE SKIP LOCKED)`,
 	}
 }
 
@@ -85,10 +87,11 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 }
 
 // Sweep deletes all records that have expired, and returns how many. A store does it by itself, see
-// Options.SweepInterval.
+// Options.SweepInterval. They have expired by the server's clock, and by a steady one of this process: what
+// one wrong clock deletes is gone for good.
 func (s *Store) Sweep(ctx context.Context) (deleted int64, err error) {
 	for {
-		tag, err := s.pool.Exec(ctx, s.sql.sweep, sweepBatch)
+		tag, err := s.pool.Exec(ctx, s.sql.sweep, sweepBatch, s.clock.Passed(steadyclock.MostPatience))
 		if err != nil {
 			return deleted, fmt.Errorf("delete expired records: postgres: %w", err)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kdedup/kdedup/idempotency"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // DefaultTable is the table of Options that name none.
@@ -44,6 +45,7 @@ type Store struct {
 
 	stop       context.CancelFunc
 	background sync.WaitGroup
+	clock      *steadyclock.Clock
 }
 
 var _ idempotency.Store = (*Store)(nil)
@@ -57,7 +59,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{pool: pool, log: o.Logger, table: o.table()}
+	s := &Store{pool: pool, log: o.Logger, table: o.table(), clock: steadyclock.New(steadyclock.Options{Logger: o.Logger})}
 	s.sql = newStatements(s.table)
 	if _, err := s.get(ctx, idempotency.Key{}); err != nil {
 		return nil, fmt.Errorf("open idempotency store: postgres: %w", s.explain(err))

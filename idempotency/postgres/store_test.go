@@ -134,6 +134,27 @@ func TestExpiredRecordsAreDeleted(t *testing.T) {
 	}
 }
 
+// A server whose clock is ahead deletes nothing while this process's clock does not say the same.
+func TestTheSweepBelievesNoClockAlone(t *testing.T) {
+	pool, o := setUp(t)
+	store := open(t, pool, o)
+	record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Started}
+	if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{}, record, time.Hour); err != nil || !done {
+		t.Fatal(err, done)
+	}
+	if _, err := pool.Exec(t.Context(), "UPDATE "+o.Table+" SET expires_at = now() - interval '1 hour'"); err != nil {
+		t.Fatal(err)
+	}
+	store.SetClock(func() time.Time { return time.Now().Add(-2 * time.Hour) })
+	if n, err := store.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("by the server's clock alone %d were deleted, %v", n, err)
+	}
+	store.SetClock(time.Now)
+	if n, err := store.Sweep(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d deleted, %v", n, err)
+	}
+}
+
 func TestAnOperatorCanReadTheTable(t *testing.T) {
 	pool, o := setUp(t)
 	executor, err := idempotency.New(open(t, pool, o), idempotency.Options{})

@@ -2,5 +2,5 @@
 
 package durable
 
-// SyncDirectory does nothing: elsewhere directories cannot be synced, and need not be.
-func SyncDirectory(string) error { return nil }
+// syncDirectory does nothing: elsewhere directories cannot be synced, and need not be.
+func syncDirectory(string) error { return nil }

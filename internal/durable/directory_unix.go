@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// SyncDirectory makes durable which files a directory has.
-func SyncDirectory(name string) error {
+// syncDirectory makes durable which files a directory has.
+func syncDirectory(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
 		return err

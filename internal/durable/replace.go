@@ -4,7 +4,7 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 )
 
@@ -13,15 +13,18 @@ const Suffix = ".new"
 
 // Replace gives a file other content. After a crash it has the old or the new one; after a return, the
 // new one, and whatever was made in the same directory before is there too.
-func Replace(name string, content []byte) error {
-	if err := replace(name, content); err != nil {
+func Replace(disk Disk, name string, content []byte) error {
+	if err := replace(disk, name, content); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
 
-func replace(name string, content []byte) error {
-	file, err := os.OpenFile(name+Suffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+func replace(disk Disk, name string, content []byte) error {
+	if err := disk.Remove(name + Suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := disk.Create(name + Suffix)
 	if err != nil {
 		return err
 	}
@@ -30,10 +33,10 @@ func replace(name string, content []byte) error {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
+		err = disk.Rename(name+Suffix, name)
 	}
 	if err != nil {
 		return err
 	}
-	return SyncDirectory(filepath.Dir(name))
+	return disk.SyncDirectory(filepath.Dir(name))
 }

@@ -15,7 +15,7 @@ func TestReplaceLeavesTheNewContentAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, content := range []string{"first", "second", ""} {
-		if err := durable.Replace(name, []byte(content)); err != nil {
+		if err := durable.Replace(durable.System{}, name, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(name); err != nil || string(got) != content {
@@ -29,13 +29,13 @@ func TestReplaceLeavesTheNewContentAndNothingElse(t *testing.T) {
 
 func TestAFailureKeepsTheOldContent(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	if err := durable.Replace(name, []byte("old")); err != nil {
+	if err := durable.Replace(durable.System{}, name, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(name+durable.Suffix, 0o700); err != nil { // so that the new one cannot be written
+	if err := os.MkdirAll(filepath.Join(name+durable.Suffix, "full"), 0o700); err != nil { // so that the new one cannot be written
 		t.Fatal(err)
 	}
-	if err := durable.Replace(name, []byte("new")); err == nil {
+	if err := durable.Replace(durable.System{}, name, []byte("new")); err == nil {
 		t.Error("nothing failed")
 	}
 	if got, err := os.ReadFile(name); err != nil || string(got) != "old" {

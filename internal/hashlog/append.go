@@ -3,12 +3,14 @@ package hashlog
 import (
 	"context"
 	"fmt"
+
+	"github.com/kdedup/kdedup/internal/siphash"
 )
 
 // Batch is a set of records that are appended together. Its memory is kept from use to use.
 type Batch struct {
 	data    []byte
-	entries []entry // places are within data
+	entries []entry // places are within data; Append computes the hashes
 	ends    int64
 }
 
@@ -17,7 +19,7 @@ type Batch struct {
 // what it hid would be seen again. A record that shall be replaced by one that ends earlier is deleted
 // before. The value is not empty.
 func (b *Batch) Put(key, value []byte, ends int64) {
-	b.entries = append(b.entries, entry{hashOf(key), place(len(b.data))})
+	b.entries = append(b.entries, entry{at: place(len(b.data))})
 	b.data = appendRecord(b.data, key, value, ends)
 	b.ends = max(b.ends, ends)
 }
@@ -40,6 +42,7 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	if len(b.data) > maxBatchBytes {
 		return 0, fmt.Errorf("append %d records: %d bytes, at most %d", b.Len(), len(b.data), maxBatchBytes)
 	}
+	b.hash(&l.key)
 	if err := l.hold(ctx); err != nil {
 		return 0, err
 	}
@@ -64,6 +67,12 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	return mark, nil
 }
 
+func (b *Batch) hash(key *siphash.Key) {
+	for i := range b.entries {
+		b.entries[i].hash = key.Sum64(keyIn(b.data[b.entries[i].at.offset():]))
+	}
+}
+
 // hold takes the token of appending, which letGo gives back.
 func (l *Log) hold(ctx context.Context) error {
 	select {
@@ -81,7 +90,8 @@ func (l *Log) show(b *Batch, start int64) {
 	defer l.mu.Unlock()
 	l.active.noteEnd(b.ends)
 	for _, e := range b.entries {
-		l.table.add(entry{e.hash, placeOf(l.active.number, start+e.at.offset())})
+		same := func(at place) bool { return l.active.hasKey(at.offset(), keyIn(b.data[e.at.offset():])) }
+		l.table.add(entry{e.hash, placeOf(l.active.number, start+e.at.offset())}, same)
 	}
 }
 
@@ -101,7 +111,7 @@ func (l *Log) turn(ctx context.Context) error {
 	return nil
 }
 
-// begin makes a segment the active one, once the one before is durable.
+// begin makes a segment the active one, once the one before is durable, and is only read any more.
 func (l *Log) begin(number uint32) error {
 	old := l.active
 	if err := old.sync(); err != nil {
@@ -118,6 +128,9 @@ func (l *Log) begin(number uint32) error {
 	l.full = append(l.full, full{old, l.table})
 	l.active, l.table = next, newTable(l.table.count)
 	l.mu.Unlock()
+	if err := old.file.Close(); err != nil { // a sync that just runs ends with an error, which counts for nothing
+		return err
+	}
 	return l.saveManifest()
 }
 

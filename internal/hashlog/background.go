@@ -6,6 +6,19 @@ import (
 	"slices"
 )
 
+// Tend makes the indexes that full segments wait for, and merges. The log does it by itself, unless
+// Options.Untended says otherwise; then Append waits while two segments have no index.
+func (l *Log) Tend(ctx context.Context) error {
+	err := l.indexFull(ctx)
+	if err == nil {
+		err = l.merge(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		return l.fail(fmt.Errorf("index segments: %w", err))
+	}
+	return err
+}
+
 // whenever works at each signal until ctx ends.
 func (l *Log) whenever(ctx context.Context, signals <-chan struct{}, work func(context.Context) error) {
 	for {

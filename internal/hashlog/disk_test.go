@@ -1,18 +1,22 @@
 package hashlog
 
-import "github.com/kdedup/kdedup/internal/testkit"
+import "github.com/kdedup/kdedup/internal/durable"
 
 // unsynced makes files that are not synced, which is faster.
-func unsynced(name string) (File, error) {
-	file, err := (Options{}).withDefaults().Create(name)
+type unsynced struct{ durable.System }
+
+func (d unsynced) Create(name string) (durable.File, error) {
+	file, err := d.System.Create(name)
 	return unsyncedFile{file}, err
 }
 
-type unsyncedFile struct{ File }
+func (d unsynced) Append(name string) (durable.File, error) {
+	file, err := d.System.Append(name)
+	return unsyncedFile{file}, err
+}
+
+func (unsynced) SyncDirectory(string) error { return nil }
+
+type unsyncedFile struct{ durable.File }
 
 func (unsyncedFile) Sync() error { return nil }
-
-// onDisk lets a log make its files there.
-func onDisk(d *testkit.Disk) func(string) (File, error) {
-	return func(name string) (File, error) { return d.Create(name) }
-}

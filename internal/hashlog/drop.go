@@ -1,10 +1,11 @@
 package hashlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 )
 
 // Drop deletes the segments of which every record has ended, and returns how many. Until then, Get
@@ -26,7 +27,7 @@ func (l *Log) Drop(ctx context.Context, now int64) (segments int, err error) {
 		return 0, l.fail(fmt.Errorf("drop segments: %w", err))
 	}
 	for _, s := range ended {
-		err = errors.Join(err, s.file.Close(), os.Remove(l.path(segmentName(s.number))))
+		err = errors.Join(err, s.read.Close(), l.o.Disk.Remove(l.path(segmentName(s.number))))
 	}
 	signal(l.indexed) // they are still in indexes
 	if err != nil {
@@ -61,5 +62,6 @@ func (l *Log) takeEnded(now int64) (ended []*segment) {
 			delete(l.segments, number)
 		}
 	}
+	slices.SortFunc(ended, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
 	return ended
 }

@@ -23,7 +23,7 @@ func (l *Log) NewReader() *Reader { return &Reader{log: l} }
 // Get returns the value of the newest record of a key, and when it ends, though that be past. The value
 // is nil when there is no record, it was deleted, or it ended and was dropped. It is valid until the next Get.
 func (r *Reader) Get(key []byte) (value []byte, ends int64, err error) {
-	l, hash := r.log, hashOf(key)
+	l, hash := r.log, r.log.key.Sum64(key)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	found, err := r.inTables(hash, key)
@@ -103,7 +103,7 @@ func (r *Reader) read(s *segment, offset int64, key int) (record, error) {
 // readAt reads less at the end of the file.
 func (r *Reader) readAt(s *segment, offset int64, length int) (int, error) {
 	r.data = slices.Grow(r.data[:0], length)[:length]
-	n, err := s.file.ReadAt(r.data, offset)
+	n, err := s.read.ReadAt(r.data, offset)
 	r.data = r.data[:n]
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: a record is cut off", ErrDamaged)

@@ -2,6 +2,7 @@ package hashlog
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -24,7 +25,7 @@ const (
 	footBytes = 8 + 8 + 8 + 4
 )
 
-var indexMagic = []byte("kdindex\x01")
+var indexMagic = []byte("kdindex\x02") // 1: of hashes without a key
 
 type page [pageBytes]byte
 
@@ -32,7 +33,7 @@ type page [pageBytes]byte
 type index struct {
 	number      uint32
 	first, last uint32
-	file        File
+	read        *readFile
 	entries     int
 	bytes       int64
 	firsts      []uint64 // the first hash of every page
@@ -43,14 +44,15 @@ func indexName(number uint32) string { return fmt.Sprintf("index-%010d", number)
 
 // openIndex reads what is kept in memory.
 func (l *Log) openIndex(d indexRecord) (*index, error) {
-	file, err := os.Open(l.path(indexName(d.Number)))
+	name := l.path(indexName(d.Number))
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	x := &index{number: d.Number, first: d.First, last: d.Last, file: file}
-	if err := x.load(file); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("%s: %w", file.Name(), err)
+	x := &index{number: d.Number, first: d.First, last: d.Last, read: l.o.Files.of(name)}
+	err = x.load(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return x, nil
 }
@@ -125,7 +127,7 @@ func (x *index) find(to []place, p *page, hash uint64) ([]place, error) {
 }
 
 func (x *index) readPage(p *page, i int) (entries int, err error) {
-	if _, err := x.file.ReadAt(p[:], int64(i)*pageBytes); err != nil && err != io.EOF {
+	if _, err := x.read.ReadAt(p[:], int64(i)*pageBytes); err != nil && err != io.EOF {
 		return 0, fmt.Errorf("%s: %w", indexName(x.number), err)
 	}
 	if entries, err = p.check(); err != nil {

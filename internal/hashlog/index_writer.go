@@ -5,15 +5,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/kdedup/kdedup/internal/bloom"
+	"github.com/kdedup/kdedup/internal/durable"
 )
 
 // indexWriter writes a new index from entries in order.
 type indexWriter struct {
 	index *index
 	name  string
+	disk  durable.Disk
+	file  durable.File
 	to    *bufio.Writer
 	page  page
 	count int // of entries in page
@@ -40,13 +42,13 @@ func (l *Log) makeIndex(first, last uint32, entries int, fill func(*indexWriter)
 func (l *Log) newIndex(first, last uint32, entries int) (*indexWriter, error) {
 	number := l.lastIndex.Add(1)
 	name := l.path(indexName(number))
-	file, err := l.o.Create(name)
+	file, err := l.o.Disk.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	return &indexWriter{
-		index: &index{number: number, first: first, last: last, file: file, filter: bloom.New(entries, filterBits)},
-		name:  name, to: bufio.NewWriterSize(file, writeBuffer),
+		index: &index{number: number, first: first, last: last, read: l.o.Files.of(name), filter: bloom.New(entries, filterBits)},
+		name:  name, disk: l.o.Disk, file: file, to: bufio.NewWriterSize(file, writeBuffer),
 	}, nil
 }
 
@@ -74,7 +76,7 @@ func (w *indexWriter) endPage() error {
 	return err
 }
 
-// end makes the file durable, and returns the index that was written.
+// end makes the file durable, closes it, and returns the index that was written.
 func (w *indexWriter) end() (*index, error) {
 	if w.count > 0 {
 		if err := w.endPage(); err != nil {
@@ -98,10 +100,13 @@ func (w *indexWriter) end() (*index, error) {
 	if err := w.to.Flush(); err != nil {
 		return nil, err
 	}
-	return w.index, w.index.file.Sync()
+	if err := w.file.Sync(); err != nil {
+		return nil, err
+	}
+	return w.index, w.file.Close()
 }
 
 // drop deletes what was written.
 func (w *indexWriter) drop(why error) error {
-	return fmt.Errorf("write %s: %w", w.name, errors.Join(why, w.index.file.Close(), os.Remove(w.name)))
+	return fmt.Errorf("write %s: %w", w.name, errors.Join(why, w.file.Close(), w.disk.Remove(w.name)))
 }

@@ -7,7 +7,8 @@
 //	          four indexes of a size ─► one
 //
 // The newest record of a key counts. Get looks into the tables, then into the indexes, the young ones
-// first; a Bloom filter in memory, 12 bits per record, passes over nearly all that do not have the key.
+// first; a Bloom filter in memory, 12 bits per record, passes over nearly all that do not have the key. The hash
+// has a secret key, which is random: who chooses keys cannot make them collide.
 //
 // The file MANIFEST names the segments and the indexes that count. An index that is lost or damaged is
 // made anew from its segments. A segment is never changed once the next one was begun; one that is lost
@@ -19,26 +20,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
-)
 
-// File is what a log needs of a file that it writes.
-type File interface {
-	io.ReaderAt
-	io.Writer
-	io.Closer
-	Sync() error
-}
+	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/siphash"
+)
 
 // Options of a log; the zero value is good.
 type Options struct {
-	SegmentBytes int64                           // a segment that has so many is full; 0: 32 MiB
-	Logger       *slog.Logger                    // nil: nothing is logged
-	Create       func(name string) (File, error) // makes a file that does not exist; nil: on the disk
+	SegmentBytes int64        // a segment that has so many is full; 0: 32 MiB
+	Logger       *slog.Logger // nil: nothing is logged
+	Disk         durable.Disk // nil: the system's
+	Files        *Files       // open files, to share them among logs; nil: 256 of this log
+	Untended     bool         // the caller calls Tend, in place of goroutines of the log
 }
 
 const defaultSegmentBytes = 32 << 20
@@ -50,10 +46,11 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Create == nil {
-		o.Create = func(name string) (File, error) {
-			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		}
+	if o.Disk == nil {
+		o.Disk = durable.System{}
+	}
+	if o.Files == nil {
+		o.Files = NewFiles(mostOpen)
 	}
 	return o
 }
@@ -65,6 +62,7 @@ const mostUnindexed = 2
 type Log struct {
 	dir     string
 	o       Options
+	key     siphash.Key // of the hashes, secret
 	failure atomic.Pointer[error]
 	syncs   syncs
 
@@ -110,9 +108,11 @@ func Open(dir string, o Options) (*Log, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	l.background.Go(func() { l.whenever(ctx, l.filled, l.indexFull) })
-	l.background.Go(func() { l.whenever(ctx, l.indexed, l.merge) })
-	signal(l.indexed) // a merge may have been interrupted
+	if !l.o.Untended {
+		l.background.Go(func() { l.whenever(ctx, l.filled, l.indexFull) })
+		l.background.Go(func() { l.whenever(ctx, l.indexed, l.merge) })
+		signal(l.indexed) // a merge may have been interrupted
+	}
 	return l, nil
 }
 
@@ -132,11 +132,14 @@ func (l *Log) Close() error {
 }
 
 func (l *Log) closeFiles() (err error) {
+	if l.active != nil {
+		err = l.active.file.Close()
+	}
 	for _, s := range l.segments {
-		err = errors.Join(err, s.file.Close())
+		err = errors.Join(err, s.read.Close())
 	}
 	for _, x := range l.indexes {
-		err = errors.Join(err, x.file.Close())
+		err = errors.Join(err, x.read.Close())
 	}
 	return err
 }
@@ -164,6 +167,13 @@ type Stats struct {
 	Bytes    int64 // of all segments and indexes
 	Segments int
 	Indexes  int // that a look-up may have to look into, with the tables in memory
+}
+
+// Empty reports whether nothing was appended that is still there.
+func (l *Log) Empty() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.indexes) == 0 && len(l.full) == 0 && l.table.count == 0
 }
 
 // Stats returns what there is now.

@@ -2,6 +2,7 @@ package hashlog
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -140,10 +141,10 @@ func TestKeysOfOneHashAreToldApart(t *testing.T) {
 	l := open(t, t.TempDir(), Options{})
 	defer closeLog(t, l)
 	put(t, l, 0, 2, 10)
-	hash := hashOf(keyOf(7))
+	hash := l.key.Sum64(keyOf(7))
 	l.mu.Lock()
 	for _, e := range l.table.sorted() {
-		l.table.add(entry{hash, e.at})
+		l.table.add(entry{hash, e.at}, nil)
 	}
 	l.mu.Unlock()
 	wantNone(t, l, 7, 1)
@@ -151,8 +152,30 @@ func TestKeysOfOneHashAreToldApart(t *testing.T) {
 	wantAll(t, l, 7, 1, 20)
 }
 
+// A key that is put again and again costs no more than another, in the newest segment and in an index.
+func TestAKeyHasOneEntryInASegment(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{Disk: unsynced{}})
+	for n := range 1000 {
+		put(t, l, 7, 1, int64(n))
+		put(t, l, n%5, 1, int64(n))
+	}
+	for _, where := range []string{"the table", "the table, read from the file"} {
+		r := l.NewReader()
+		if value, _, err := r.Get(keyOf(7)); err != nil || string(value) != "7 until 999" || len(r.places) != 1 {
+			t.Errorf("%s: %q, %v, at %d places", where, value, err, len(r.places))
+		}
+		if got := len(l.table.sorted()); got != 6 {
+			t.Errorf("%s has %d entries, want 6", where, got)
+		}
+		closeLog(t, l)
+		l = open(t, dir, Options{Disk: unsynced{}})
+	}
+	closeLog(t, l)
+}
+
 func TestManySegmentsHaveFewIndexes(t *testing.T) {
-	l := open(t, t.TempDir(), Options{SegmentBytes: small, Create: unsynced})
+	l := open(t, t.TempDir(), Options{SegmentBytes: small, Disk: unsynced{}})
 	defer closeLog(t, l)
 	const keys = 6000
 	for first := 0; first < keys; first += 50 {
@@ -169,7 +192,7 @@ func TestManySegmentsHaveFewIndexes(t *testing.T) {
 
 // Files whose records have all ended go, and no others; and with them what is in memory for them.
 func TestWhatHasEndedIsDropped(t *testing.T) {
-	l := open(t, t.TempDir(), Options{SegmentBytes: small, Create: unsynced})
+	l := open(t, t.TempDir(), Options{SegmentBytes: small, Disk: unsynced{}})
 	defer closeLog(t, l)
 	for first := 0; first < 10_000; first += 50 {
 		put(t, l, first, 50, int64(first))
@@ -215,6 +238,28 @@ func BenchmarkGetOfANewKey(b *testing.B) {
 	for b.Loop() {
 		n++
 		if value, _, err := r.Get(keyOf(n)); err != nil || value != nil {
+			b.Fatal(value, err)
+		}
+	}
+}
+
+func BenchmarkGetOfAKnownKey(b *testing.B) {
+	const keys = 2_000_000 // of some 100 bytes, in seven segments
+	l := open(b, b.TempDir(), Options{})
+	defer closeLog(b, l)
+	var batch Batch
+	for first := 0; first < keys; first += 10_000 {
+		batch.Reset()
+		for i := first; i < first+10_000; i++ {
+			batch.Put(keyOf(i), make([]byte, 60), 10)
+		}
+		appendAndSync(b, l, &batch)
+	}
+	settle(b, l)
+	r, random := l.NewReader(), rand.New(rand.NewPCG(1, 0))
+	b.ReportAllocs()
+	for b.Loop() {
+		if value, _, err := r.Get(keyOf(random.IntN(keys))); err != nil || len(value) != 60 {
 			b.Fatal(value, err)
 		}
 	}

@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/siphash"
 )
 
 // The file MANIFEST names what counts. It is replaced as a whole, so that a crash leaves the old or the
 // new one; files that it does not name were begun and not finished, or are not needed any more.
 type manifest struct {
 	Version  int             `json:"version"`
+	HashKey  []byte          `json:"hash_key"` // of all indexes
 	Segments []segmentRecord `json:"segments"` // in order; the last one is appended to
 	Indexes  []indexRecord   `json:"indexes"`  // in the order of the segments, of which each is in one at most
 }
@@ -36,8 +39,15 @@ type indexRecord struct {
 
 const (
 	manifestName    = "MANIFEST"
-	manifestVersion = 1
+	manifestVersion = 2
+	firstVersion    = 1 // had no key
 )
+
+// Exists tells whether a directory has a log.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, manifestName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
 
 func (l *Log) readManifest() (m manifest, found bool, err error) {
 	name := l.path(manifestName)
@@ -48,8 +58,11 @@ func (l *Log) readManifest() (m manifest, found bool, err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
-	if err == nil && m.Version != manifestVersion {
+	if err == nil && m.Version != manifestVersion && m.Version != firstVersion {
 		err = fmt.Errorf("version %d, this program knows %d", m.Version, manifestVersion)
+	}
+	if err == nil && m.Version == manifestVersion && len(m.HashKey) != len(siphash.Key{}) {
+		err = errors.New("no key of the hashes")
 	}
 	if err == nil && len(m.Segments) == 0 {
 		err = errors.New("no segments")
@@ -68,13 +81,13 @@ func (l *Log) saveManifest() error {
 	if err != nil {
 		return err
 	}
-	return durable.Replace(l.path(manifestName), data)
+	return durable.Replace(l.o.Disk, l.path(manifestName), data)
 }
 
 func (l *Log) describe() manifest {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	m := manifest{Version: manifestVersion}
+	m := manifest{Version: manifestVersion, HashKey: l.key[:]}
 	for number, s := range l.segments {
 		d := segmentRecord{Number: number, Bytes: s.durable.Load()}
 		if s != l.active {

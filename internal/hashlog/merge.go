@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-	"os"
 	"slices"
 )
 
@@ -108,7 +107,7 @@ func (l *Log) replaceIndexes(run []*index, by *index) error {
 	}
 	var err error
 	for _, x := range run {
-		err = errors.Join(err, x.file.Close(), os.Remove(l.path(indexName(x.number))))
+		err = errors.Join(err, x.read.Close(), l.o.Disk.Remove(l.path(indexName(x.number))))
 	}
 	return err
 }
@@ -159,7 +158,7 @@ type cursor struct {
 }
 
 func newCursor(x *index) *cursor {
-	pages := io.NewSectionReader(x.file, 0, int64(len(x.firsts))*pageBytes)
+	pages := io.NewSectionReader(x.read, 0, int64(len(x.firsts))*pageBytes)
 	return &cursor{index: x, from: bufio.NewReaderSize(pages, writeBuffer)}
 }
 

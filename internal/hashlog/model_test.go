@@ -32,7 +32,7 @@ type modelRecord struct {
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), want: map[int]modelRecord{}}
-	m.log = open(t, m.dir, Options{SegmentBytes: small, Create: unsynced})
+	m.log = open(t, m.dir, Options{SegmentBytes: small, Disk: unsynced{}})
 	return m
 }
 
@@ -91,7 +91,7 @@ func (m *model) check() {
 
 func (m *model) reopen() {
 	closeLog(m.t, m.log)
-	m.log = open(m.t, m.dir, Options{SegmentBytes: small, Create: unsynced})
+	m.log = open(m.t, m.dir, Options{SegmentBytes: small, Disk: unsynced{}})
 }
 
 // crash goes on with a copy of the files as they were, with something half-written at the end.
@@ -113,5 +113,5 @@ func (m *model) crash() {
 		m.t.Fatal(err)
 	}
 	m.dir = dir
-	m.log = open(m.t, dir, Options{SegmentBytes: small, Create: unsynced})
+	m.log = open(m.t, dir, Options{SegmentBytes: small, Disk: unsynced{}})
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // A record is stored as the checksum of what follows, the lengths of key and value, when it ends, key
@@ -14,11 +12,9 @@ import (
 const (
 	headerBytes = 4 + 4 + 4 + 8
 
-	// maxLength of a key or value keeps a place in a segment within 32 bits.
-	maxLength = 16 << 20
+	// MaxLength of a key or value keeps a place in a segment within 32 bits.
+	MaxLength = 16 << 20
 )
-
-func hashOf(key []byte) uint64 { return xxhash.Sum64(key) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -52,10 +48,15 @@ type record struct {
 // recordLength returns the length of the record that a header announces.
 func recordLength(header []byte) (int, error) {
 	key, value := binary.LittleEndian.Uint32(header[4:]), binary.LittleEndian.Uint32(header[8:])
-	if key > maxLength || value > maxLength {
+	if key > MaxLength || value > MaxLength {
 		return 0, fmt.Errorf("%w: a record of %d and %d bytes", ErrDamaged, key, value)
 	}
 	return headerBytes + int(key) + int(value), nil
+}
+
+// keyIn returns the key of the record with which data begins, which is a good one.
+func keyIn(data []byte) []byte {
+	return data[headerBytes : headerBytes+binary.LittleEndian.Uint32(data[4:])]
 }
 
 // parseRecord reads the record with which data begins, and returns its length.

@@ -1,7 +1,9 @@
 package hashlog
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/siphash"
 )
 
 // recover opens what the manifest names, deletes what it does not name, and makes anew the indexes that
@@ -23,6 +26,7 @@ func (l *Log) recover() error {
 	if !found {
 		return l.initialize()
 	}
+	l.adopt(&m)
 	if err := l.openSegments(m.Segments); err != nil {
 		return err
 	}
@@ -35,6 +39,24 @@ func (l *Log) recover() error {
 	}
 	return l.saveManifest()
 }
+
+// adopt takes the key of the hashes from the manifest. One of the first version has none: its indexes are of a hash
+// that has no key, and are made again.
+func (l *Log) adopt(m *manifest) {
+	for _, d := range m.Indexes {
+		l.lastIndex.Store(max(l.lastIndex.Load(), d.Number))
+	}
+	if m.Version == manifestVersion {
+		l.key = siphash.Key(m.HashKey)
+		return
+	}
+	l.o.Logger.Info("the indexes of an earlier version are made again", "directory", l.dir, "segments", len(m.Segments))
+	m.Indexes = nil
+	l.newKey()
+}
+
+// newKey makes hashes that nobody can foresee: who chooses keys could make them collide.
+func (l *Log) newKey() { _, _ = rand.Read(l.key[:]) } // never fails
 
 // initialize makes the first segment, unless there are records whose manifest is lost.
 func (l *Log) initialize() error {
@@ -54,6 +76,7 @@ func (l *Log) initialize() error {
 	if err := l.deleteLeftovers(); err != nil {
 		return err
 	}
+	l.newKey()
 	if l.active, err = l.createSegment(1); err != nil {
 		return err
 	}
@@ -82,24 +105,24 @@ func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	if err != nil {
 		return explainMissing(err)
 	}
-	s := &segment{number: number}
+	s := &segment{number: number, read: l.o.Files.of(name)}
 	good, err := scan(number, data, func(r record, at place) {
-		l.table.add(entry{hashOf(r.key), at})
+		l.addScanned(l.table, data, r, at)
 		s.noteEnd(r.ends)
 	})
-	if good == 0 {
-		return err
-	}
 	if durableBytes = max(durableBytes, durableBefore(data[good:])); int64(good) < durableBytes {
 		return lostSynced(name, good, durableBytes, err)
+	}
+	if good == 0 { // earlier versions named a segment before they synced its first bytes
+		data, good = segmentMagic, len(segmentMagic)
 	}
 	if err != nil {
 		l.o.Logger.Info("cut off what a crash left unfinished", "bytes", len(data)-good, "at", err)
 	}
-	if err := durable.Replace(name, data[:good]); err != nil {
+	if err := durable.Replace(l.o.Disk, name, data[:good]); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
+	file, err := l.o.Disk.Append(name)
 	if err != nil {
 		return err
 	}
@@ -108,6 +131,11 @@ func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	s.durable.Store(int64(good))
 	l.segments[number], l.active = s, s
 	return nil
+}
+
+// addScanned adds a record of a segment's bytes.
+func (l *Log) addScanned(t *table, data []byte, r record, at place) {
+	t.add(entry{l.key.Sum64(r.key), at}, func(other place) bool { return bytes.Equal(keyIn(data[other.offset():]), r.key) })
 }
 
 // lostSynced says that a segment is not what it was. Cutting it off would lose records that callers rely on.
@@ -122,7 +150,6 @@ func lostSynced(name string, good int, durable int64, err error) error {
 // openIndexes leaves out what cannot be used.
 func (l *Log) openIndexes(records []indexRecord) {
 	for _, d := range records {
-		l.lastIndex.Store(max(l.lastIndex.Load(), d.Number))
 		x, err := l.openIndex(d)
 		if err != nil {
 			l.o.Logger.Warn("an index is made anew", "segments", fmt.Sprintf("%d to %d", d.First, d.Last), "error", err)
@@ -151,7 +178,7 @@ func (l *Log) deleteLeftovers() error {
 		if !ours || used[name] {
 			continue
 		}
-		if err := os.Remove(l.path(name)); err != nil {
+		if err := l.o.Disk.Remove(l.path(name)); err != nil {
 			return err
 		}
 	}
@@ -171,6 +198,9 @@ func (l *Log) indexMissing() error {
 		}
 		behind, _ := slices.BinarySearchFunc(l.indexes, number, func(x *index, number uint32) int { return cmp.Compare(x.first, number) })
 		l.indexes = slices.Insert(l.indexes, behind, x)
+		if err := l.saveManifest(); err != nil { // so that another start goes on from here
+			return err
+		}
 	}
 	return nil
 }
@@ -181,7 +211,7 @@ func (l *Log) reindex(s *segment) (*index, error) {
 		return nil, err
 	}
 	t := newTable(0)
-	if _, err := scan(s.number, data, func(r record, at place) { t.add(entry{hashOf(r.key), at}) }); err != nil {
+	if _, err := scan(s.number, data, func(r record, at place) { l.addScanned(t, data, r, at) }); err != nil {
 		return nil, err
 	}
 	return l.writeIndex(s.number, t)

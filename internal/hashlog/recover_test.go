@@ -144,8 +144,8 @@ func TestLostRecordsAreAnError(t *testing.T) {
 		"the manifest is missing":  {func(dir string) error { return os.Remove(filepath.Join(dir, manifestName)) }, "MANIFEST is missing"},
 		"the manifest is nonsense": {func(dir string) error { return os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600) }, "MANIFEST"},
 		"the manifest is of a later version": {func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, manifestName), []byte(`{"version":2}`), 0o600)
-		}, "version 2, this program knows 1"},
+			return os.WriteFile(filepath.Join(dir, manifestName), []byte(`{"version":3}`), 0o600)
+		}, "version 3, this program knows 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filled(t)
@@ -199,6 +199,48 @@ func TestADamagedRecordThatWasSyncedIsNotATornTail(t *testing.T) {
 				t.Errorf("the file was cut off: %d of %d bytes, %v", len(after), len(before), err)
 			}
 		})
+	}
+}
+
+// Earlier versions named a new segment before they had synced its first bytes, and a power cut took them.
+func TestASegmentThatNeverGotItsFirstBytesIsBegunAgain(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"empty": nil, "cut off": segmentMagic[:3], "zeros": make([]byte, 100),
+		"a record that was not synced": appendRecord(make([]byte, len(segmentMagic)), keyOf(7), []byte("value"), 10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			manifest := []byte(`{"version":1,"segments":[{"number":1}],"indexes":null}`)
+			err := errors.Join(os.WriteFile(filepath.Join(dir, manifestName), manifest, 0o600),
+				os.WriteFile(filepath.Join(dir, segmentName(1)), data, 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				l := open(t, dir, Options{})
+				wantNone(t, l, 7, 1)
+				put(t, l, 8, 1, 10)
+				wantAll(t, l, 8, 1, 10)
+				closeLog(t, l)
+			}
+		})
+	}
+}
+
+// The manifest names a segment whose first bytes are durable, so that they cannot be torn.
+func TestTheFirstBytesOfASegmentAreNotATornTail(t *testing.T) {
+	l := open(t, t.TempDir(), Options{})
+	defer closeLog(t, l)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(l.dir)); err != nil {
+		t.Fatal(err)
+	}
+	last := segments(t, dir)[0]
+	if err := os.Truncate(last, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "bring the file back") {
+		t.Errorf("got %v", err)
 	}
 }
 

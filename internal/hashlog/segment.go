@@ -2,11 +2,14 @@ package hashlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+
+	"github.com/kdedup/kdedup/internal/durable"
 )
 
 // segmentMagic begins every segment, so that no record is at place 0.
@@ -15,7 +18,8 @@ var segmentMagic = []byte("kdlog\x00\x00\x01")
 // segment is one file of records.
 type segment struct {
 	number uint32
-	file   File
+	read   *readFile
+	file   durable.File // of the active one, which is appended to
 	size   atomic.Int64 // of what was appended
 	ends   atomic.Int64 // when the last of its records ends
 	synced atomic.Bool  // and not appended to any more
@@ -28,17 +32,26 @@ func segmentName(number uint32) string { return fmt.Sprintf("segment-%010d", num
 
 func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
 
-// createSegment makes an empty segment, of which no file says yet that it counts.
+// createSegment makes an empty segment, of which no file says yet that it counts. The file and its name are
+// durable: the manifest that names it may be so at once.
 func (l *Log) createSegment(number uint32) (*segment, error) {
 	name := l.path(segmentName(number))
-	file, err := l.o.Create(name)
+	file, err := l.o.Disk.Create(name)
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{number: number, file: file}
-	if err := s.append(segmentMagic); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(name))
+	s := &segment{number: number, file: file, read: l.o.Files.of(name)}
+	err = s.append(segmentMagic)
+	if err == nil {
+		err = s.sync()
 	}
+	if err == nil {
+		err = l.o.Disk.SyncDirectory(l.dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), l.o.Disk.Remove(name))
+	}
+	s.noted = s.durable.Load() // the manifest will say so
 	return s, nil
 }
 
@@ -76,23 +89,29 @@ func (s *segment) noteEnd(ends int64) {
 	}
 }
 
+// hasKey tells whether a record has a key. If it cannot be read, the two records stay apart.
+func (s *segment) hasKey(offset int64, key []byte) bool {
+	data := make([]byte, headerBytes+len(key))
+	if _, err := s.read.ReadAt(data, offset); err != nil {
+		return false
+	}
+	return int(binary.LittleEndian.Uint32(data[4:])) == len(key) && bytes.Equal(data[headerBytes:], key)
+}
+
 // openSegment opens a segment that is full, as the manifest describes it.
 func (l *Log) openSegment(d segmentRecord) (*segment, error) {
-	file, err := os.Open(l.path(segmentName(d.Number)))
+	name := l.path(segmentName(d.Number))
+	info, err := os.Stat(name)
 	if err != nil {
 		return nil, explainMissing(err)
 	}
-	s := &segment{number: d.Number, file: file}
+	if info.Size() != d.Bytes {
+		return nil, fmt.Errorf("%w: %s has %d bytes, it had %d when it was closed", ErrDamaged, name, info.Size(), d.Bytes)
+	}
+	s := &segment{number: d.Number, read: l.o.Files.of(name)}
 	s.size.Store(d.Bytes)
 	s.ends.Store(d.Ends)
 	s.synced.Store(true)
-	info, err := file.Stat()
-	if err == nil && info.Size() != d.Bytes {
-		err = fmt.Errorf("%w: %s has %d bytes, it had %d when it was closed", ErrDamaged, file.Name(), info.Size(), d.Bytes)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package hashlog
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -17,7 +18,7 @@ func TestAfterAFailureNothingIsAppended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := testkit.NewDisk()
 			dir := t.TempDir()
-			l := open(t, dir, Options{SegmentBytes: small, Create: onDisk(d)})
+			l := open(t, dir, Options{SegmentBytes: small, Disk: d})
 			put(t, l, 0, 20, 10)
 			fail(d, true)
 			var b Batch
@@ -43,10 +44,12 @@ func TestAfterAFailureNothingIsAppended(t *testing.T) {
 
 func TestWhoAppendsMeanwhileSharesTheNextSync(t *testing.T) {
 	d := testkit.NewDisk()
-	l := open(t, t.TempDir(), Options{Create: onDisk(d)})
+	l := open(t, t.TempDir(), Options{Disk: d})
 	defer closeLog(t, l)
 	put(t, l, 0, 1, 10)
 	d.Hold()
+	release := sync.OnceFunc(d.Release)
+	defer release() // also before the log is closed
 	const callers = 20
 	done := make(chan error, callers)
 	add := func(i int) {
@@ -72,7 +75,7 @@ func TestWhoAppendsMeanwhileSharesTheNextSync(t *testing.T) {
 		t.Error("a sync ended that was held up")
 	default:
 	}
-	d.Release()
+	release()
 	for range callers {
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -85,7 +88,7 @@ func TestWhoAppendsMeanwhileSharesTheNextSync(t *testing.T) {
 
 func TestSyncEndsWithItsContext(t *testing.T) {
 	d := testkit.NewDisk()
-	l := open(t, t.TempDir(), Options{Create: onDisk(d)})
+	l := open(t, t.TempDir(), Options{Disk: d})
 	d.Hold()
 	var b Batch
 	b.Put(keyOf(1), []byte("value"), 10)

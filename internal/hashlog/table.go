@@ -23,7 +23,8 @@ func compareEntries(a, b entry) int {
 	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
 }
 
-// table has the entries of one segment in memory. A hash may have several; later places are newer.
+// table has the entries of one segment in memory, one for each key. A hash may have several; later places are
+// newer.
 type table struct {
 	slots []entry // a power of two, at most three quarters of them taken; those without a place are free
 	count int
@@ -36,14 +37,24 @@ func newTable(entries int) *table {
 	return &table{slots: make([]entry, max(leastSlots, 1<<bits.Len(uint(entries)*4/3)))}
 }
 
-func (t *table) add(e entry) {
+// add puts an entry in the place of the one of the same key. same tells whether the record at a place, which
+// has the hash, has the key too; nil: none has.
+func (t *table) add(e entry, same func(place) bool) {
 	if t.count >= len(t.slots)/4*3 {
 		t.grow()
 	}
-	t.put(e)
+	i := t.slot(e.hash)
+	for ; t.slots[i].at != 0; i = (i + 1) & (len(t.slots) - 1) {
+		if t.slots[i].hash == e.hash && same != nil && same(t.slots[i].at) {
+			t.slots[i] = e
+			return
+		}
+	}
+	t.slots[i] = e
 	t.count++
 }
 
+// put is for keys that the table does not have.
 func (t *table) put(e entry) {
 	i := t.slot(e.hash)
 	for t.slots[i].at != 0 {

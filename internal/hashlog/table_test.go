@@ -20,8 +20,8 @@ func TestATableSortsItsEntries(t *testing.T) {
 			var want []entry
 			for i := range n {
 				e := entry{hash(i), placeOf(1, int64(i))}
-				small.add(e)
-				sized.add(e)
+				small.add(e, nil)
+				sized.add(e, nil)
 				want = append(want, e)
 			}
 			slices.SortFunc(want, compareEntries)
@@ -39,7 +39,7 @@ func TestATableMadeForSoManyEntriesDoesNotGrow(t *testing.T) {
 		table := newTable(n)
 		slots := len(table.slots)
 		for i := range n {
-			table.add(entry{uint64(i) << 50, placeOf(1, int64(i))})
+			table.add(entry{uint64(i) << 50, placeOf(1, int64(i))}, nil)
 		}
 		if len(table.slots) != slots {
 			t.Fatalf("made for %d entries, it grew from %d slots to %d", n, slots, len(table.slots))
@@ -53,7 +53,7 @@ func BenchmarkSorted(b *testing.B) {
 	table := newTable(entries)
 	random := rand.New(rand.NewPCG(1, 0))
 	for i := range entries {
-		table.add(entry{random.Uint64(), placeOf(1, int64(i))})
+		table.add(entry{random.Uint64(), placeOf(1, int64(i))}, nil)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

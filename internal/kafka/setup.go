@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -15,7 +17,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// Setup creates the topics of a pipeline that are missing and reports each step through say. It
+// Setup creates the topics of a pipeline that are missing, like the input, and reports each step through say. It
 // changes nothing that exists, except that it adds partitions to a fence topic when the input has
 // got more. With dryRun it only says what it would do.
 func Setup(ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string)) error {
@@ -31,24 +33,26 @@ func Setup(ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool,
 		return l.missing(t.Input)
 	}
 	s := setup{admin: admin, layout: l, dryRun: dryRun, say: say}
-	inputLimit, err := s.inputLimit(ctx)
+	if s.input, err = topicSettings(ctx, admin, t.Input); err != nil {
+		return err
+	}
+	limit, err := strconv.Atoi(s.input["max.message.bytes"].value)
 	if err != nil {
+		return fmt.Errorf("topic %s: max.message.bytes: %w", t.Input, err)
+	}
+	if err := s.create(ctx, t.Output, s.keepingAll(limit)); err != nil {
 		return err
 	}
-	if err := s.create(ctx, t.Output, map[string]string{"max.message.bytes": strconv.Itoa(inputLimit)}); err != nil {
-		return err
-	}
-	// Room for the headers that kdedup adds: what cannot go to the output must fit here.
-	roomy := map[string]string{"max.message.bytes": strconv.Itoa(inputLimit + headerRoom)}
 	for _, topic := range []string{t.DuplicatesTopic, t.DeadLetterTopic} {
 		if topic == "" {
 			continue
 		}
-		if err := s.create(ctx, topic, roomy); err != nil {
+		// Room for the headers that kdedup adds: what cannot go to the output must fit here.
+		if err := s.create(ctx, topic, s.keepingAll(limit+headerRoom)); err != nil {
 			return err
 		}
 	}
-	if err := s.create(ctx, t.FenceTopic, map[string]string{"cleanup.policy": "compact"}); err != nil {
+	if err := s.create(ctx, t.FenceTopic, append(s.inherited("min.insync.replicas"), keyValue{"cleanup.policy", "compact"})); err != nil {
 		return err
 	}
 	return s.widenFence(ctx)
@@ -61,53 +65,131 @@ type setup struct {
 	layout layout
 	dryRun bool
 	say    func(string)
+	input  map[string]setting
 }
 
-func (s setup) inputLimit(ctx context.Context) (int, error) {
-	input := s.layout.topic.Input
-	values, err := settings(ctx, s.admin, input)
-	if err != nil {
-		return 0, err
+// keyValue is a setting of a topic that is to be made.
+type keyValue struct{ key, value string }
+
+// keepingAll are the settings of a topic that keeps what the input keeps, as long, and that takes records however late
+// they come: their timestamps are those of the input.
+func (s setup) keepingAll(limit int) []keyValue {
+	list := []keyValue{{"max.message.bytes", strconv.Itoa(limit)}}
+	switch {
+	case s.input["cleanup.policy"].value == "compact": // its records have no age at which they go
+		list = append(list, keyValue{"retention.ms", "-1"})
+	default:
+		list = append(list, s.inherited("retention.ms", "retention.bytes")...)
 	}
-	limit, err := strconv.Atoi(values[input]["max.message.bytes"])
-	if err != nil {
-		return 0, fmt.Errorf("topic %s: max.message.bytes: %w", input, err)
+	list = append(list, s.inherited("min.insync.replicas", "message.timestamp.after.max.ms", "message.timestamp.difference.max.ms")...)
+	if before := s.input["message.timestamp.before.max.ms"]; before.known() && before.value != unlimited {
+		list = append(list, keyValue{"message.timestamp.before.max.ms", unlimited})
 	}
-	return limit, nil
+	if kind := s.input["message.timestamp.type"]; kind.known() && kind.value != "CreateTime" && !kind.own {
+		list = append(list, keyValue{"message.timestamp.type", "CreateTime"}) // the brokers' default
+	}
+	return list
 }
 
-// create makes a topic with as many partitions as the input and the broker's replication factor.
-func (s setup) create(ctx context.Context, topic string, values map[string]string) error {
+const unlimited = "9223372036854775807"
+
+// inherited are those of the input's settings that it does not have from the brokers: a new topic has theirs, too.
+func (s setup) inherited(keys ...string) (list []keyValue) {
+	for _, key := range keys {
+		if v := s.input[key]; v.own {
+			list = append(list, keyValue{key, v.value})
+		}
+	}
+	return list
+}
+
+// create makes a topic with as many partitions and replicas as the input. Where the brokers refuse a setting, as those of
+// managed platforms do, it goes on without it, and says so.
+func (s setup) create(ctx context.Context, topic string, values []keyValue) error {
 	if s.layout.exists(topic) {
 		s.say("topic " + topic + " exists")
 		return nil
 	}
-	partitions := s.layout.partitions(s.layout.topic.Input)
-	what := fmt.Sprintf("topic %s (%d partitions", topic, partitions)
-	configs := make(map[string]*string)
-	for k, v := range values {
-		configs[k] = &v
-		what += ", " + k + "=" + v
-	}
-	what += ")"
+	partitions, replicas := s.layout.partitions(s.layout.topic.Input), s.layout.replicas(s.layout.topic.Input)
 	if s.dryRun {
-		s.say("would create " + what)
+		s.say("would create " + describeNew(topic, partitions, replicas, values))
 		return nil
 	}
-	_, err := s.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic)
-	late := errors.Is(err, kerr.TopicAlreadyExists) // another setup runs, or ran just now
-	if err != nil && !late {
-		return denied(fmt.Errorf("create topic %s: %w", topic, err), "topic "+topic, kmsg.ACLOperationCreate)
+	for {
+		err := s.createOnce(ctx, topic, partitions, replicas, values)
+		late := errors.Is(err, kerr.TopicAlreadyExists) // another setup runs, or ran just now
+		if err != nil && !late {
+			less, refused := without(err, &replicas, values)
+			if refused == "" {
+				return denied(fmt.Errorf("create topic %s: %w", topic, err), "topic "+topic, kmsg.ACLOperationCreate)
+			}
+			s.say(fmt.Sprintf("the brokers refuse %s for topic %s (%v): it gets their default", refused, topic, err))
+			values = less
+			continue
+		}
+		if late {
+			partitions = 1 // whoever made it may have wanted another number
+		}
+		if err := s.waitVisible(ctx, topic, partitions); err != nil {
+			return err
+		}
+		if late {
+			s.say("topic " + topic + " exists")
+		} else {
+			s.say("created " + describeNew(topic, partitions, replicas, values))
+		}
+		return nil
 	}
-	if err := s.waitVisible(ctx, topic, partitions); err != nil {
-		return err
+}
+
+// createOnce returns an error with the brokers' own words.
+func (s setup) createOnce(ctx context.Context, topic string, partitions, replicas int, values []keyValue) error {
+	configs := make(map[string]*string)
+	for _, v := range values {
+		configs[v.key] = &v.value
 	}
-	if late {
-		s.say("topic " + topic + " exists")
-	} else {
-		s.say("created " + what)
+	answer, err := s.admin.CreateTopic(ctx, int32(partitions), int16(replicas), configs, topic)
+	if err != nil && answer.ErrMessage != "" {
+		return fmt.Errorf("%w: %s", err, answer.ErrMessage)
 	}
-	return nil
+	return err
+}
+
+// without returns the settings but for what the brokers refuse, and what that is; nothing if they refuse the topic itself.
+// A fence topic must be compacted.
+func without(err error, replicas *int, values []keyValue) (less []keyValue, refused string) {
+	if errors.Is(err, kerr.InvalidReplicationFactor) && *replicas > 0 {
+		refused = fmt.Sprintf("%d replicas", *replicas)
+		*replicas = -1
+		return values, refused
+	}
+	if !errors.Is(err, kerr.InvalidConfig) && !errors.Is(err, kerr.PolicyViolation) && !errors.Is(err, kerr.InvalidRequest) {
+		return nil, ""
+	}
+	optional := func(v keyValue) bool { return v.key != "cleanup.policy" }
+	at := slices.IndexFunc(values, func(v keyValue) bool { return optional(v) && strings.Contains(err.Error(), v.key) })
+	if at < 0 { // they do not say which
+		at = slices.IndexFunc(values, optional)
+	}
+	if at < 0 {
+		return nil, ""
+	}
+	refused = values[at].key + "=" + values[at].value
+	return slices.Delete(slices.Clone(values), at, at+1), refused
+}
+
+func describeNew(topic string, partitions, replicas int, values []keyValue) string {
+	text := fmt.Sprintf("topic %s (%d partitions", topic, partitions)
+	switch {
+	case replicas == 1:
+		text += ", 1 replica"
+	case replicas > 0:
+		text += fmt.Sprintf(", %d replicas", replicas)
+	}
+	for _, v := range values {
+		text += ", " + v.key + "=" + v.value
+	}
+	return text + ")"
 }
 
 // waitVisible returns when the brokers tell of the topic and its leaders: they learn of it a little
@@ -134,7 +216,7 @@ func hasLeaders(d kadm.TopicDetail, partitions int) bool {
 			return false
 		}
 	}
-	return d.Err == nil && len(d.Partitions) == partitions
+	return d.Err == nil && len(d.Partitions) >= partitions
 }
 
 func (s setup) widenFence(ctx context.Context) error {

@@ -120,12 +120,18 @@ func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.files.Current(), DisableKeepAlives: true,
-	}}
+	}, CheckRedirect: refuseRedirect}
 	token, err := s.settings.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 	if err != nil {
 		return nil, &loginError{oauthSection + ".token_url", tokenError(err)}
 	}
 	return token, nil
+}
+
+// refuseRedirect keeps the client secret at the address that was configured: a redirect with status 307 or 308 would
+// have it sent on, to whatever host, over whatever protocol.
+func refuseRedirect(to *http.Request, _ []*http.Request) error {
+	return fmt.Errorf("the endpoint redirects to %s://%s%s, which is not followed: name the place itself", to.URL.Scheme, to.URL.Host, to.URL.Path)
 }
 
 // tokenError is one line without the body of the answer, which may repeat what was sent, the secret

@@ -13,11 +13,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/sasl"
+	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -115,6 +118,36 @@ func TestAllConnectionsShareOneToken(t *testing.T) {
 	if want := "audience=brokers&grant_type=client_credentials&scope=read+write"; len(e.forms) != 1 || e.forms[0] != want {
 		t.Errorf("the endpoint was asked %q, want once %q", e.forms, want)
 	}
+}
+
+func TestTheSecretFollowsNoRedirect(t *testing.T) {
+	var heard atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heard.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		here := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/token?now=1", status))
+		t.Cleanup(here.Close)
+		source := tokenSource{
+			settings: clientcredentials.Config{ClientID: "kdedup", ClientSecret: clientSecret, TokenURL: here.URL},
+			files:    noFiles(t), log: slog.New(slog.DiscardHandler),
+		}
+		_, err := source.token(t.Context())
+		if want := "redirects to " + elsewhere.URL + "/token, which is not followed"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d: got %v, want %s", status, err, want)
+		}
+	}
+	if n := heard.Load(); n != 0 {
+		t.Errorf("the other place was asked %d times", n)
+	}
+}
+
+func noFiles(t *testing.T) *certs.Follower {
+	t.Helper()
+	files, err := certs.Client(oauthSection, certs.ClientFiles{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 func TestATokenIsRenewedBeforeItEnds(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,6 +61,17 @@ func (l layout) exists(topic string) bool {
 
 func (l layout) partitions(topic string) int { return len(l.details[topic].Partitions) }
 
+// replicas of a topic's partitions, the fewest; -1 if it is not known.
+func (l layout) replicas(topic string) int {
+	fewest := -1
+	for _, p := range l.details[topic].Partitions {
+		if n := len(p.Replicas); fewest < 0 || n < fewest {
+			fewest = n
+		}
+	}
+	return fewest
+}
+
 const setupRemedy = "run: kdedup setup -c FILE"
 
 // Check returns every reason why the pipeline cannot run on the topics as they are.
@@ -103,42 +116,70 @@ func checkCompaction(ctx context.Context, admin *kadm.Client, fence string) []er
 	if err != nil {
 		return []error{err}
 	}
-	if policy := values[fence]["cleanup.policy"]; policy != "compact" {
+	if policy := values[fence]["cleanup.policy"].value; policy != "compact" {
 		return []error{fmt.Errorf("fence topic %s has cleanup.policy=%s, want compact: deleted fences make a rewind forward twice", fence, policy)}
 	}
 	return nil
 }
 
-// settings reads the configuration of topics: topic -> key -> value.
-func settings(ctx context.Context, admin *kadm.Client, topics ...string) (map[string]map[string]string, error) {
+// setting is one of a topic's configuration.
+type setting struct {
+	value string
+	own   bool // it is set for the topic, and not the brokers' default
+}
+
+// known reports whether the brokers have such a setting.
+func (s setting) known() bool { return s != setting{} }
+
+// settings reads the configuration of topics: topic -> key -> setting.
+func settings(ctx context.Context, admin *kadm.Client, topics ...string) (map[string]map[string]setting, error) {
 	described, err := admin.DescribeTopicConfigs(ctx, topics...)
 	if err != nil {
 		return nil, denied(fmt.Errorf("describe topics: %w", err), "topic "+strings.Join(topics, ", "), kmsg.ACLOperationDescribeConfigs)
 	}
-	values := make(map[string]map[string]string)
+	values := make(map[string]map[string]setting)
 	for _, d := range described {
 		if d.Err != nil {
 			return nil, fmt.Errorf("describe topic %s: %w", d.Name, d.Err)
 		}
-		values[d.Name] = make(map[string]string)
+		values[d.Name] = make(map[string]setting)
 		for _, c := range d.Configs {
-			values[d.Name][c.Key] = c.MaybeValue()
+			values[d.Name][c.Key] = setting{c.MaybeValue(), c.Source == kmsg.ConfigSourceDynamicTopicConfig}
 		}
 	}
 	return values, nil
 }
 
-// Limits returns max.message.bytes of each topic that kdedup writes for the pipeline.
-func Limits(ctx context.Context, client *kgo.Client, t config.Topic) (map[string]int, error) {
-	values, err := settings(ctx, kadm.NewClient(client), names(t)[1:]...)
+func topicSettings(ctx context.Context, admin *kadm.Client, topic string) (map[string]setting, error) {
+	all, err := settings(ctx, admin, topic)
+	return all[topic], err
+}
+
+// Limits are what topics admit.
+type Limits struct {
+	MaxBytes  map[string]int  // max.message.bytes by topic
+	Compacted map[string]bool // topics that take no record without a key
+}
+
+// LimitsOf reads those of each topic that kdedup writes for the pipeline.
+func LimitsOf(ctx context.Context, client *kgo.Client, t config.Topic) (Limits, error) {
+	admin := kadm.NewClient(client)
+	values, err := settings(ctx, admin, slices.DeleteFunc(names(t)[1:], func(name string) bool { return name == t.DeadLetterTopic })...)
 	if err != nil {
-		return nil, err
+		return Limits{}, err
 	}
-	limits := make(map[string]int)
-	for topic, keys := range values {
-		if n, err := strconv.Atoi(keys["max.message.bytes"]); err == nil {
-			limits[topic] = n
+	if t.DeadLetterTopic != "" {
+		// Without it only those wait that must go there.
+		if dead, err := settings(ctx, admin, t.DeadLetterTopic); err == nil {
+			maps.Copy(values, dead)
 		}
+	}
+	limits := Limits{make(map[string]int), make(map[string]bool)}
+	for topic, keys := range values {
+		if n, err := strconv.Atoi(keys["max.message.bytes"].value); err == nil {
+			limits.MaxBytes[topic] = n
+		}
+		limits.Compacted[topic] = strings.Contains(keys["cleanup.policy"].value, "compact")
 	}
 	return limits, nil
 }

@@ -72,10 +72,10 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 			t.Error(diff)
 		}
 		created := []string{
-			"topic IN.clean (3 partitions, max.message.bytes=2000000)",
-			"topic IN.dup (3 partitions, max.message.bytes=2065536)",
-			"topic IN.dlq (3 partitions, max.message.bytes=2065536)",
-			"topic IN.fence (3 partitions, cleanup.policy=compact)",
+			"topic IN.clean (3 partitions, 1 replica, max.message.bytes=2000000)",
+			"topic IN.dup (3 partitions, 1 replica, max.message.bytes=2065536)",
+			"topic IN.dlq (3 partitions, 1 replica, max.message.bytes=2065536)",
+			"topic IN.fence (3 partitions, 1 replica, cleanup.policy=compact)",
 		}
 		prefixed := func(prefix string) (list []string) {
 			for _, line := range created {
@@ -96,9 +96,10 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 		if diff := cmp.Diff(exist, setup(t, client, topic, false)); diff != "" {
 			t.Error(diff)
 		}
-		limits, err := kafka.Limits(t.Context(), client, topic)
-		if err != nil || limits[topic.Output] != 2000000 || limits[topic.DeadLetterTopic] != 2065536 {
-			t.Errorf("limits %v, %v", limits, err)
+		limits, err := kafka.LimitsOf(t.Context(), client, topic)
+		if err != nil || limits.MaxBytes[topic.Output] != 2000000 || limits.MaxBytes[topic.DeadLetterTopic] != 2065536 ||
+			limits.Compacted[topic.Output] || !limits.Compacted[topic.FenceTopic] {
+			t.Errorf("limits %+v, %v", limits, err)
 		}
 	})
 }

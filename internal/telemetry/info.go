@@ -15,6 +15,16 @@ func Build(reg prometheus.Registerer, version string) {
 	g.WithLabelValues(version).Set(1)
 }
 
+// Started tells whether the process has begun its work. It is 0 until the returned gauge is set.
+func Started(reg prometheus.Registerer) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kdedup_started",
+		Help: "1 since Kafka and the store were reached and the pipelines began; 0 while a start waits for one of them.",
+	})
+	reg.MustRegister(g)
+	return g
+}
+
 // Config is the family of the configuration in force and of what became of its last change.
 type Config struct {
 	info             *prometheus.GaugeVec

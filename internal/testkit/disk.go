@@ -1,14 +1,17 @@
 package testkit
 
 import (
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/kdedup/kdedup/internal/durable"
 )
 
-// Disk makes files whose writes and syncs can be made to fail or to wait.
+// Disk is a durable.Disk that makes files whose writes and syncs can be made to fail or to wait.
 type Disk struct {
+	durable.System
+
 	Full    atomic.Bool   // no file is made, and no write succeeds
 	BadSync atomic.Bool   // no sync succeeds
 	Syncing chan struct{} // from Hold on, has something for each sync that began
@@ -27,30 +30,42 @@ func (d *Disk) Hold() { d.held.Store(true) }
 // Release lets the syncs go on that wait, and later ones. It may be called twice.
 func (d *Disk) Release() { d.release.Do(func() { close(d.released) }) }
 
-// DiskFile is a file of a Disk.
-type DiskFile struct {
-	*os.File
+// diskFile is a file of a Disk.
+type diskFile struct {
+	durable.File
 	disk *Disk
 }
 
-// Create makes a file that does not exist.
-func (d *Disk) Create(name string) (*DiskFile, error) {
+// Create implements durable.Disk.
+func (d *Disk) Create(name string) (durable.File, error) {
 	if d.Full.Load() {
 		return nil, syscall.ENOSPC
 	}
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	return &DiskFile{file, d}, err
+	file, err := d.System.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{file, d}, nil
 }
 
-func (f *DiskFile) Write(p []byte) (int, error) {
+// Append implements durable.Disk.
+func (d *Disk) Append(name string) (durable.File, error) {
+	file, err := d.System.Append(name)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{file, d}, nil
+}
+
+func (f *diskFile) Write(p []byte) (int, error) {
 	if f.disk.Full.Load() {
 		return 0, syscall.ENOSPC
 	}
 	return f.File.Write(p)
 }
 
-// Sync is os.File.Sync, unless the disk is told otherwise.
-func (f *DiskFile) Sync() error {
+// Sync implements durable.File, unless the disk is told otherwise.
+func (f *diskFile) Sync() error {
 	if f.disk.BadSync.Load() {
 		return syscall.EIO
 	}

@@ -1,9 +1,10 @@
 package testkit
 
 import (
-	"os"
 	"testing"
 	"time"
+
+	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 // longer: what is slow there is the machine, and only a failure costs that time.
 func Eventually(t testing.TB, timeout time.Duration, what string, cond func() bool) {
 	t.Helper()
-	if os.Getenv("CI") == "true" {
+	if skip.Forbidden() {
 		timeout *= sharedMachine
 	}
 	tick := time.NewTicker(eventuallyEvery)

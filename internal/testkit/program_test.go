@@ -12,7 +12,7 @@ func TestAMissingProgramSkipsTheTestAndFailsItInCI(t *testing.T) {
 		t.Run("CI="+ci, func(t *testing.T) {
 			t.Setenv("CI", ci)
 			got := record(t, func(t testing.TB) { Program(t, "kdedup-no-such-program", "no-such-package") })
-			if !strings.Contains(got.Message, "apt-get install no-such-package") {
+			if !strings.Contains(got.Message, "make packages installs it (Debian: no-such-package)") {
 				t.Errorf("the message does not name the remedy: %q", got.Message)
 			}
 			got.Message = ""

@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,6 +74,14 @@ func (b *batch) Decided(index int, j *dedup.Judgement, o pipeline.Outcome) {
 			keyOwnerPart.Int(int(j.Owner.Partition)), keyOwnerOffset.Int64(j.Owner.Offset),
 			keyClaimedAt.String(j.ClaimedAt.UTC().Format(timeFormat)),
 		)
+	}
+}
+
+// Revised implements pipeline.Trace.
+func (b *batch) Revised(index int, o pipeline.Outcome) {
+	at, sampled := slices.BinarySearchFunc(b.records, index, func(r record, index int) int { return r.index - index })
+	if sampled {
+		b.records[at].outcome = o
 	}
 }
 

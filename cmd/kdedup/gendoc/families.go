@@ -136,6 +136,7 @@ func register() ([]family, error) {
 	r := &recorder{Registerer: prometheus.NewRegistry()}
 	telemetry.Build(r, "")
 	telemetry.NewConfig(r)
+	telemetry.Started(r)
 	consumer.NewCollectors(r)
 	dedup.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)

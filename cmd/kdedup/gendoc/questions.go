@@ -13,6 +13,8 @@ var subjects = []subject{
 	{"Records", "What comes in, what goes out, and whether kdedup keeps up.", []question{
 		{"kdedup_records_total", "What became of the records?"},
 		{"kdedup_verdicts_total", "What did the store say about them, whatever the mode and the policies then made of it?"},
+		{"kdedup_undeliverable_total", "Does the clean topic refuse records?"},
+		{"kdedup_partition_held", "Does a partition wait at a record?"},
 		{"kdedup_consumed_records_total", "Is every record that was consumed accounted for?"},
 		{"kdedup_consumer_lag", "How much waits?"},
 		{"kdedup_end_to_end_seconds", "How late are records on the clean topic?"},
@@ -30,6 +32,7 @@ var subjects = []subject{
 		"and are in no metric; the ages shortly before it tell how many there may be.", []question{
 		{"kdedup_duplicate_age_seconds", "Is the TTL right?"},
 		{"kdedup_duplicates_near_ttl_total", "Do copies come so late that others may come too late?"},
+		{"kdedup_forwards_late_total", "Did an outage use up claims, so that copies may pass after it?"},
 		{"kdedup_ttl_seconds", "How long does a claim hold?"},
 		{"kdedup_partition_duplicates_total", "Which partition do copies come from?"},
 	}},
@@ -63,14 +66,18 @@ var subjects = []subject{
 	{"Lanes and the consumer group", "Whether everybody works, and what stands in the way.", []question{
 		{"kdedup_lane_ready", "Is every lane at work?"},
 		{"kdedup_lane_up", "Does the lane have a session?"},
+		{"kdedup_input_open_transaction_records", "Do records wait behind a producer's open transaction?"},
+		{"kdedup_input_open_transaction_seconds", "For how long do they?"},
 		{"kdedup_blocked_seconds_total", "What do lanes wait for?"},
 		{"kdedup_lane_failures_total", "Why do sessions end?"},
 		{"kdedup_rebalances_total", "Do partitions move?"},
 		{"kdedup_rewinds_total", "Did somebody set offsets back?"},
+		{"kdedup_batch_limit_bytes", "Are the brokers too slow for batches as large as configured?"},
 		{"kdedup_input_data_loss_total", "Did the input lose records that were consumed?"},
 	}},
 	{"Process", "What runs.", []question{
 		{"kdedup_build_info", "Which version runs?"},
+		{"kdedup_started", "Does a start wait for Kafka or the store?"},
 		{"kdedup_config_info", "Do all processes have the same configuration?"},
 		{"kdedup_config_last_reload_successful", "Is the last change of the configuration in force?"},
 		{"kdedup_config_last_reload_success_timestamp_seconds", "Since when is the configuration in force?"},

@@ -4,8 +4,6 @@ package browser
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // Browser is one tab. It also hears what the pages complain about, and what they ask for.
@@ -30,19 +30,13 @@ type Browser struct {
 // stepTimeout bounds what a test asks for at once. A browser on a busy machine is slow.
 const stepTimeout = 90 * time.Second
 
-// Start runs the browser until the test ends. Without Chromium the test is skipped, or fails with CI=true.
+// Start runs the browser until the test ends. It needs Chromium.
 func Start(t *testing.T) *Browser {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser is not for -short")
 	}
-	path, err := exec.LookPath("chromium")
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skipf("SKIPPED, not tested: %v", err)
-	}
+	path := testkit.Program(t, "chromium", "chromium")
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options(path, t.TempDir())...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	b := &Browser{Context: ctx}

@@ -7,7 +7,8 @@ import "fmt"
 
 // Dialect is in what a server differs from Cassandra. The zero value is Cassandra.
 type Dialect struct {
-	ClusterName string // as in system.local
+	ClusterName string   // as in system.local
+	Peers       []string // the data centres of other nodes, which do not answer
 
 	// ListsEveryStatement: the answer to a conditional statement or batch has one row for each statement, in their
 	// order, with all columns: the row as it was before, or nulls. Also when it was applied.

@@ -11,6 +11,10 @@ func (s *Server) systemRows(name string) (columns []string, rows []row) {
 	switch name {
 	case "system.local":
 		rows = []row{s.local()}
+	case "system.peers":
+		for i, centre := range s.dialect.Peers {
+			rows = append(rows, peer(byte(i+1), centre))
+		}
 	case "system_schema.keyspaces", "system_schema.types", "system_schema.tables":
 		kind := strings.TrimSuffix(strings.TrimPrefix(name, "system_schema."), "s")
 		for what := range s.created {
@@ -53,5 +57,15 @@ func (s *Server) local() row {
 		"release_version": []byte("3.11.2"), "partitioner": []byte("org.apache.cassandra.dht.Murmur3Partitioner"),
 		"host_id": identity, "schema_version": identity, "rpc_address": loopback, "broadcast_address": loopback,
 		"tokens": []byte("\x00\x00\x00\x01\x00\x00\x00\x010"),
+	}
+}
+
+// peer is a node at an address for documentation (RFC 5737).
+func peer(n byte, centre string) row {
+	identity, address := slices.Repeat([]byte{7 + n}, 16), []byte{192, 0, 2, n}
+	return row{
+		"peer": address, "data_center": []byte(centre), "rack": []byte("r1"), "release_version": []byte("3.11.2"),
+		"host_id": identity, "schema_version": identity, "rpc_address": address,
+		"tokens": []byte("\x00\x00\x00\x01\x00\x00\x00\x01" + string('0'+n)),
 	}
 }

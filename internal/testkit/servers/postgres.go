@@ -32,7 +32,7 @@ func FindPostgres() (string, error) {
 	if len(found) == 0 {
 		path, err := exec.LookPath("initdb")
 		if err != nil {
-			return "", errors.New("no PostgreSQL: install it, as in: apt-get install postgresql")
+			return "", errors.New("there is no initdb: make packages installs PostgreSQL (Debian: postgresql)")
 		}
 		return filepath.Dir(path), nil
 	}

@@ -22,6 +22,7 @@ type RedisOptions struct {
 	Dir    string            // data and log; a server started on an old Dir continues it
 	Port   int               // on 127.0.0.1; 0 takes a free one
 	Config map[string]string // as in redis.conf, above what is set here
+	Env    []string          // "NAME=value", beside the environment of the test
 }
 
 // FindRedis returns the path of redis-server or valkey-server.
@@ -31,7 +32,7 @@ func FindRedis() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("there is no redis-server and no valkey-server; install one, as in: apt-get install redis-server")
+	return "", errors.New("there is no redis-server and no valkey-server; make packages installs one (Debian: redis-server)")
 }
 
 // StartRedis starts one server and returns when it answers. It keeps nothing on disk, unless Config
@@ -73,8 +74,12 @@ func newRedis(opts RedisOptions) (*Server, error) {
 	addr := address(loopback, port)
 	return &Server{
 		name: "redis on " + addr, addr: addr, log: filepath.Join(dir, "log"),
-		command: func() *exec.Cmd { return exec.Command(program, redisArgs(config)...) },
-		probe:   func(ctx context.Context) error { return probeRedis(ctx, addr) },
+		command: func() *exec.Cmd {
+			cmd := exec.Command(program, redisArgs(config)...)
+			cmd.Env = append(os.Environ(), opts.Env...)
+			return cmd
+		},
+		probe: func(ctx context.Context) error { return probeRedis(ctx, addr) },
 	}, nil
 }
 

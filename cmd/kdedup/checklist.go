@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+// checklist prints what was checked as it goes, and keeps what is wrong.
+type checklist struct {
+	out      io.Writer
+	problems []error
+}
+
+// check prints a line and reports whether all is well.
+func (l *checklist) check(what string, err error) bool {
+	mark := "✓"
+	if err != nil {
+		mark = "✗"
+		l.problems = append(l.problems, err)
+	}
+	fmt.Fprintln(l.out, mark, what)
+	return err == nil
+}
+
+// skip prints a line about what cannot be checked now.
+func (l *checklist) skip(what string, why any) { fmt.Fprintf(l.out, "- %s: %v\n", what, why) }
+
+// err joins what is wrong.
+func (l *checklist) err() error { return errors.Join(l.problems...) }
+
+// checkWritable finds out whether run could make its embedded store, or write to it. It leaves nothing behind.
+func checkWritable(c config.Store) error {
+	if c.Type != config.StoreEmbedded {
+		return nil
+	}
+	path, err := filepath.Abs(c.Embedded.Path)
+	if err != nil {
+		return fmt.Errorf("store.embedded.path: %w", err)
+	}
+	for {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("store.embedded.path: %s is no directory", path)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrNotExist) || filepath.Dir(path) == path {
+			return fmt.Errorf("store.embedded.path: %w", err)
+		}
+		path = filepath.Dir(path) // run makes what is missing below
+	}
+	probe, err := os.CreateTemp(path, ".kdedup-validate-")
+	if err != nil {
+		return fmt.Errorf("store.embedded.path: %s cannot be written: %w", path, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// checkListen finds out whether run could listen.
+func checkListen(c config.Server) error {
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("server.listen: %w", err)
+	}
+	return listener.Close()
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+func TestValidateListsWhatItChecked(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	if code, text := kdedup(t.Context(), "setup", "-c", write(t, brokers, ordersTopic)); code != 0 {
+		t.Fatal(text)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, broker, store, listen string
+		code                        int
+		marks                       string // of the checks, in order
+		want                        []string
+	}{
+		{"all is well", brokers[0], filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 0, "✓✓✓✓✓✓✓✓✓✓✓", nil},
+		{"a directory below a file, and an address that is taken", brokers[0], filepath.Join(file, "data"), listener.Addr().String(), 1, "✓✓✓✓✓✗✗✗",
+			[]string{"store.embedded.path: ", "server.listen: listen tcp " + listener.Addr().String()}},
+		{"Kafka is not there", nobody(t), filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 1, "✓✗✓✓✓✓✓", []string{"kafka.brokers: "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "kdedup.yaml")
+			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: %q}}\nserver: {listen: %q}\ntopics:\n%s",
+				c.broker, c.store, c.listen, ordersTopic)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, printed := kdedup(t.Context(), "validate", "-c", path)
+			marks := ""
+			for line := range strings.Lines(printed) {
+				if mark, _, _ := strings.Cut(line, " "); mark == "✓" || mark == "✗" || mark == "-" {
+					marks += mark
+				}
+			}
+			if diff := cmp.Diff(c.marks, marks); code != c.code || diff != "" {
+				t.Errorf("exit code %d, want %d, marks %s, printed:\n%s", code, c.code, diff, printed)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(printed, want) {
+					t.Errorf("%q is missing in:\n%s", want, printed)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(c.store), ".kdedup-*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}

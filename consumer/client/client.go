@@ -1,0 +1,236 @@
+// Package client is how a session of package consumer speaks with Kafka: on franz-go, with the requests that it leaves
+// out.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/crashpoint"
+)
+
+// Options describe one member of a consumer group.
+type Options struct {
+	consumer.Options
+	Producer []kgo.Opt // partitioner and limits of what the session produces
+	// Connection makes the options of one client: brokers, TLS, SASL, logging, client metrics. A client that was closed still
+	// calls its hooks for a moment, so that the next one needs its own.
+	Connection func() []kgo.Opt
+
+	Outputs    []string // topics that the session produces to
+	Member     string   // stable name: group.instance.id if Static
+	Static     bool
+	ServerSide bool // KIP-848: the broker assigns partitions
+
+	FromEnd bool // a group without offsets begins at the end of the input
+	Earlier Earlier
+
+	// Of a transactional client, see the functions of these names. The earlier one may be empty.
+	TransactionalID, EarlierTransactionalID string
+
+	FetchBytes     int // most bytes of one fetch from one broker
+	UnpackedBytes  int // most bytes that a batch of the input may unpack to
+	SessionTimeout time.Duration
+}
+
+// written are all topics with records of the session's transactions.
+func (o *Options) written() []string { return append(slices.Clone(o.Outputs), o.FenceTopic) }
+
+// RebalanceTimeout is how long the group waits for a member that still works on a batch.
+const RebalanceTimeout = 60 * time.Second
+
+// kafka returns the options of the member's client.
+func (o *Options) kafka(events consumer.Events) []kgo.Opt {
+	tell := func(of func([]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) { of(partitions[o.Input]) }
+	}
+	opts := slices.Clone(o.Connection())
+	opts = append(opts, o.Producer...)
+	opts = append(opts, crashpoint.Hooks()...) // none but in test builds
+	opts = append(opts,
+		kgo.ConsumerGroup(o.ConsumerGroup),
+		kgo.ConsumeTopics(o.Input),
+		// A claim by a record of an aborted transaction would make the real one a duplicate.
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// Markers are polled to be committed: an input that ends with one has no lag left.
+		kgo.KeepControlRecords(),
+		// Where the group starts is decided once, in PinStart. Without a commit there is nothing
+		// to skip: a partition that was added later, or whose log was cut, begins at its start.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.DisableAutoCommit(),
+		kgo.SessionTimeout(o.SessionTimeout),
+		kgo.HeartbeatInterval(o.SessionTimeout/5),
+		kgo.RebalanceTimeout(RebalanceTimeout),
+		kgo.FetchMaxBytes(int32(o.FetchBytes)),
+		kgo.MaxDecompressBatchBytes(o.UnpackedBytes),
+		kgo.FetchMaxPartitionBytes(int32(o.FetchBytes)),
+		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.MaxBufferedRecords(2*o.Room.Records()+1024),
+		kgo.OnPartitionsAssigned(tell(events.Assigned)),
+		kgo.OnPartitionsRevoked(tell(events.Revoked)),
+		kgo.OnPartitionsLost(tell(events.Lost)),
+	)
+	if o.Static {
+		opts = append(opts, kgo.InstanceID(o.Member))
+	}
+	if o.ServerSide {
+		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
+	}
+	return append(opts, kgo.Balancers(kgo.CooperativeStickyBalancer()))
+}
+
+// Client implements consumer.Client.
+type Client struct {
+	opts  Options
+	kafka *kgo.Client
+	admin *kadm.Client
+}
+
+var _ consumer.Client = (*Client)(nil)
+
+func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
+	client, err := kgo.NewClient(kafka...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{opts: opts, kafka: client, admin: kadm.NewClient(client)}, nil
+}
+
+// JoinAtLeastOnce makes a client that joins the group in the background.
+func JoinAtLeastOnce(opts Options) (*consumer.AtLeastOnce, error) {
+	return consumer.NewAtLeastOnce(opts.Options, func(events consumer.Events) (consumer.Client, error) {
+		return newClient(opts, append(opts.kafka(events),
+			kgo.BlockRebalanceOnPoll(),
+			kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { events.Blocked() }))...)
+	})
+}
+
+// Poll implements consumer.Client.
+func (c *Client) Poll(ctx context.Context, n int) kgo.Fetches { return c.kafka.PollRecords(ctx, n) }
+
+// Seek implements consumer.Client.
+func (c *Client) Seek(offsets consumer.Offsets) {
+	c.kafka.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets})
+}
+
+// Pause implements consumer.Client.
+func (c *Client) Pause(partitions ...int32) {
+	c.kafka.PauseFetchPartitions(map[string][]int32{c.opts.Input: partitions})
+}
+
+// Resume implements consumer.Client.
+func (c *Client) Resume(partitions ...int32) {
+	c.kafka.ResumeFetchPartitions(map[string][]int32{c.opts.Input: partitions})
+}
+
+// Committed implements consumer.Client.
+func (c *Client) Committed() consumer.Offsets { return c.kafka.CommittedOffsets()[c.opts.Input] }
+
+// GroupOffsets implements consumer.Client.
+func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
+	fetched, err := c.admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), c.opts.ConsumerGroup, c.opts.Input)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make(consumer.Offsets)
+	for p, at := range fetched[c.opts.Input] {
+		if at.Err != nil {
+			return nil, fmt.Errorf("offset of partition %d: %w", p, at.Err)
+		}
+		offsets[p] = kgo.EpochOffset{Epoch: at.LeaderEpoch, Offset: at.At}
+	}
+	return offsets, nil
+}
+
+// Commit implements consumer.Client.
+func (c *Client) Commit(ctx context.Context, offsets consumer.Offsets, answered func(error)) {
+	c.kafka.CommitOffsets(marking(ctx), map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets},
+		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
+			answered(errors.Join(append(commitErrors(response), err)...))
+		})
+}
+
+func commitErrors(response *kmsg.OffsetCommitResponse) (errs []error) {
+	if response == nil {
+		return nil
+	}
+	for _, t := range response.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				errs = append(errs, fmt.Errorf("partition %d: %w", p.Partition, err))
+			}
+		}
+	}
+	return errs
+}
+
+// Bounds implements consumer.Client.
+func (c *Client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) {
+	ends, err := c.admin.ListCommittedOffsets(ctx, c.opts.Input)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := c.admin.ListStartOffsets(ctx, c.opts.Input)
+	if err != nil {
+		return nil, err
+	}
+	highs, err := c.admin.ListEndOffsets(ctx, c.opts.Input)
+	if err != nil {
+		return nil, err
+	}
+	bounds := make(map[int32]consumer.Bounds)
+	for p, end := range ends[c.opts.Input] {
+		start, ok := starts.Lookup(c.opts.Input, p)
+		if high, known := highs.Lookup(c.opts.Input, p); ok && known && end.Err == nil && start.Err == nil && high.Err == nil {
+			bounds[p] = consumer.Bounds{First: start.Offset, End: end.Offset, High: high.Offset}
+		}
+	}
+	return bounds, nil
+}
+
+// HasMembers implements consumer.Client.
+func (c *Client) HasMembers(ctx context.Context, group string) (bool, error) {
+	active := func(state string) bool { return state != "" && state != "Empty" && state != "Dead" }
+	described, err := c.admin.DescribeGroups(ctx, group)
+	if err != nil {
+		return false, err
+	}
+	d := described[group]
+	if d.Err != nil && !errors.Is(d.Err, kerr.GroupIDNotFound) || active(d.State) {
+		return d.Err == nil, d.Err
+	}
+	// A group of the new protocol (KIP-848) is not there for who describes it by the old one. The list has both.
+	listed, err := c.admin.ListGroups(ctx)
+	return err == nil && active(listed[group].State), err
+}
+
+// Produce implements consumer.Client.
+func (c *Client) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+	c.kafka.Produce(ctx, r, promise)
+}
+
+// Flush implements consumer.Client.
+func (c *Client) Flush(ctx context.Context) error { return c.kafka.Flush(ctx) }
+
+// Joined implements consumer.Client.
+func (c *Client) Joined() bool {
+	_, generation := c.kafka.GroupMetadata()
+	return generation >= 0
+}
+
+// AllowRebalance implements consumer.Client.
+func (c *Client) AllowRebalance() { c.kafka.AllowRebalance() }
+
+// Close implements consumer.Client.
+func (c *Client) Close() { c.kafka.CloseAllowingRebalance() }

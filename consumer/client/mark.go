@@ -1,0 +1,265 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/pause"
+)
+
+// mark stands beside each offset that kdedup commits, in the text that Kafka keeps with it. What another program has
+// committed, or an operator has set, does not have it: records below such an offset were handled by nobody that wrote a
+// fence. Versions before the mark committed without it.
+const mark = "kdedup:1"
+
+func marked(metadata string) bool { return strings.HasPrefix(metadata, "kdedup:") }
+
+// marking has a commit of the client carry the mark.
+func marking(ctx context.Context) context.Context {
+	return kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		for i := range req.Topics {
+			for j := range req.Topics[i].Partitions {
+				req.Topics[i].Partitions[j].Metadata = kmsg.StringPtr(mark)
+			}
+		}
+		return nil
+	})
+}
+
+// Group is a consumer group and what tells whose its offsets are.
+type Group struct {
+	Name       string
+	Input      string
+	FenceTopic string
+	FromEnd    bool // a group without offsets begins at the end of the input
+	Earlier    Earlier
+}
+
+// Check refuses a group that somebody else uses: one with members that are not kdedup's, or with offsets that kdedup did
+// not commit. Their records would be skipped.
+func (g Group) Check(ctx context.Context, client *kgo.Client) error {
+	// On a new cluster the topic of the groups' offsets is made by the first request for it.
+	return pause.Repeat(ctx, retryStart, kerr.IsRetriable, func() error {
+		if err := g.checkMembers(ctx, kadm.NewClient(client)); err != nil {
+			return err
+		}
+		return g.checkOffsets(ctx, client, nil)
+	})
+}
+
+// checkMembers looks for those that read the input. kdedup's members are known by their client IDs.
+func (g Group) checkMembers(ctx context.Context, admin *kadm.Client) error {
+	strangers, err := g.strangers(ctx, admin)
+	if err != nil {
+		return fmt.Errorf("describe consumer group %s: %w", g.Name, err)
+	}
+	if len(strangers) == 0 {
+		return nil
+	}
+	return fmt.Errorf("consumer group %s has members that are not kdedup's, and read %s: %s; what they handle is not forwarded: "+
+		"stop them, or give this entry a consumer_group of its own", g.Name, g.Input, some(strangers))
+}
+
+func (g Group) strangers(ctx context.Context, admin *kadm.Client) (found []string, err error) {
+	described, err := admin.DescribeGroups(ctx, g.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range described[g.Name].Members {
+		joined, known := m.Join.AsConsumer()
+		found = g.addStranger(found, m.ClientID, m.ClientHost, !known || slices.Contains(joined.Topics, g.Input))
+	}
+	// Brokers describe groups of the new protocol (KIP-848) by another request, which older ones do not know.
+	if newer, err := admin.DescribeConsumerGroups(ctx, g.Name); err == nil && len(found) == 0 {
+		for _, m := range newer[g.Name].Members {
+			reads := slices.Contains(m.SubscribedTopics, g.Input) || m.SubscribedTopicRegex != nil && *m.SubscribedTopicRegex != ""
+			found = g.addStranger(found, m.ClientID, m.ClientHost, reads)
+		}
+	}
+	return found, nil
+}
+
+func (g Group) addStranger(found []string, clientID, host string, reads bool) []string {
+	if !reads || g.lane(clientID) {
+		return found
+	}
+	return append(found, fmt.Sprintf("%q at %s", clientID, strings.TrimPrefix(host, "/")))
+}
+
+// lane reports whether a client ID is that of a lane: <group>-<instance>-<lane>.
+func (g Group) lane(clientID string) bool {
+	rest, ours := strings.CutPrefix(clientID, g.Name+"-")
+	_, lane, numbered := cutLast(rest, "-")
+	_, err := strconv.Atoi(lane)
+	return ours && numbered && err == nil
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	at := strings.LastIndex(s, separator)
+	if at < 0 {
+		return s, "", false
+	}
+	return s[:at], s[at+len(separator):], true
+}
+
+// checkOffsets looks at those of some partitions; nil: of all.
+func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, only []int32) error {
+	strange, err := g.strangeOffsets(ctx, client, only)
+	if err != nil || len(strange) == 0 {
+		return err
+	}
+	places := make([]string, len(strange))
+	for i, o := range strange {
+		places[i] = fmt.Sprintf("%s[%d] at %d", o.Topic, o.Partition, o.At)
+	}
+	return fmt.Errorf("%w: consumer group %s has offsets without a fence: %s; what is below them would not be forwarded. "+
+		"Give this entry a consumer_group of its own, or delete the offsets; if kdedup shall begin there, run: kdedup setup -c FILE --adopt-offsets",
+		consumer.ErrStrangeOffsets, g.Name, some(places))
+}
+
+// some keeps a message short.
+func some(all []string) string {
+	const most = 6
+	if more := len(all) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), more)
+	}
+	return strings.Join(all, ", ")
+}
+
+// strangeOffsets are those that kdedup did not commit, and that would skip something. A partition with a fence is none of
+// them: where it begins is decided by its fence.
+func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []int32) ([]kadm.Offset, error) {
+	suspects, err := g.suspects(ctx, kadm.NewClient(client), only)
+	if err != nil || len(suspects) == 0 {
+		return nil, err
+	}
+	partitions := make([]int32, len(suspects))
+	for i, o := range suspects {
+		partitions[i] = o.Partition
+	}
+	found, err := g.fences(ctx, client, partitions)
+	if err != nil {
+		return nil, err
+	}
+	suspects = slices.DeleteFunc(suspects, func(o kadm.Offset) bool {
+		f := found.Fences[o.Partition]
+		return f.Next() > 0 && !f.Foreign(found.Input)
+	})
+	if len(suspects) == 0 || !g.FromEnd {
+		return suspects, nil
+	}
+	// Versions before the mark pinned partitions at their ends without it, and some have had no record since. If the
+	// group has written fences for others, it is taken for such a group.
+	own, err := g.hasFences(ctx, client)
+	if err != nil || own {
+		return nil, err
+	}
+	return suspects, nil
+}
+
+// suspects are offsets without the mark that leave out records.
+func (g Group) suspects(ctx context.Context, admin *kadm.Client, only []int32) (list []kadm.Offset, err error) {
+	committed, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Input)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
+	}
+	for _, o := range committed[g.Input] {
+		if o.Err == nil && o.At > 0 && !marked(o.Metadata) && (only == nil || slices.Contains(only, o.Partition)) {
+			list = append(list, o.Offset)
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	starts, err := admin.ListStartOffsets(ctx, g.Input)
+	if err != nil {
+		return nil, fmt.Errorf("list the start of %s: %w", g.Input, err)
+	}
+	ends, err := admin.ListCommittedOffsets(ctx, g.Input)
+	if err != nil {
+		return nil, fmt.Errorf("list the end of %s: %w", g.Input, err)
+	}
+	list = slices.DeleteFunc(list, func(o kadm.Offset) bool {
+		start, known := starts.Lookup(o.Topic, o.Partition)
+		end, _ := ends.Lookup(o.Topic, o.Partition)
+		return known && start.Err == nil && o.At <= start.Offset || g.FromEnd && end.Err == nil && o.At >= end.Offset
+	})
+	slices.SortFunc(list, func(a, b kadm.Offset) int { return int(a.Partition - b.Partition) })
+	return list, nil
+}
+
+func (g Group) fences(ctx context.Context, client *kgo.Client, partitions []int32) (fence.Found, error) {
+	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, fence.Patience)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
+		found, err = fence.Found{Fences: make(map[int32]fence.Fence)}, nil
+	}
+	if err == nil {
+		err = g.Earlier.add(ctx, client, g.Input, partitions, found)
+	}
+	return found, err
+}
+
+// Fences reads those of all partitions of the input.
+func (g Group) Fences(ctx context.Context, client *kgo.Client) (fence.Found, error) {
+	details, err := kadm.NewClient(client).ListTopics(ctx, g.Input)
+	if err != nil {
+		return fence.Found{}, fmt.Errorf("list partitions of %s: %w", g.Input, err)
+	}
+	return g.fences(ctx, client, details[g.Input].Partitions.Numbers())
+}
+
+// hasFences reports whether the group has written fences of the input.
+func (g Group) hasFences(ctx context.Context, client *kgo.Client) (bool, error) {
+	found, err := g.Fences(ctx, client)
+	for _, f := range found.Fences {
+		if (f.Group == "" || f.Group == g.Name) && !f.Foreign(found.Input) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// Adopt marks the offsets that Check refuses, so that kdedup begins there, and tells each of them. The group must have no
+// members.
+func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say func(string)) error {
+	strange, err := g.strangeOffsets(ctx, client, nil)
+	if err != nil || len(strange) == 0 {
+		return err
+	}
+	offsets := make(kadm.Offsets)
+	for _, o := range strange {
+		o.Metadata = mark
+		offsets.Add(o)
+	}
+	what := "adopted"
+	if dryRun {
+		what = "would adopt"
+	} else if err := kadm.NewClient(client).CommitAllOffsets(ctx, g.Name, offsets); errors.Is(err, kerr.UnknownMemberID) {
+		return fmt.Errorf("adopt the offsets of consumer group %s: it has members: stop them first", g.Name)
+	} else if err != nil {
+		return fmt.Errorf("adopt the offsets of consumer group %s: %w", g.Name, err)
+	}
+	for _, o := range strange {
+		say(fmt.Sprintf("%s offset %d of %s[%d] in consumer group %s: nothing below it will be forwarded", what, o.At, o.Topic, o.Partition, g.Name))
+	}
+	return nil
+}
+
+// CheckOffsets implements consumer.Client.
+func (c *Client) CheckOffsets(ctx context.Context, partitions []int32) error {
+	g := Group{
+		Name: c.opts.ConsumerGroup, Input: c.opts.Input, FenceTopic: c.opts.FenceTopic, FromEnd: c.opts.FromEnd, Earlier: c.opts.Earlier,
+	}
+	return g.checkOffsets(ctx, c.kafka, partitions)
+}

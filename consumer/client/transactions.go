@@ -1,0 +1,174 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/pause"
+)
+
+// Transactions implements consumer.TransactionalClient.
+type Transactions struct {
+	*Client
+	explicit bool // the broker is told what belongs to a transaction
+}
+
+var _ consumer.TransactionalClient = (*Transactions)(nil)
+
+// JoinTransactional makes a client that joins the group in the background. What its predecessor of the
+// same name left open is aborted now.
+func JoinTransactional(ctx context.Context, opts Options) (*consumer.Transactional, error) {
+	return consumer.NewTransactional(opts.Options, func(events consumer.Events) (consumer.TransactionalClient, error) {
+		return newTransactions(ctx, opts, events)
+	})
+}
+
+func newTransactions(ctx context.Context, opts Options, events consumer.Events) (*Transactions, error) {
+	explicit, err := explicitTransactions(ctx, opts.Connection())
+	if err == nil {
+		err = takeOver(ctx, &opts)
+	}
+	if err == nil {
+		err = takeOverEarlier(ctx, &opts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	kafka := append(opts.kafka(events), kgo.TransactionalID(opts.TransactionalID), kgo.TransactionTimeout(opts.TransactionTimeout))
+	if explicit {
+		kafka = append(kafka, kgo.MaxVersions(beforeImplicitOffsets()))
+	}
+	client, err := newClient(opts, kafka...)
+	if err != nil {
+		return nil, err
+	}
+	return &Transactions{client, explicit}, nil
+}
+
+// Begin implements consumer.TransactionalClient.
+func (t *Transactions) Begin() error { return t.kafka.BeginTransaction() }
+
+// End implements consumer.TransactionalClient.
+func (t *Transactions) End(ctx context.Context, commit bool) error {
+	return t.kafka.EndTransaction(ctx, kgo.TransactionEndTry(commit))
+}
+
+// Discard implements consumer.TransactionalClient.
+func (t *Transactions) Discard(ctx context.Context) error { return t.kafka.AbortBufferedRecords(ctx) }
+
+// Marked implements consumer.TransactionalClient.
+func (t *Transactions) Marked(ctx context.Context) (bool, error) {
+	described, err := t.admin.DescribeTransactions(ctx, t.opts.TransactionalID)
+	if err != nil {
+		return false, err
+	}
+	state := described[t.opts.TransactionalID].State
+	return state != "PrepareCommit" && state != "PrepareAbort", nil
+}
+
+// retryOffsets lies between two tries while the markers of the transaction before are written.
+const retryOffsets = 5 * time.Millisecond
+
+// AddOffsets implements consumer.TransactionalClient.
+func (t *Transactions) AddOffsets(ctx context.Context, topicID [16]byte, offsets consumer.Offsets) error {
+	id, epoch, err := t.kafka.ProducerID(ctx)
+	if err != nil {
+		return fmt.Errorf("producer ID: %w", err)
+	}
+	concurrent := func(err error) bool { return errors.Is(err, kerr.ConcurrentTransactions) }
+	if t.explicit {
+		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error { return addGroup(ctx, t.kafka, &t.opts, id, epoch) })
+	}
+	if err == nil {
+		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error { return t.sendOffsets(ctx, id, epoch, topicID, offsets) })
+	}
+	return err
+}
+
+// addGroup tells the coordinator of a transaction that the group's offsets belong to it.
+func addGroup(ctx context.Context, client *kgo.Client, opts *Options, id int64, epoch int16) error {
+	req := kmsg.NewPtrAddOffsetsToTxnRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch = opts.TransactionalID, id, epoch
+	req.Group = opts.ConsumerGroup
+	answer, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(answer.ErrorCode)
+}
+
+func (t *Transactions) sendOffsets(ctx context.Context, id int64, epoch int16, topicID [16]byte, offsets consumer.Offsets) error {
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch = t.opts.TransactionalID, id, epoch
+	req.Group = t.opts.ConsumerGroup
+	req.MemberID, req.Generation = t.kafka.GroupMetadata()
+	if t.opts.Static {
+		req.InstanceID = &t.opts.Member
+	}
+	topic := kmsg.NewTxnOffsetCommitRequestTopic()
+	topic.Topic, topic.TopicID = t.opts.Input, topicID
+	for partition, at := range offsets {
+		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = partition, at.Offset, at.Epoch, kmsg.StringPtr(mark)
+		topic.Partitions = append(topic.Partitions, p)
+	}
+	req.Topics = append(req.Topics, topic)
+	answer, err := req.RequestWith(ctx, t.kafka)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, topic := range answer.Topics {
+		for _, p := range topic.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				errs = append(errs, fmt.Errorf("partition %d: %w", p.Partition, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// explicitTransactions reports whether the broker has to be told what belongs to a transaction, as before KIP-890. Brokers
+// that take the offsets of a transaction from anyone (before Kafka 2.5, KIP-447) are refused.
+func explicitTransactions(ctx context.Context, connection []kgo.Opt) (bool, error) {
+	client, err := kgo.NewClient(connection...)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "kdedup", "1"
+	answer, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return false, fmt.Errorf("ask for the broker's versions: %w", err)
+	}
+	for _, key := range answer.ApiKeys {
+		if key.ApiKey == int16(kmsg.TxnOffsetCommit) && key.MaxVersion < 3 {
+			return false, errAnyoneCommits
+		}
+	}
+	for _, feature := range answer.FinalizedFeatures {
+		if feature.Name == "transaction.version" && feature.MaxVersionLevel >= 2 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+var errAnyoneCommits = errors.New(
+	"delivery exactly_once needs brokers that check who commits offsets in a transaction: Kafka 2.5 or later (KIP-447); with these, use at_least_once")
+
+// beforeImplicitOffsets are the versions in which a client adds offsets to a transaction itself.
+func beforeImplicitOffsets() *kversion.Versions {
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(int16(kmsg.TxnOffsetCommit), 4)
+	return v
+}

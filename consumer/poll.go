@@ -1,0 +1,183 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/crashpoint"
+)
+
+// poll waits for records and knows their fences. It returns nil when ctx ends.
+func (m *member) poll(ctx context.Context) (*Batch, error) {
+	for {
+		m.readSkips(ctx)
+		fetches, err := m.wait(ctx)
+		withheld := m.withhold(fetches)
+		none := fetches.NumRecords() == 0
+		if ctx.Err() != nil && none {
+			return nil, nil
+		}
+		if err != nil && !errors.Is(err, errUnread) && !errors.Is(err, errDue) {
+			return nil, err
+		}
+		if err := m.readFences(ctx, fetches); err != nil {
+			return nil, err
+		}
+		if none {
+			m.expect(withheld)
+			continue
+		}
+		batch, err := m.batch(fetches)
+		m.expect(withheld)
+		return batch, err
+	}
+}
+
+func (m *member) batch(fetches kgo.Fetches) (*Batch, error) {
+	m.mu.Lock()
+	batch := NewBatch(fetches, m.fences, m.opts.ConsumerGroup, m.revoked)
+	m.noteMissingLocked(batch)
+	m.noteSkipsLocked(batch)
+	m.mu.Unlock()
+	batch.amount = amount{len(batch.Records), m.filled}
+	if err := m.checkRedelivery(batch); err != nil {
+		return nil, err
+	}
+	if err := m.checkReturned(batch); err != nil {
+		return nil, err
+	}
+	m.reportRewinds(batch)
+	return batch, nil
+}
+
+// errUnread ends the poll of a session that waits for records, while a partition without any has a fence to be read: its
+// offset may be past records that nobody has handled.
+var errUnread = errors.New("fences are to be read")
+
+// errDue ends the poll of a session that waits for records, when one that was held is due.
+var errDue = errors.New("a partition was held for long enough")
+
+// wait polls until there are records, and for more of them if more are there. It ends early when ctx ends or
+// noteLag ends it.
+func (m *member) wait(ctx context.Context) (kgo.Fetches, error) {
+	polling, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if next := m.resumeHeld(); !next.IsZero() {
+		due := time.AfterFunc(time.Until(next), func() { end(errDue) })
+		defer due.Stop()
+	}
+	m.setIdle(end)
+	asked := time.Now()
+	fetches := m.client.Poll(polling, m.opts.Room.limits().records)
+	waiting := time.Since(asked) < waitingBelow
+	m.filled = size(fetches)
+	m.setIdle(nil)
+	if polling.Err() == nil {
+		fetches = m.fill(ctx, fetches, waiting)
+	}
+	if err := context.Cause(polling); err != nil && ctx.Err() == nil {
+		return fetches, err
+	}
+	return fetches, m.fetchErrors(ctx, fetches)
+}
+
+func (m *member) setIdle(end context.CancelCauseFunc) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle = end
+}
+
+// fetchErrors joins what the client could not mend by itself.
+func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
+	var errs []error
+	fetches.EachError(func(topic string, partition int32, err error) {
+		var (
+			loss     *kgo.ErrDataLoss
+			tooLarge *kgo.ErrDecompressTooLarge
+		)
+		switch {
+		case errors.As(err, &tooLarge):
+			m.holdUnread(partition, tooLarge.Offset)
+		case errors.As(err, &loss):
+			m.opts.Metrics.dataLoss.Inc()
+			m.opts.Logger.Error("the input's log was cut: records that were consumed are gone from the broker",
+				"partition", partition, "consumed_to", loss.ConsumedTo, "reset_to", loss.ResetTo)
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		default:
+			errs = append(errs, fmt.Errorf("poll %s[%d]: %w", topic, partition, inputError(err)))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// readFences reads those of partitions that were assigned, once the client knows where they begin, and sees to it that
+// they begin where they must.
+func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) error {
+	m.mu.Lock()
+	some := len(m.unread) > 0
+	m.mu.Unlock()
+	if !some {
+		return nil
+	}
+	begun := make(map[int32]bool)
+	committed := m.client.Committed()
+	for p := range committed {
+		begun[p] = true
+	}
+	fetches.EachPartition(func(f kgo.FetchTopicPartition) { begun[f.Partition] = begun[f.Partition] || len(f.Records) > 0 })
+	m.mu.Lock()
+	partitions := slices.DeleteFunc(slices.Sorted(maps.Keys(m.unread)), func(p int32) bool { return !begun[p] })
+	m.mu.Unlock()
+	if len(partitions) == 0 {
+		return nil
+	}
+	crashpoint.At("fences-unread")
+	found, err := m.client.Fences(ctx, partitions)
+	if err != nil {
+		return err
+	}
+	crashpoint.At("fences-read")
+	fences, err := m.checkStart(ctx, partitions, found)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range partitions {
+		if !m.unread[p] {
+			continue // revoked meanwhile
+		}
+		delete(m.unread, p)
+		m.fences[p] = fences[p]
+		if at, known := committed[p]; known { // a Seek will change what the client says
+			m.done[p] = at.Offset
+		}
+		if skip, some := found.Skips[p]; some {
+			m.skips[p] = skip
+		}
+		m.doubtLocked(p)
+	}
+	return nil
+}
+
+// reportRewinds says once per assignment that a partition begins below its fence.
+func (m *member) reportRewinds(b *Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		if !s.Again || m.warned[s.Partition] {
+			continue
+		}
+		m.warned[s.Partition] = true
+		m.opts.Metrics.rewinds.Inc()
+		m.opts.Logger.Warn("offsets were set back: records below the fence were handled before",
+			"partition", s.Partition, "from", s.First, "fence", s.before.Next())
+	}
+}

@@ -1,0 +1,165 @@
+package claimlog
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// A block is stored as
+//
+//	"kc", version, kind          4 bytes
+//	the log's ID, the process    8 bytes each
+//	number                       of the block, among those of the process
+//	scope                        its name
+//	body                         that of the kind
+//	checksum                     CRC-32C of all before it, 4 bytes
+//
+// Numbers are varints, texts have their length in front; fixed numbers are little-endian. The body of a release is
+// the ID, a forget has none, and claims are
+//
+//	ttl                          in seconds
+//	seen                         how far the claimant had read the shard when it found all of them free: place, epoch, time
+//	after                        a time in milliseconds that they must be later than, 0 for none
+//	count                        of the claims
+//	the claims, each
+//	    head                     flags, and above them the length of the ID unless it is a packed UUID
+//	    topic ID, partition, epoch   if they are not those of the claim before: 16 bytes, differences
+//	    offset                   difference
+//	    ID, fingerprint
+//
+// In the order of a batch neighbours nearly always are of one partition: a claim takes 35 bytes, 16 of them
+// fingerprint and 16 a UUID.
+const (
+	magic   = "kc"
+	version = 1
+
+	sumBytes = 4
+)
+
+type kind byte
+
+const (
+	kindClaims  kind = 1
+	kindRelease kind = 2
+	kindForget  kind = 3
+)
+
+// The flags of a claim.
+const (
+	flagUUID  = 1 << iota // the ID is a packed UUID
+	flagPlace             // topic ID, partition and epoch follow
+	flagBits  = iota
+)
+
+// blockID names a block for the process that wrote it.
+type blockID struct{ process, number uint64 }
+
+// head begins a block of a kind.
+type head struct {
+	kind  kind
+	log   uint64 // the ID that was agreed on
+	id    blockID
+	scope string
+}
+
+func (h *head) append(to []byte) []byte {
+	to = append(to, magic...)
+	to = append(to, version, byte(h.kind))
+	to = binary.LittleEndian.AppendUint64(to, h.log)
+	to = binary.LittleEndian.AppendUint64(to, h.id.process)
+	to = binary.AppendUvarint(to, h.id.number)
+	return appendText(to, h.scope)
+}
+
+func appendText[T ~string | ~[]byte](to []byte, text T) []byte {
+	to = binary.AppendUvarint(to, uint64(len(text)))
+	return append(to, text...)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal ends a block.
+func seal(data []byte) []byte {
+	return binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, castagnoli))
+}
+
+// claim is one in a block.
+type claim struct {
+	id          []byte
+	owner       dedup.Coordinates
+	fingerprint dedup.Fingerprint
+}
+
+// sight is how far a shard was read, and the time of the last block of that.
+type sight struct {
+	Position
+	Time int64
+}
+
+// claimsBlock is a block of the claims at the given places in a list, in the memory of another one.
+func claimsBlock(memory []byte, h head, ttl time.Duration, seen sight, claims []dedup.Claim, at []int32) []byte {
+	h.kind = kindClaims
+	to := h.append(memory[:0])
+	to = binary.AppendUvarint(to, uint64(ttl/time.Second))
+	to = binary.AppendVarint(to, seen.Next)
+	to = binary.AppendVarint(to, int64(seen.Epoch))
+	to = binary.AppendVarint(to, seen.Time)
+	to = binary.AppendVarint(to, latestAfter(claims, at))
+	to = binary.AppendUvarint(to, uint64(len(at)))
+	var last dedup.Coordinates
+	for _, i := range at {
+		to = appendClaim(to, &claims[i], last)
+		last = claims[i].Owner
+	}
+	return seal(to)
+}
+
+// latestAfter is one for all: that a claim is a little later than it must be does no harm.
+func latestAfter(claims []dedup.Claim, at []int32) (latest int64) {
+	for _, i := range at {
+		if after := claims[i].After; !after.IsZero() {
+			latest = max(latest, after.UnixMilli())
+		}
+	}
+	return latest
+}
+
+// appendClaim writes a claim as what is different from the owner before it.
+func appendClaim(to []byte, c *dedup.Claim, last dedup.Coordinates) []byte {
+	flags := uint64(0)
+	if c.Owner.TopicID != last.TopicID || c.Owner.Partition != last.Partition || c.Owner.LeaderEpoch != last.LeaderEpoch {
+		flags |= flagPlace
+	}
+	var packed [uuidBytes]byte
+	uuid, isUUID := packUUID(packed[:0], c.ID)
+	if isUUID {
+		to = binary.AppendUvarint(to, flags|flagUUID)
+	} else {
+		to = binary.AppendUvarint(to, flags|uint64(len(c.ID))<<flagBits)
+	}
+	if flags&flagPlace != 0 {
+		to = append(to, c.Owner.TopicID[:]...)
+		to = binary.AppendVarint(to, int64(c.Owner.Partition)-int64(last.Partition))
+		to = binary.AppendVarint(to, int64(c.Owner.LeaderEpoch)-int64(last.LeaderEpoch))
+	}
+	to = binary.AppendVarint(to, c.Owner.Offset-last.Offset)
+	if isUUID {
+		to = append(to, uuid...)
+	} else {
+		to = append(to, c.ID...)
+	}
+	return append(to, c.Fingerprint[:]...)
+}
+
+func releaseBlock(h head, id dedup.ID) []byte {
+	h.kind = kindRelease
+	return seal(appendText(h.append(nil), id))
+}
+
+func forgetBlock(h head) []byte {
+	h.kind = kindForget
+	return seal(h.append(nil))
+}

@@ -1,0 +1,215 @@
+package claimlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// call is one call that waits for its blocks. Its space's mu guards it until it has ended.
+type call struct {
+	scope   dedup.Scope
+	claims  []dedup.Claim
+	answers []dedup.Answer
+	parts   []*part
+	left    int // parts that are not done
+	err     error
+	ended   chan struct{} // closed when none is left
+}
+
+// part is one block of a call.
+type part struct {
+	call  *call
+	id    blockID
+	shard int
+	at    []int32 // the claims in the block, among those of the call
+	known []int32 // claims that are not in it: their IDs were owned already. Once the block is read back, they are looked up
+	block []byte
+}
+
+func (p *part) tell(claim int, a dedup.Answer) {
+	if claim < len(p.at) {
+		p.call.answers[p.at[claim]] = a
+	}
+}
+
+// lookUp answers what the block only asks: it was applied just now. An ID that is free by now stays undecided.
+func (p *part) lookUp(m *machine) error {
+	for _, at := range p.known {
+		answer, err := m.lookup(p.shard, p.call.scope.Name, p.call.claims[at].ID, 0)
+		if err != nil {
+			return err
+		}
+		p.call.answers[at] = answer
+	}
+	return nil
+}
+
+// done is called once for each part. After an error its claims are undecided.
+func (p *part) done(err error) {
+	c := p.call
+	if err != nil {
+		c.err = err
+		for _, list := range [][]int32{p.at, p.known} {
+			for _, at := range list {
+				c.answers[at] = dedup.Answer{}
+			}
+		}
+	}
+	if c.left--; c.left == 0 {
+		close(c.ended)
+	}
+}
+
+// A block ends before it is so large that a log may refuse it.
+const (
+	mostClaims     = 4096
+	mostClaimBytes = 256 << 10 // of IDs
+)
+
+// prepare makes the blocks for the claims of a shard.
+func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() head) error {
+	s.mu.Lock()
+	if s.reading != r {
+		defer s.mu.Unlock()
+		return s.why
+	}
+	free, known, err := r.machine.divide(shard, c.scope.Name, c.claims, at)
+	seen := r.machine.shards[shard].sight()
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for {
+		n, bytes := 0, 0
+		for n < len(free) && n < mostClaims && (n == 0 || bytes+len(c.claims[free[n]].ID) <= mostClaimBytes) {
+			bytes += len(c.claims[free[n]].ID)
+			n++
+		}
+		h := name()
+		p := &part{call: c, id: h.id, shard: shard, at: free[:n]}
+		p.block = claimsBlock(make([]byte, 0, 128+bytes+n*24), h, c.scope.TTL, seen, c.claims, p.at)
+		c.parts = append(c.parts, p)
+		if free = free[n:]; len(free) == 0 {
+			p.known = known
+			return nil
+		}
+	}
+}
+
+// send appends the blocks of a call, and waits until all were read back or failed, or ctx ends. What was not read back
+// by then is undecided: it may still come to stand in the log.
+func (s *space) send(ctx context.Context, r *reading, c *call) error {
+	c.left, c.ended = len(c.parts), make(chan struct{})
+	s.mu.Lock()
+	if s.reading != r {
+		err := s.why
+		s.mu.Unlock()
+		return err
+	}
+	for _, p := range c.parts {
+		s.pending[p.id] = p
+	}
+	s.mu.Unlock()
+	for _, p := range c.parts {
+		r.log.Append(p.shard, p.block, func(err error) {
+			if err != nil {
+				s.giveUp(fmt.Errorf("append to the log: %w", err), p)
+			}
+		})
+	}
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		s.giveUp(context.Cause(ctx), c.parts...)
+		<-c.ended
+	}
+	return c.err
+}
+
+// giveUp leaves those of the parts undecided that still wait.
+func (s *space) giveUp(err error, parts ...*part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range parts {
+		if s.pending[p.id] == p {
+			delete(s.pending, p.id)
+			p.done(err)
+		}
+	}
+}
+
+// current returns the reading once it is at the end of the log.
+func (s *space) current(ctx context.Context) (r *reading, err error) {
+	err = s.wait(ctx, func() (bool, error) {
+		r = s.reading
+		switch {
+		case r == nil && errors.Is(s.why, errClosed):
+			return false, s.why
+		case r == nil:
+			return false, nil
+		}
+		return r.ends == nil, nil
+	})
+	return r, err
+}
+
+// wait returns when the condition holds, which is asked with mu held.
+func (s *space) wait(ctx context.Context, holds func() (bool, error)) error {
+	for {
+		s.mu.Lock()
+		ok, err := holds()
+		changed, why := s.changed, s.stateLocked()
+		s.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", why, context.Cause(ctx))
+		}
+	}
+}
+
+// stateLocked says what a call waits for.
+func (s *space) stateLocked() string {
+	r := s.reading
+	if r == nil {
+		return s.why.Error()
+	}
+	left := int64(0)
+	for i, end := range r.ends {
+		left += max(0, end-r.machine.shards[i].Next)
+	}
+	return fmt.Sprintf("the claim log is being read, %d blocks to go", left)
+}
+
+// lookup waits until all is applied that the log has now, and looks into the index.
+func (s *space) lookup(ctx context.Context, scope string, id dedup.ID, now int64) (dedup.Answer, error) {
+	r, err := s.current(ctx)
+	if err != nil {
+		return dedup.Answer{}, err
+	}
+	s.mu.Lock()
+	positions := r.machine.positions()
+	s.mu.Unlock()
+	spans, err := r.log.Spans(ctx, positions)
+	if err != nil {
+		return dedup.Answer{}, err
+	}
+	shard := r.machine.agreed.Key.shardOf(string(id), r.machine.agreed.Shards)
+	var answer dedup.Answer
+	err = s.wait(ctx, func() (reached bool, err error) {
+		if s.reading != r {
+			return false, s.why
+		}
+		if reached = r.machine.shards[shard].Next >= spans[shard].End; reached {
+			answer, err = r.machine.lookup(shard, scope, id, now)
+		}
+		return reached, err
+	})
+	return answer, err
+}

@@ -1,0 +1,174 @@
+package claimlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+
+	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/hashlog"
+)
+
+// fileIndex is an index in a directory of this process. It is synced only when its progress is saved: the file
+// progress.json names the blocks that the rest of the directory surely has. Whatever is wrong with the files, they are
+// made again from the log.
+type fileIndex struct {
+	dir    string
+	log    *slog.Logger
+	lock   *flock.Flock
+	claims *hashlog.Log
+	reader *hashlog.Reader
+	batch  hashlog.Batch
+	start  progress
+}
+
+const (
+	progressName = "progress.json"
+	claimsName   = "claims"
+)
+
+// openFiles opens the index in a directory, which is made if it is missing. One process has it open.
+func openFiles(dir string, log *slog.Logger) (*fileIndex, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f := &fileIndex{dir: dir, log: log, lock: flock.New(filepath.Join(dir, "LOCK"))}
+	mine, err := f.lock.TryLock()
+	if err == nil && !mine {
+		err = fmt.Errorf("%s is used by another process: each process needs an index of its own", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.openSaved(); err != nil {
+		log.Warn("the index is made again from the log", "directory", dir, "error", err)
+		if err := f.reset(); err != nil {
+			return nil, errors.Join(err, f.lock.Unlock())
+		}
+	}
+	return f, nil
+}
+
+// openSaved opens what an earlier process left, if it saved how far that goes.
+func (f *fileIndex) openSaved() error {
+	data, err := os.ReadFile(f.path(progressName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.reset() // nothing, or of a process that ended before it saved anything
+	}
+	if err != nil {
+		return err
+	}
+	var p progress
+	if err := json.Unmarshal(data, &p); err != nil {
+		return fmt.Errorf("%s: %w", progressName, err)
+	}
+	if p.Version != progressVersion {
+		return fmt.Errorf("%s: version %d, this program knows %d", progressName, p.Version, progressVersion)
+	}
+	if err := f.openClaims(); err != nil {
+		return err
+	}
+	f.start = p
+	return nil
+}
+
+func (f *fileIndex) openClaims() (err error) {
+	if f.claims, err = hashlog.Open(f.path(claimsName), hashlog.Options{Logger: f.log}); err != nil {
+		return err
+	}
+	f.reader = f.claims.NewReader()
+	return nil
+}
+
+func (f *fileIndex) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *fileIndex) get(key []byte) (value []byte, ends int64, err error) {
+	if value, ends, err = f.reader.Get(key); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", errIndex, err)
+	}
+	return value, ends, nil
+}
+
+func (f *fileIndex) put(key, value []byte, ends int64) { f.batch.Put(key, value, ends) }
+func (f *fileIndex) remove(key []byte, ends int64)     { f.batch.Delete(key, ends) }
+
+func (f *fileIndex) flush(ctx context.Context) error {
+	if f.batch.Len() == 0 {
+		return nil
+	}
+	defer f.batch.Reset()
+	if _, err := f.claims.Append(ctx, &f.batch); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // nothing was appended, nor will it be: who applies ends
+		}
+		return fmt.Errorf("%w: %w", errIndex, err)
+	}
+	return nil
+}
+
+func (f *fileIndex) drop(ctx context.Context, now int64) error {
+	if _, err := f.claims.Drop(ctx, now); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", errIndex, err)
+	}
+	return nil
+}
+
+func (f *fileIndex) saved() progress { return f.start }
+func (f *fileIndex) mark() uint64    { return uint64(f.claims.Latest()) }
+
+func (f *fileIndex) save(ctx context.Context, mark uint64, p progress) error {
+	if err := f.claims.Sync(ctx, hashlog.Mark(mark)); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("%w: %w", errIndex, err)
+	}
+	p.Version = progressVersion
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := durable.Replace(durable.System{}, f.path(progressName), data); err != nil {
+		return err
+	}
+	f.start = p
+	return nil
+}
+
+// reset deletes the progress first: without it the rest counts for nothing.
+func (f *fileIndex) reset() error {
+	f.start = progress{}
+	f.batch.Reset()
+	if err := os.Remove(f.path(progressName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := (durable.System{}).SyncDirectory(f.dir); err != nil {
+		return err
+	}
+	if f.claims != nil {
+		_ = f.claims.Close() // they may be what is wrong
+		f.claims = nil
+	}
+	if err := os.RemoveAll(f.path(claimsName)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(f.path(claimsName), 0o700); err != nil {
+		return err
+	}
+	return f.openClaims()
+}
+
+func (f *fileIndex) close() error {
+	var err error
+	if f.claims != nil {
+		err = f.claims.Close()
+	}
+	return errors.Join(err, f.lock.Unlock())
+}

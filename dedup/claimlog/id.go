@@ -1,0 +1,58 @@
+package claimlog
+
+// Most message IDs are UUIDs in their usual spelling. Such an ID is packed into the 16 bytes that it stands for;
+// any other spelling stays as it is, so that what is unpacked is what was packed, byte for byte.
+const (
+	uuidText  = 36
+	uuidBytes = 16
+)
+
+const hexDigits = "0123456789abcdef"
+
+// digitOf is the value of a lower-case hexadecimal digit, 0xff of another byte.
+var digitOf = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 0xff
+	}
+	for i := range len(hexDigits) {
+		values[hexDigits[i]] = byte(i)
+	}
+	return values
+}()
+
+func isDash(i int) bool { return i == 8 || i == 13 || i == 18 || i == 23 }
+
+// packUUID appends the 16 bytes of a lower-case UUID with dashes, or reports that the ID is none.
+func packUUID[T ~string | ~[]byte](to []byte, id T) (packed []byte, ok bool) {
+	if len(id) != uuidText {
+		return to, false
+	}
+	packed = to
+	for i := 0; i < uuidText; {
+		if isDash(i) {
+			if id[i] != '-' {
+				return to, false
+			}
+			i++
+			continue
+		}
+		high, low := digitOf[id[i]], digitOf[id[i+1]]
+		if high > 15 || low > 15 {
+			return to, false
+		}
+		packed = append(packed, high<<4|low)
+		i += 2
+	}
+	return packed, true
+}
+
+// unpackUUID appends the text of 16 bytes.
+func unpackUUID(to, packed []byte) []byte {
+	for i, b := range packed {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			to = append(to, '-')
+		}
+		to = append(to, hexDigits[b>>4], hexDigits[b&15])
+	}
+	return to
+}

@@ -1,0 +1,60 @@
+package claimlog
+
+import (
+	"context"
+	"errors"
+	"math"
+)
+
+// errIndex is wrapped by errors of an index that cannot be used any more. It is made again from the log.
+var errIndex = errors.New("the index cannot be used")
+
+// index keeps claims by key. One goroutine at a time uses it, but save may run beside the others.
+type index interface {
+	// get returns the value of a key, and when it ends, though that be past; nil if there is none. It is valid
+	// until the next call.
+	get(key []byte) (value []byte, ends int64, err error)
+	// put and remove are seen by get after the next flush, and not before. What a key has ends no earlier than what
+	// it had; a removal names the end of what it removes.
+	put(key, value []byte, ends int64)
+	remove(key []byte, ends int64)
+	flush(ctx context.Context) error
+	// drop may forget what ends at the time or before it. The time is that of a saved progress: the blocks behind that
+	// may be applied once more, and must find what they found.
+	drop(ctx context.Context, now int64) error
+
+	// saved returns the progress up to which the index surely has everything; it may have more. Zero: nothing.
+	saved() progress
+	// mark stands for what was flushed so far.
+	mark() uint64
+	// save keeps a progress, once all up to the mark is durable, if the index outlives the process.
+	save(ctx context.Context, mark uint64, p progress) error
+	// reset makes the index empty.
+	reset() error
+	close() error
+}
+
+// progress is how far an index has applied a log.
+type progress struct {
+	Version int          `json:"version"`
+	Log     string       `json:"log"`     // its ID; empty: nothing was applied
+	Decided uint64       `json:"decided"` // the ID that was agreed on
+	Shards  []shardState `json:"shards"`
+}
+
+const progressVersion = 1
+
+// oldest is a time that all shards have reached: what ended by then has ended for every block to come. A shard
+// without blocks has no claims.
+func (p progress) oldest() int64 {
+	oldest := int64(math.MaxInt64)
+	for _, s := range p.Shards {
+		if s.Time > 0 {
+			oldest = min(oldest, s.Time)
+		}
+	}
+	if oldest == math.MaxInt64 {
+		return 0
+	}
+	return oldest
+}

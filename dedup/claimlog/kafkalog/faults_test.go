@@ -1,0 +1,229 @@
+package kafkalog_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+func newScope(t *testing.T) dedup.Scope {
+	t.Helper()
+	group := "claimlog-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + time.Now().Format("-150405.000000")
+	return dedup.Scope{ConsumerGroup: group, Name: "orders", TTL: time.Hour, Buckets: 16, Extractor: "key"}
+}
+
+func claimOf(id string, offset int64) dedup.Claim {
+	return dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{TopicID: [16]byte{1}, Offset: offset}}
+}
+
+// mustClaim claims one ID until it is decided, as a lane does.
+func mustClaim(t *testing.T, s *claimlog.Store, scope dedup.Scope, c dedup.Claim) dedup.Answer {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		answers, err := s.Claim(t.Context(), scope, []dedup.Claim{c})
+		if answers[0].Outcome != dedup.Undecided {
+			return answers[0]
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantOwner(t *testing.T, got dedup.Answer, offset int64) {
+	t.Helper()
+	if got.Owner.Offset != offset {
+		t.Fatalf("answer %+v, want the owner at %d", got, offset)
+	}
+}
+
+// A topic that was deleted and made again has none of the claims that an index still knows.
+func TestARecreatedTopicIsNoticed(t *testing.T) {
+	kafkas(t, func(t *testing.T, brokers []string) {
+		logs, scope := newMade(t, brokers, 2), newScope(t)
+		running := open(t, claimlog.Options{Opener: logs, Wait: 2 * time.Second, Path: t.TempDir()})
+		stopped := claimlog.Options{Opener: logs, Wait: 2 * time.Second, Path: t.TempDir()}
+		before := claimlog.Open(stopped)
+		wantOwner(t, mustClaim(t, running, scope, claimOf("a", 1)), 1)
+		wantOwner(t, mustClaim(t, before, scope, claimOf("a", 2)), 1)
+		if err := before.Close(); err != nil {
+			t.Fatal(err)
+		}
+		recreate(t, logs, kafkalog.Topic(scope.ConsumerGroup))
+		wantOwner(t, mustClaim(t, running, scope, claimOf("a", 3)), 3)
+		wantOwner(t, mustClaim(t, open(t, stopped), scope, claimOf("a", 4)), 3)
+	})
+}
+
+func recreate(t *testing.T, logs *made, topic string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := kadm.NewClient(logs.client).DeleteTopic(ctx, topic); err != nil {
+		t.Fatal(err)
+	}
+	group := strings.TrimSuffix(topic, ".claims")
+	testkit.Eventually(t, time.Minute, "the topic is made again", func() bool {
+		created := false
+		err := kafkalog.Setup(ctx, logs.client, group, logs.shards, 24*time.Hour, false, func(line string) {
+			created = created || strings.HasPrefix(line, "created topic "+topic+" ")
+		})
+		return err == nil && created
+	})
+}
+
+// What retention has removed before it was read had ended; all else is read again.
+func TestALogWhoseBeginningHasPassedTheIndexIsReadAgain(t *testing.T) {
+	kafkas(t, func(t *testing.T, brokers []string) {
+		logs, scope := newMade(t, brokers, 1), newScope(t)
+		stopped := claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}
+		before := claimlog.Open(stopped)
+		wantOwner(t, mustClaim(t, before, scope, claimOf("a", 1)), 1)
+		if err := before.Close(); err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, claimlog.Options{Opener: logs, Wait: patience})
+		wantOwner(t, mustClaim(t, other, scope, claimOf("b", 2)), 2)
+		wantOwner(t, mustClaim(t, other, scope, claimOf("c", 3)), 3)
+		var removed kadm.Offsets
+		removed.AddOffset(kafkalog.Topic(scope.ConsumerGroup), 0, 2, -1)
+		if _, err := kadm.NewClient(logs.client).DeleteRecords(t.Context(), removed); err != nil {
+			t.Fatal(err)
+		}
+		again := open(t, stopped)
+		wantOwner(t, mustClaim(t, again, scope, claimOf("c", 4)), 3)
+		wantOwner(t, mustClaim(t, again, scope, claimOf("a", 5)), 5)
+	})
+}
+
+// lines are what a logger wrote.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// A new leader that says that it has less of an epoch than was read of it has cut the log.
+func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
+	cluster, brokers := testkit.FakeKafka(t, kfake.NumBrokers(2))
+	logs, scope := newMade(t, brokers, 1), newScope(t)
+	said := &lines{}
+	s := open(t, claimlog.Options{Opener: logs, Wait: time.Second, Logger: slog.New(slog.NewTextHandler(said, nil))})
+	wantOwner(t, mustClaim(t, s, scope, claimOf("a", 1)), 1)
+	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 2)), 2)
+	topic := kafkalog.Topic(scope.ConsumerGroup)
+	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if said.has("the index is made again") {
+			return nil, nil, false
+		}
+		answer := request.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		for _, asked := range request.(*kmsg.OffsetForLeaderEpochRequest).Topics {
+			one := kmsg.NewOffsetForLeaderEpochResponseTopic()
+			one.Topic = asked.Topic
+			for _, p := range asked.Partitions {
+				partition := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+				partition.Partition, partition.LeaderEpoch, partition.EndOffset = p.Partition, p.LeaderEpoch, 1
+				one.Partitions = append(one.Partitions, partition)
+			}
+			answer.Topics = append(answer.Topics, one)
+		}
+		return answer, nil, true
+	})
+	leader := cluster.LeaderFor(topic, 0)
+	if err := cluster.MoveTopicPartition(topic, 0, 1-leader); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, time.Minute, "the cut is noticed", func() bool {
+		_, _ = s.Claim(t.Context(), scope, []dedup.Claim{claimOf("c", 3)})
+		return said.has("the index is made again from the claim log")
+	})
+	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 4)), 2)
+}
+
+func TestATopicThatCannotBeAClaimLogIsRefused(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t)
+	logs := newMade(t, brokers, 1)
+	for setting, value := range map[string]string{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime", "retention.bytes": "1000"} {
+		scope := newScope(t)
+		logs.ready(scope.ConsumerGroup)
+		alter(t, logs.client, kafkalog.Topic(scope.ConsumerGroup), setting, value)
+		_, err := logs.Logs.Open(t.Context(), scope.ConsumerGroup)
+		if err == nil || !strings.Contains(err.Error(), setting+" is "+value+" and must be ") {
+			t.Errorf("%s=%s: %v", setting, value, err)
+		}
+	}
+	scope := newScope(t)
+	logs.ready(scope.ConsumerGroup)
+	alter(t, logs.client, kafkalog.RegistryTopic(scope.ConsumerGroup), "retention.ms", "1000")
+	if _, err := logs.Logs.Registry(scope.ConsumerGroup).Decided(t.Context(), "log"); err == nil || !strings.Contains(err.Error(), "retention.ms is 1000 and must be -1") {
+		t.Error(err)
+	}
+}
+
+func alter(t *testing.T, client *kgo.Client, topic, key, value string) {
+	t.Helper()
+	changes := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
+	if _, err := kadm.NewClient(client).AlterTopicConfigs(t.Context(), changes, topic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMissingTopicsNameTheRemedy(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t)
+	logs := newMade(t, brokers, 1)
+	_, err := logs.Logs.Open(t.Context(), "nobody")
+	if err == nil || !strings.Contains(err.Error(), "nobody.claims: it does not exist; run: kdedup setup -c FILE") {
+		t.Error(err)
+	}
+	if _, err := logs.Logs.Registry("nobody").Decided(t.Context(), "log"); err == nil || !strings.Contains(err.Error(), "nobody.claims.scopes: it does not exist; run: kdedup setup") {
+		t.Error(err)
+	}
+}
+
+func TestSetupIsRepeatedWithoutHarm(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t)
+	logs := newMade(t, brokers, 3)
+	var said []string
+	say := func(line string) { said = append(said, line) }
+	for _, dry := range []bool{true, false, false} {
+		if err := kafkalog.Setup(t.Context(), logs.client, "orders-dedup", 3, 7*24*time.Hour, dry, say); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{
+		"would create topic orders-dedup.claims (3 partitions, cleanup.policy=delete, message.timestamp.type=LogAppendTime, retention.bytes=-1, retention.ms=608400000, segment.ms=75600000)",
+		"would create topic orders-dedup.claims.scopes (1 partitions, cleanup.policy=delete, retention.bytes=-1, retention.ms=-1)",
+		"created topic orders-dedup.claims (", "created topic orders-dedup.claims.scopes (",
+		"topic orders-dedup.claims exists", "topic orders-dedup.claims.scopes exists",
+	} {
+		if i >= len(said) || !strings.HasPrefix(said[i], want) {
+			t.Fatalf("line %d of %q does not begin with %q", i, said, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// Package kafkalog is the claim log in Kafka: the shards of a group are the partitions of a topic, and a block is a
+// record. The topic's name is Topic of the group; beside it is a topic with one partition, RegistryTopic, for what
+// must outlive the claims.
+//
+// A block is written with acks=all, outside of any transaction: a claim must be seen at once, and stands whatever becomes
+// of the batch. Readers see it once all replicas in sync have it. Its time is the broker's (LogAppendTime). What becomes of
+// answered claims when brokers fail is therefore what becomes of records written with acks=all: see min.insync.replicas.
+//
+// Blocks that are appended while others are on their way share a request: the client gathers them.
+package kafkalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup/claimlog"
+)
+
+// Options say where the brokers are.
+type Options struct {
+	Connection []kgo.Opt    // at least kgo.SeedBrokers
+	Logger     *slog.Logger // nil: nothing is logged
+}
+
+// Logs leads to the logs of all groups of a Kafka cluster.
+type Logs struct{ o Options }
+
+var _ claimlog.Opener = (*Logs)(nil)
+
+// New connects to nothing yet.
+func New(o Options) *Logs {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Logs{o: o}
+}
+
+// Close implements claimlog.Opener.
+func (*Logs) Close() error { return nil }
+
+var plainGroup = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,230}$`)
+
+// Topic is the name of the topic with the claims of a group. Groups whose names no topic can have get one with a part
+// of their hash.
+func Topic(group string) string {
+	if !plainGroup.MatchString(group) {
+		sum := sha256.Sum256([]byte(group))
+		group = "kdedup-" + hex.EncodeToString(sum[:16])
+	}
+	return group + ".claims"
+}
+
+// RegistryTopic is the name of the topic with the registered settings of a group.
+func RegistryTopic(group string) string { return Topic(group) + ".scopes" }
+
+const (
+	deliveryTimeout = 10 * time.Second // of a block; its claims are undecided then
+	requestTimeout  = 5 * time.Second
+	fetchWait       = time.Second // of an idle fetch, not of a block: a broker answers once there is one
+
+	fetchBytes          = 8 << 20
+	fetchPartitionBytes = 1 << 20
+	concurrentFetches   = 4
+)
+
+// Open implements claimlog.Opener.
+func (l *Logs) Open(ctx context.Context, group string) (claimlog.Log, error) {
+	topic := Topic(group)
+	client, err := l.client(
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), // IDs and fingerprints are random bytes
+		kgo.ProducerLinger(0),
+		kgo.RecordDeliveryTimeout(deliveryTimeout), kgo.ProduceRequestTimeout(requestTimeout),
+		kgo.AllowIdempotentProduceCancellation(), // the same claims twice in the log do no harm
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchMaxWait(fetchWait), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
+		kgo.MaxConcurrentFetches(concurrentFetches),
+	)
+	if err != nil {
+		return nil, err
+	}
+	log := &topicLog{topic: topic, client: client, admin: kadm.NewClient(client)}
+	if err := log.describe(ctx); err != nil {
+		client.Close()
+		return nil, fmt.Errorf("open claim log: topic %s: %w", topic, err)
+	}
+	return log, nil
+}
+
+func (l *Logs) client(options ...kgo.Opt) (*kgo.Client, error) {
+	connection := l.o.Connection
+	client, err := kgo.NewClient(append(connection[:len(connection):len(connection)], options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return client, nil
+}
+
+const setupRemedy = "run: kdedup setup -c FILE"
+
+// describe reads what the topic is, and refuses one that cannot be a log of claims.
+func (t *topicLog) describe(ctx context.Context) error {
+	detail, err := topicDetail(ctx, t.admin, t.topic)
+	if err != nil {
+		return err
+	}
+	t.id, t.partitions = detail.ID, len(detail.Partitions)
+	values, err := settings(ctx, t.admin, t.topic)
+	if err != nil {
+		return err
+	}
+	if got := values["cleanup.policy"]; got != "delete" {
+		return fmt.Errorf("cleanup.policy is %s and must be delete: compaction would leave holes in the order of claims", got)
+	}
+	if got := values["message.timestamp.type"]; got != "LogAppendTime" {
+		return fmt.Errorf("message.timestamp.type is %s and must be LogAppendTime: the end of a claim must not depend on the claimant's clock", got)
+	}
+	if got := values["retention.bytes"]; got != "-1" {
+		return fmt.Errorf("retention.bytes is %s and must be -1: claims would be forgotten before their ttl", got)
+	}
+	retention, err := strconv.ParseInt(values["retention.ms"], 10, 64)
+	if err != nil {
+		return fmt.Errorf("retention.ms: %w", err)
+	}
+	if retention > 0 {
+		t.retention = time.Duration(retention) * time.Millisecond
+	}
+	return nil
+}
+
+func topicDetail(ctx context.Context, admin *kadm.Client, topic string) (kadm.TopicDetail, error) {
+	details, err := admin.ListTopics(ctx, topic)
+	if err != nil {
+		return kadm.TopicDetail{}, err
+	}
+	detail := details[topic]
+	if errors.Is(detail.Err, kerr.UnknownTopicOrPartition) || detail.Err == nil && len(detail.Partitions) == 0 {
+		return detail, fmt.Errorf("it does not exist; %s: %w", setupRemedy, kerr.UnknownTopicOrPartition)
+	}
+	return detail, detail.Err
+}
+
+func settings(ctx context.Context, admin *kadm.Client, topic string) (map[string]string, error) {
+	described, err := admin.DescribeTopicConfigs(ctx, topic)
+	if err == nil {
+		_, err = described.On(topic, nil)
+	}
+	values := make(map[string]string)
+	for _, d := range described {
+		err = errors.Join(err, d.Err)
+		for _, c := range d.Configs {
+			values[c.Key] = c.MaybeValue()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read its settings: %w", err)
+	}
+	return values, nil
+}

@@ -1,0 +1,330 @@
+package claimlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// space is the log of one consumer group in use. Its goroutine opens the log and reads it for as long as the
+// store is open; after an error it begins again, where the index is or at the beginning of the log.
+type space struct {
+	group  string
+	opener Opener
+	log    *slog.Logger
+	times  timing
+	create func() (index, error)
+
+	mu      sync.Mutex
+	changed chan struct{}     // closed, and replaced, when one of the following changes
+	reading *reading          // nil: the log is not read now
+	why     error             // why it is not
+	pending map[blockID]*part // of calls that wait
+
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// timing are the intervals of a space.
+type timing struct {
+	retry time.Duration // before a log is opened again, jittered
+	save  time.Duration // between two saves of the index
+	drop  time.Duration // between two deletions of what has ended
+}
+
+// reading is one log, from its opening to the first error. All is guarded by the space's mu, but log.
+type reading struct {
+	log     Log
+	machine *machine
+	ends    []int64 // of the shards when reading began; nil once all was read
+}
+
+func newSpace(group string, opener Opener, create func() (index, error), times timing, log *slog.Logger) *space {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &space{
+		group: group, opener: opener, log: log, times: times, create: create, changed: make(chan struct{}),
+		pending: make(map[blockID]*part), stop: cancel, ended: make(chan struct{}), why: errors.New("the claim log is being opened"),
+	}
+	go func() {
+		defer close(s.ended)
+		s.run(ctx)
+	}()
+	return s
+}
+
+func (s *space) close() {
+	s.stop()
+	<-s.ended
+}
+
+// run follows the log until ctx ends.
+func (s *space) run(ctx context.Context) {
+	var k keeper
+	for ctx.Err() == nil {
+		err := s.follow(ctx, &k)
+		if ctx.Err() != nil {
+			break
+		}
+		s.failed(err)
+		if errors.Is(err, ErrCut) || errors.Is(err, errIndex) {
+			s.log.Warn("the index is made again from the claim log", "group", s.group, "error", err)
+			if err := k.reset(); err != nil {
+				s.log.Error("the index cannot be emptied", "group", s.group, "error", err)
+			}
+		}
+		sleep(ctx, s.times.retry/2+rand.N(s.times.retry/2+1))
+	}
+	s.failed(errClosed)
+	if err := k.close(); err != nil {
+		s.log.Warn("the index was not closed well", "group", s.group, "error", err)
+	}
+}
+
+// keeper keeps an index, and the machine that stands at the place to which the index has come, from one reading
+// to the next.
+type keeper struct {
+	index   index
+	machine *machine
+}
+
+// machineFor returns a machine for a log. It goes on where the last one was, or the last process, or at the beginning.
+func (k *keeper) machineFor(log string, agreed agreement) (m *machine, err error) {
+	if k.machine == nil || k.machine.log != log || k.machine.agreed != agreed {
+		if k.machine, err = newMachine(k.index, log, agreed); err != nil {
+			return nil, fmt.Errorf("begin an index: %w", err)
+		}
+	}
+	return k.machine, nil
+}
+
+func (k *keeper) reset() error {
+	if k.machine = nil; k.index == nil {
+		return nil
+	}
+	return k.index.reset()
+}
+
+func (k *keeper) close() error {
+	if k.index == nil {
+		return nil
+	}
+	return k.index.close()
+}
+
+var errClosed = errors.New("the store is closed")
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// follow opens the log and reads it until an error.
+func (s *space) follow(ctx context.Context, k *keeper) (err error) {
+	if k.index == nil {
+		if k.index, err = s.create(); err != nil {
+			return fmt.Errorf("open the index: %w", err)
+		}
+	}
+	log, err := s.opener.Open(ctx, s.group)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	r, err := s.begin(ctx, k, log)
+	if err != nil {
+		return err
+	}
+	return s.read(ctx, r)
+}
+
+// begin puts a machine at the place from which the log is to be read.
+func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error) {
+	agreed, err := agree(ctx, s.opener.Registry(s.group), log.Shards())
+	if err != nil {
+		return nil, err
+	}
+	m, err := k.machineFor(log.ID(), agreed)
+	if err != nil {
+		return nil, err
+	}
+	spans, err := log.Spans(ctx, m.ahead)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{log: log, machine: m, ends: make([]int64, len(spans))}
+	for i, span := range spans {
+		at, ahead := &m.shards[i], &m.ahead[i]
+		if ahead.Epoch < 0 {
+			at.Next, ahead.Next = span.First, span.First
+		} else if at.Next < span.First || ahead.Next > span.End {
+			return nil, fmt.Errorf("%w: shard %d was read up to %d, and has the places from %d to %d", ErrCut, i, ahead.Next, span.First, span.End)
+		}
+		r.ends[i] = span.End
+	}
+	return r, nil
+}
+
+// read applies the log until an error. Beside it, the index is saved and emptied of what has ended.
+func (s *space) read(ctx context.Context, r *reading) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var tending sync.WaitGroup
+	tending.Go(func() {
+		if err := s.tend(ctx, r); err != nil {
+			cancel(err)
+		}
+	})
+	s.mu.Lock()
+	s.reading = r
+	s.noteReadLocked()
+	s.tellLocked()
+	positions := r.machine.positions()
+	s.mu.Unlock()
+	err := r.log.Read(ctx, positions, func(entries []Entry) error { return s.apply(ctx, r, entries) })
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	tending.Wait()
+	if errors.Is(err, ErrCut) || errors.Is(err, errIndex) {
+		return err
+	}
+	_, saveErr := s.save(context.WithoutCancel(ctx), r)
+	return errors.Join(err, saveErr)
+}
+
+// apply is where everything is decided.
+func (s *space) apply(ctx context.Context, r *reading, entries []Entry) error {
+	for i := range entries {
+		err := s.applyOne(ctx, r, entries[i])
+		var other otherLogError
+		if errors.As(err, &other) {
+			err = s.askAgain(ctx, r, other, entries[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noteReadLocked()
+	s.tellLocked()
+	return nil
+}
+
+func (s *space) applyOne(ctx context.Context, r *reading, e Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var mine *part
+	err := r.machine.apply(ctx, e, func(id blockID) func(int, dedup.Answer) {
+		if mine = s.pending[id]; mine == nil {
+			return nil
+		}
+		return mine.tell
+	})
+	if err == nil && mine != nil {
+		err = mine.lookUp(r.machine)
+	}
+	if err == nil && mine != nil {
+		delete(s.pending, mine.id)
+		mine.done(nil)
+	}
+	return err
+}
+
+// askAgain finds out which of the two is out of date: the block, or this process.
+func (s *space) askAgain(ctx context.Context, r *reading, other otherLogError, e Entry) error {
+	agreed, err := agree(ctx, s.opener.Registry(s.group), r.log.Shards())
+	if err != nil {
+		return err
+	}
+	if agreed != r.machine.agreed {
+		return fmt.Errorf("%w: the agreement about it is another one now", ErrCut)
+	}
+	s.log.Warn("blocks that were written under another agreement are passed over", "group", s.group, "shard", e.Shard, "place", e.At)
+	r.machine.other[other.id] = true
+	return s.applyOne(ctx, r, e)
+}
+
+// noteReadLocked notes when all was read that the log had when reading began.
+func (s *space) noteReadLocked() {
+	r := s.reading
+	for i, end := range r.ends {
+		if r.machine.shards[i].Next < end {
+			return
+		}
+	}
+	if r.ends != nil {
+		r.ends = nil
+		s.log.Info("the index is at the end of the claim log", "group", s.group)
+	}
+}
+
+func (s *space) tellLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// failed leaves everything undecided that waits.
+func (s *space) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !errors.Is(err, errClosed) && err.Error() != s.why.Error() {
+		s.log.Warn("the claim log cannot be read, trying again", "group", s.group, "error", err)
+	}
+	s.reading, s.why = nil, err
+	for id, p := range s.pending {
+		delete(s.pending, id)
+		p.done(err)
+	}
+	s.tellLocked()
+}
+
+// tend saves the index, and drops what has ended from it, until ctx ends.
+func (s *space) tend(ctx context.Context, r *reading) error {
+	save, drop := time.NewTicker(s.times.save), time.NewTicker(s.times.drop)
+	defer save.Stop()
+	defer drop.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-save.C:
+			if _, err := s.save(ctx, r); err != nil && ctx.Err() == nil {
+				return err
+			}
+		case <-drop.C:
+			if err := s.drop(ctx, r); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *space) drop(ctx context.Context, r *reading) error {
+	saved, err := s.save(ctx, r)
+	if err != nil {
+		return err
+	}
+	return r.machine.index.drop(ctx, saved.oldest())
+}
+
+// save makes durable what was applied so far, and then how far that is.
+func (s *space) save(ctx context.Context, r *reading) (progress, error) {
+	s.mu.Lock()
+	mark, p := r.machine.index.mark(), r.machine.progress()
+	s.mu.Unlock()
+	if err := r.machine.index.save(ctx, mark, p); err != nil {
+		return progress{}, fmt.Errorf("save the index: %w", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,288 @@
+package claimlog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Options of a store.
+type Options struct {
+	Opener Opener        // leads to the logs; the store closes it
+	Path   string        // a directory for the indexes, used by one process; empty: they are kept in memory
+	Wait   time.Duration // how long a call waits for the log at most; 0: 10 s
+	Logger *slog.Logger  // nil: nothing is logged
+
+	times timing // for tests
+}
+
+const defaultWait = 10 * time.Second
+
+var defaultTimes = timing{retry: time.Second, save: 10 * time.Second, drop: time.Minute}
+
+// Store is a dedup.Store on claim logs. Any number of processes may share them.
+type Store struct {
+	o       Options
+	process uint64
+	blocks  atomic.Uint64 // the number of the last one
+
+	mu     sync.Mutex
+	closed bool
+	spaces map[string]*space // by consumer group
+}
+
+var _ dedup.Store = (*Store)(nil)
+
+// Open returns a store. The log of a group is opened when it is first needed.
+func Open(o Options) *Store {
+	if o.Wait == 0 {
+		o.Wait = defaultWait
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.times == (timing{}) {
+		o.times = defaultTimes
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return &Store{o: o, process: binary.LittleEndian.Uint64(random[:]), spaces: make(map[string]*space)}
+}
+
+// Close implements dedup.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	spaces := s.spaces
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, space := range spaces {
+		wg.Go(space.close)
+	}
+	wg.Wait()
+	if err := s.o.Opener.Close(); err != nil {
+		return fmt.Errorf("close store: claim log: %w", err)
+	}
+	return nil
+}
+
+// space returns the log of a scope's group, which begins to be read now if it is not yet.
+func (s *Store) space(scope dedup.Scope) (*space, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	group := scope.ConsumerGroup
+	if s.spaces[group] == nil {
+		create := func() (index, error) { return newMemoryIndex(), nil }
+		if s.o.Path != "" {
+			// Groups are any text, and hexadecimal digits are always the name of a directory.
+			dir := filepath.Join(s.o.Path, hex.EncodeToString([]byte(group)))
+			create = func() (index, error) {
+				files, err := openFiles(dir, s.o.Logger)
+				if err != nil {
+					return nil, err
+				}
+				return files, nil
+			}
+		}
+		s.spaces[group] = newSpace(group, s.o.Opener, create, s.o.times, s.o.Logger)
+	}
+	return s.spaces[group], nil
+}
+
+// Claim implements dedup.Store.
+func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	answers := make([]dedup.Answer, len(claims))
+	if len(claims) == 0 {
+		return answers, nil
+	}
+	if err := s.claim(ctx, scope, claims, answers); err != nil {
+		return answers, fmt.Errorf("claim %d ids: claim log: %w", len(claims), err)
+	}
+	return answers, nil
+}
+
+// claim goes on with the IDs that were owned when it began and free when it was answered.
+func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer) error {
+	return s.do(ctx, scope, func(ctx context.Context, space *space) error {
+		open := make([]int32, len(claims))
+		for i := range open {
+			open[i] = int32(i)
+		}
+		for len(open) > 0 {
+			r, err := space.current(ctx)
+			if err != nil {
+				return err
+			}
+			if err := longEnough(r.log, scope); err != nil {
+				return err
+			}
+			c := &call{scope: scope, claims: claims, answers: answers}
+			for shard, at := range split(r.machine.agreed, claims, open) {
+				if len(at) == 0 {
+					continue
+				}
+				if err := space.prepare(r, c, shard, at, func() head { return s.head(r, scope) }); err != nil {
+					return err
+				}
+			}
+			if err := space.send(ctx, r, c); err != nil {
+				return err
+			}
+			open = slices.DeleteFunc(open, func(i int32) bool { return answers[i].Outcome != dedup.Undecided })
+		}
+		return nil
+	})
+}
+
+// longEnough refuses claims that the log would forget before they end.
+func longEnough(log Log, scope dedup.Scope) error {
+	if kept := log.Retention(); kept > 0 && kept < scope.TTL+Margin {
+		return fmt.Errorf("the log keeps blocks for %v, and must for at least %v, the ttl and %v more; raise its retention", kept, scope.TTL+Margin, Margin)
+	}
+	return nil
+}
+
+// do gives a call its time and the log of its scope.
+func (s *Store) do(ctx context.Context, scope dedup.Scope, call func(context.Context, *space) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	space, err := s.space(scope)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Wait, fmt.Errorf("the log did not answer within %v: %w", s.o.Wait, context.DeadlineExceeded))
+	defer cancel()
+	return call(ctx, space)
+}
+
+// split says which of the open claims are for which shard.
+func split(a agreement, claims []dedup.Claim, open []int32) [][]int32 {
+	shards := make([][]int32, a.Shards)
+	each := len(open)/a.Shards + len(open)/a.Shards/8 + 4
+	for _, i := range open {
+		shard := a.Key.shardOf(string(claims[i].ID), a.Shards)
+		if shards[shard] == nil {
+			shards[shard] = make([]int32, 0, each)
+		}
+		shards[shard] = append(shards[shard], i)
+	}
+	return shards
+}
+
+func (s *Store) head(r *reading, scope dedup.Scope) head {
+	return head{log: r.machine.agreed.ID, id: blockID{s.process, s.blocks.Add(1)}, scope: scope.Name}
+}
+
+// Lookup implements dedup.Store.
+func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (answer dedup.Answer, err error) {
+	err = s.do(ctx, scope, func(ctx context.Context, space *space) error {
+		answer, err = space.lookup(ctx, scope.Name, id, time.Now().UnixMilli())
+		return err
+	})
+	if err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: claim log: %w", err)
+	}
+	return answer, nil
+}
+
+// Release implements dedup.Store.
+func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
+	err := s.do(ctx, scope, func(ctx context.Context, space *space) error {
+		r, err := space.current(ctx)
+		if err != nil {
+			return err
+		}
+		a, h := r.machine.agreed, s.head(r, scope)
+		c := &call{}
+		c.parts = []*part{{call: c, id: h.id, shard: a.Key.shardOf(string(id), a.Shards), block: releaseBlock(h, id)}}
+		return space.send(ctx, r, c)
+	})
+	if err != nil {
+		return fmt.Errorf("release an id: claim log: %w", err)
+	}
+	return nil
+}
+
+// Forget implements dedup.Store. The registration goes last: until then the call can be repeated.
+func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
+	err := s.do(ctx, scope, func(ctx context.Context, space *space) error {
+		r, err := space.current(ctx)
+		if err != nil {
+			return err
+		}
+		c := &call{}
+		for shard := range r.machine.agreed.Shards {
+			h := s.head(r, scope)
+			c.parts = append(c.parts, &part{call: c, id: h.id, shard: shard, block: forgetBlock(h)})
+		}
+		if err := space.send(ctx, r, c); err != nil {
+			return err
+		}
+		return s.o.Opener.Registry(scope.ConsumerGroup).Withdraw(ctx, scopeKey(scope))
+	})
+	if err != nil {
+		return fmt.Errorf("forget scope: claim log: %w", err)
+	}
+	return nil
+}
+
+// registration is what the registry keeps of a scope.
+type registration struct {
+	Buckets   int    `json:"buckets"`
+	Extractor string `json:"extractor"`
+}
+
+func scopeKey(scope dedup.Scope) string { return "scope/" + scope.Name }
+
+// Register implements dedup.Store.
+func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
+	text, err := json.Marshal(registration{scope.Buckets, scope.Extractor})
+	if err == nil {
+		text, err = s.o.Opener.Registry(scope.ConsumerGroup).Decide(ctx, scopeKey(scope), text)
+	}
+	if err != nil {
+		return fmt.Errorf("register scope: claim log: %w", err)
+	}
+	registered, err := parseRegistration(scope, text)
+	if err != nil {
+		return err
+	}
+	return dedup.CompareScopes(scope, registered)
+}
+
+// Registered implements dedup.Store. It does not read the claims.
+func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
+	text, err := s.o.Opener.Registry(scope.ConsumerGroup).Decided(ctx, scopeKey(scope))
+	if err != nil {
+		return dedup.Scope{}, false, fmt.Errorf("read scope: claim log: %w", err)
+	}
+	if text == nil {
+		return dedup.Scope{}, false, nil
+	}
+	registered, err = parseRegistration(scope, text)
+	return registered, err == nil, err
+}
+
+func parseRegistration(scope dedup.Scope, text []byte) (dedup.Scope, error) {
+	var r registration
+	if err := json.Unmarshal(text, &r); err != nil {
+		return dedup.Scope{}, errors.Join(fmt.Errorf("read scope %s/%s: claim log: %q is not a registration", scope.ConsumerGroup, scope.Name, text), err)
+	}
+	return dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: r.Buckets, Extractor: r.Extractor}, nil
+}

@@ -1,0 +1,151 @@
+package linearizability_test
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/postgres"
+	"github.com/kdedup/kdedup/dedup/redis"
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
+)
+
+// processes share a store, each behind a proxy of its own.
+const processes = 3
+
+// requestLimit is short, so that clients learn soon that an answer is lost.
+const requestLimit = 2 * time.Second
+
+var subjects = map[string]func(*testing.T) subject{
+	"memory":              openMemory,
+	"embedded":            openEmbedded,
+	"redis":               openRedis,
+	"postgres":            openPostgres,
+	"cassandra, paxos v2": func(t *testing.T) subject { return openCassandra(t, testkit.Cassandra(t)) },
+	"cassandra, paxos v1": func(t *testing.T) subject { return openCassandra(t, testkit.CassandraV1(t)) },
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func openMemory(t *testing.T) subject {
+	store := memory.New(memory.Options{Faults: spoil, Violation: t.Errorf})
+	return subject{[]dedup.Store{store, store}, &faults{}}
+}
+
+// spoil lets a call take its time, and get lost, or lose some of its answers or all.
+func spoil(claims []dedup.Claim) memory.Fault {
+	switch rand.IntN(30) {
+	case 0:
+		return memory.Lost(errors.New("lost"))
+	case 1:
+		return memory.Ambiguous(errors.New("answer lost"))
+	case 2:
+		effects := make([]memory.Effect, len(claims))
+		for i := range effects {
+			effects[i] = memory.Effect(rand.IntN(3))
+		}
+		return memory.Partial(errors.New("partly"), func(i int) memory.Effect { return effects[i] })
+	}
+	return memory.Fault{}
+}
+
+func openEmbedded(t *testing.T) subject {
+	store, err := embedded.Open(embedded.Options{Path: t.TempDir(), Logger: quiet()})
+	return subject{[]dedup.Store{opened(t, store, err)}, &faults{}}
+}
+
+func openRedis(t *testing.T) subject {
+	t.Helper()
+	longTest(t)
+	servers.NeedRedis(t)
+	server, err := servers.StartRedis(t.Context(), servers.RedisOptions{
+		Dir: t.TempDir(), Config: map[string]string{"appendonly": "yes", "appendfsync": "always"},
+	})
+	server = servers.ForTest(t, server, err)
+	return behindProxies(t, server.Addr(), server, func(addr string) (dedup.Store, error) {
+		return redis.Open(t.Context(), redis.Options{
+			Mode: redis.Standalone, Addresses: []string{addr}, KeyPrefix: "kdedup", Timeout: requestLimit,
+			Connections: 4, PipelineClaims: 20, Logger: quiet(),
+		}, nil)
+	})
+}
+
+func openPostgres(t *testing.T) subject {
+	t.Helper()
+	longTest(t)
+	servers.NeedPostgres(t)
+	server, err := servers.StartPostgres(t.Context(), servers.PostgresOptions{Dir: t.TempDir()})
+	server = servers.ForTest(t, server, err)
+	options := postgres.Options{
+		Hosts: []string{server.Addr()}, Database: "postgres", Username: "postgres", Timeout: requestLimit,
+		BatchClaims: 20, SweepInterval: time.Second,
+	}
+	if err := postgres.Setup(t.Context(), options, false, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	return behindProxies(t, server.Addr(), server, func(addr string) (dedup.Store, error) {
+		proxied := options
+		proxied.Hosts = []string{addr}
+		return postgres.Open(t.Context(), proxied, nil)
+	})
+}
+
+// openCassandra is on a server that other tests use at the same time: it is neither stopped nor killed.
+func openCassandra(t *testing.T, host string) subject {
+	t.Helper()
+	options := cassandra.Options{
+		Hosts: []string{host}, Keyspace: testkit.Keyspace(t), Table: "processed_messages",
+		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL", Timeout: requestLimit,
+		Connections: 2, InFlight: 32, BatchClaims: 20, Logger: quiet(),
+	}
+	setup := options
+	setup.Timeout = time.Minute
+	if err := cassandra.Setup(t.Context(), setup, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	return behindProxies(t, host, nil, func(addr string) (dedup.Store, error) {
+		proxied := options
+		proxied.Hosts = []string{addr}
+		return cassandra.Open(t.Context(), proxied, nil)
+	})
+}
+
+// longTest skips what needs a server with -short.
+func longTest(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a real server is not for -short")
+	}
+}
+
+func behindProxies(t *testing.T, addr string, server *servers.Server, open func(addr string) (dedup.Store, error)) subject {
+	t.Helper()
+	s := subject{faults: &faults{server: server}}
+	for range processes {
+		proxy := testkit.StartProxy(t, addr)
+		store, err := open(proxy.Addr())
+		s.sessions = append(s.sessions, opened(t, store, err))
+		s.faults.proxies = append(s.faults.proxies, proxy)
+	}
+	return s
+}
+
+func opened(t *testing.T, store dedup.Store, err error) dedup.Store {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}

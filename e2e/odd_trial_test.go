@@ -1,0 +1,208 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// TestOdd is a trial by random reality: random topics and random records against the built binary on a real broker. A
+// seed decides all of it:
+//
+//	make odd MINUTES=5 SEED=1
+//
+// What must hold: every committed record of the input is on exactly one of the clean topic, the duplicates topic and the
+// dead-letter topic, or is a counted drop; order is kept; an ID is on the clean topic once; no partition stands still; the
+// memory stays bounded. It plays rounds until the time is over, each with topics of its own. ODD_ROUND plays one alone.
+func TestOdd(t *testing.T) {
+	brokers := testkit.Kafka(t)
+	seed, length := uint64(testkit.Number(t, "ODD_SEED", 1)), time.Duration(testkit.Number(t, "ODD_SECONDS", 60))*time.Second
+	first, alone := testkit.Number(t, "ODD_ROUND", 1), os.Getenv("ODD_ROUND") != ""
+	for round, end := first, time.Now().Add(length); time.Now().Before(end); round++ {
+		passed := t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
+			t.Logf("once more: make odd SEED=%d ROUND=%d", seed, round)
+			newTrial(t, brokers, rand.New(rand.NewPCG(seed, uint64(round)))).play()
+		})
+		if !passed || alone {
+			return
+		}
+	}
+}
+
+// trial is one round: a deployment on topics that exist already, as those of others do.
+type trial struct {
+	*deployment
+	random *rand.Rand
+
+	partitions int32
+	lanes      int
+	inputMax   int  // bytes of a batch that the input admits
+	appendTime bool // the clean topic sets timestamps itself
+
+	deadLetter, duplicates string // topics; the last may be empty
+}
+
+func newTrial(t *testing.T, brokers []string, random *rand.Rand) *trial {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return &trial{
+		deployment: &deployment{
+			t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: one(random, exactlyOnce, atLeastOnce),
+		},
+		random: random, partitions: 1 + random.Int32N(4), lanes: 1 + random.IntN(2),
+	}
+}
+
+// play sets up, runs the process until nothing more comes, and passes judgement.
+func (o *trial) play() {
+	o.setUp()
+	o.write()
+	p := o.start("one")
+	o.waitDone(p)
+	counted, peak := p.outcomes(), peakOf(p)
+	p.stop()
+	o.account(counted)
+	if peak > mostMemory {
+		o.t.Errorf("the process had %d MiB", peak>>20)
+	}
+}
+
+// mostMemory is the bound for one lane and batches of the default size; see docs/kubernetes.md.
+const mostMemory = 1 << 30
+
+// peakOf is the most memory that the process had, in bytes; 0 where the system does not tell.
+func peakOf(p *instance) (bytes int64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+func one[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
+
+func (o *trial) chance(percent int) bool { return o.random.IntN(100) < percent }
+
+// limits of records, as operators and platforms set them.
+func (o *trial) settings() map[string]string {
+	settings := make(map[string]string)
+	if o.chance(50) {
+		settings["max.message.bytes"] = one(o.random, "20000", "100000", "1048588", "3145728")
+	}
+	if o.chance(30) {
+		settings["message.timestamp.before.max.ms"] = one(o.random, "3600000", "86400000")
+	}
+	if o.chance(50) {
+		settings["message.timestamp.after.max.ms"] = one(o.random, "3600000", "9223372036854775807")
+	}
+	if o.chance(15) {
+		settings["message.timestamp.type"] = "LogAppendTime"
+	}
+	return settings
+}
+
+// neverCleaned has a compacted topic keep all: the check reads it. Timestamps far apart would have segments end, and be
+// cleaned, at once.
+const neverCleaned = "1.0"
+
+// setUp makes topics that exist already, as those of others do; setup makes what is left.
+func (o *trial) setUp() {
+	o.t.Helper()
+	input := map[string]string{
+		"max.message.bytes": one(o.random, "100000", "1048588", "3145728"), "retention.ms": "-1",
+		"message.timestamp.before.max.ms": "9223372036854775807", "message.timestamp.after.max.ms": "9223372036854775807",
+	}
+	if o.chance(20) {
+		input["cleanup.policy"], input["min.cleanable.dirty.ratio"] = "compact", neverCleaned
+	}
+	fmt.Sscan(input["max.message.bytes"], &o.inputMax)
+	o.input = testkit.Topic(o.t, o.brokers, "odd", o.partitions, input)
+	o.group, o.deadLetter = o.input, o.input+".dlq"
+	o.make(o.output(), o.partitions)
+	o.make(o.deadLetter, 1+o.random.Int32N(2))
+	if o.chance(50) {
+		o.duplicates = o.input + ".duplicates"
+		o.make(o.duplicates, 1+o.random.Int32N(3))
+	}
+	text := fmt.Sprintf(`
+kafka: {brokers: %q}
+store: {type: embedded, embedded: {path: %q}}
+server: {listen: "127.0.0.1:0"}
+topics:
+  - {input: %q, output: %q, dead_letter_topic: %q, duplicates_topic: %q, consumer_group: %q,
+     delivery: %s, lanes: %d, allow_compacted_output: true, message_id: {from: header, name: message-id}}
+`, o.brokers, o.t.TempDir(), o.input, o.output(), o.deadLetter, o.duplicates, o.group, o.delivery, o.lanes)
+	o.config = filepath.Join(o.t.TempDir(), "kdedup.yaml")
+	if err := os.WriteFile(o.config, []byte(text), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	o.command("setup", "--skip-self-test")
+}
+
+// make creates a topic with limits of its own.
+func (o *trial) make(topic string, partitions int32) {
+	o.t.Helper()
+	settings := o.settings()
+	if topic == o.output() && o.chance(20) {
+		// The others are refused, this one is asked for below.
+		settings["cleanup.policy"], settings["min.cleanable.dirty.ratio"] = "compact", neverCleaned
+	}
+	settings["retention.ms"] = "-1"
+	o.appendTime = o.appendTime || topic == o.output() && settings["message.timestamp.type"] != ""
+	configs := make(map[string]*string)
+	var names []string
+	for name, value := range settings {
+		configs[name] = &value
+		names = append(names, name+"="+value)
+	}
+	sort.Strings(names)
+	o.t.Logf("%s: %d partitions, %s", strings.TrimPrefix(topic, o.input), partitions, strings.Join(names, " "))
+	if _, err := o.admin.CreateTopic(o.t.Context(), partitions, 1, configs, topic); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// standstill is how long no record may be committed while some wait.
+const standstill = 30 * time.Second
+
+// waitDone returns when the group has committed all.
+func (o *trial) waitDone(p *instance) {
+	o.t.Helper()
+	last, since := int64(-1), time.Now()
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		<-tick.C
+		done, end := o.progress()
+		if done != last {
+			last, since = done, time.Now()
+		}
+		switch {
+		case done == end:
+			return
+		case p.over():
+			o.t.Fatalf("the process has ended:\n%s", p.text())
+		case time.Since(since) > standstill:
+			o.t.Fatalf("%d offsets wait, and nothing is committed any more:\n%s", end-done, p.text())
+		}
+	}
+}

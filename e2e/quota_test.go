@@ -1,0 +1,37 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// A backlog that takes the producer's quota many times the transaction's time, in one batch, gets through in
+// smaller ones.
+func TestAQuotaMakesBatchesSmaller(t *testing.T) {
+	t.Parallel()
+	deliveries(t, func(t *testing.T, delivery string) {
+		const perSecond = 150_000 // bytes
+		d := deploy(t, delivery, "transaction_timeout: 5s", "lanes: 1")
+		client := fmt.Sprintf("%s-one-0", d.group)
+		altered, err := d.admin.AlterClientQuotas(t.Context(), []kadm.AlterClientQuotaEntry{{
+			Entity: kadm.ClientQuotaEntity{{Type: "client-id", Name: &client}},
+			Ops:    []kadm.AlterClientQuotaOp{{Key: "producer_byte_rate", Value: perSecond}},
+		}})
+		if err != nil || len(altered) != 1 || altered[0].Err != nil {
+			t.Fatalf("set the quota: %+v, %v", altered, err)
+		}
+		d.produce(4000, 31) // 4.4 MB
+		one := d.start("one")
+		d.waitFor(1)
+		limit := one.scrape()["kdedup_batch_limit_bytes"].GetMetric()[0].GetGauge().GetValue()
+		if delivery == exactlyOnce && limit >= 4<<20 {
+			t.Errorf("the next batch may have %v bytes", limit)
+		}
+		if v := d.check(); v.lost > 0 || delivery == exactlyOnce && v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+		one.stop()
+	})
+}

@@ -1,0 +1,250 @@
+package hashlog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit/powercut"
+)
+
+// TestPowerCuts cuts the power at random moments of random work, also while the log is opened again, and
+// compares what is left with what was synced. A seed replays exactly: KDEDUP_POWER_SEED names one,
+// KDEDUP_POWER_CUTS how many cuts it makes.
+func TestPowerCuts(t *testing.T) {
+	seeds, cuts := []uint64{0, 1, 2, 3}, fromEnv(t, "KDEDUP_POWER_CUTS", 100)
+	if seed := fromEnv(t, "KDEDUP_POWER_SEED", -1); seed >= 0 {
+		seeds = []uint64{uint64(seed)}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			t.Parallel()
+			p := &powerTrial{t: t, random: rand.New(rand.NewPCG(seed, 2)), keys: map[int]versions{}}
+			for range cuts {
+				p.workUntilTheCut()
+			}
+		})
+	}
+}
+
+func fromEnv(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(name, err)
+	}
+	return n
+}
+
+// versions are what a key may have: the last that was synced, and those that were appended later.
+type versions []modelRecord
+
+const powerKeys = 400
+
+type powerTrial struct {
+	t      *testing.T
+	random *rand.Rand
+	dir    string
+	disk   *powercut.Disk
+	log    *Log // nil: not open
+	reader *Reader
+	now    int64
+	keys   map[int]versions
+}
+
+func (p *powerTrial) options() Options {
+	return Options{SegmentBytes: 1 << 10, Disk: p.disk, Untended: true}
+}
+
+// workUntilTheCut works on the files that the last cut left, until the next one.
+func (p *powerTrial) workUntilTheCut() {
+	p.restore()
+	p.disk.CutAfter(p.random.IntN([]int{8, 60, 400}[p.random.IntN(3)]))
+	err := p.open()
+	for err == nil {
+		err = p.step()
+	}
+	if !errors.Is(err, powercut.ErrPower) {
+		p.t.Fatalf("before the cut: %v", err)
+	}
+	if p.log != nil {
+		_ = p.log.Close() // closes its files, and writes nothing any more
+		p.log = nil
+	}
+}
+
+func (p *powerTrial) restore() {
+	into := p.t.TempDir()
+	if p.disk != nil {
+		if err := p.disk.Restore(into, p.random); err != nil {
+			p.t.Fatal(err)
+		}
+		if err := os.RemoveAll(p.dir); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	disk, err := powercut.Open(into)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.dir, p.disk = into, disk
+}
+
+// open opens the log, which must succeed while there is power, and settles what every key has.
+func (p *powerTrial) open() (err error) {
+	if p.log, err = Open(p.dir, p.options()); err != nil {
+		return err
+	}
+	p.reader = p.log.NewReader()
+	for key, want := range p.keys {
+		got := p.get(key)
+		if !slices.Contains(want, got) && !p.ended(want, got) {
+			p.t.Fatalf("key %d has %+v, want one of %+v; now %d", key, got, want, p.now)
+		}
+		p.keys[key] = versions{got}
+	}
+	return nil
+}
+
+// ended tells whether a key may have nothing, or something older, because what it had has ended.
+func (p *powerTrial) ended(want versions, got modelRecord) bool {
+	return got.ends <= p.now && slices.ContainsFunc(want, func(v modelRecord) bool { return v.ends <= p.now })
+}
+
+func (p *powerTrial) get(key int) modelRecord {
+	value, ends, err := p.reader.Get(keyOf(key))
+	if err != nil {
+		p.t.Fatalf("key %d: %v", key, err)
+	}
+	return modelRecord{string(value), ends}
+}
+
+func (p *powerTrial) step() error {
+	switch n := p.random.IntN(100); {
+	case n < 65:
+		return p.append()
+	case n < 70:
+		p.now += p.random.Int64N(20)
+		return nil
+	case n < 80:
+		if _, err := p.log.Drop(p.t.Context(), p.now); err != nil {
+			return err
+		}
+		return p.tend() // a segment may wait for its index
+	case n < 95:
+		return p.tend()
+	case n < 98:
+		p.check()
+		return nil
+	default:
+		err := p.log.Close()
+		p.log = nil
+		if err != nil {
+			return err
+		}
+		return p.open()
+	}
+}
+
+func (p *powerTrial) tend() error { return p.log.Tend(p.t.Context()) }
+
+// append appends a batch, mostly syncs it, and leaves room for another segment.
+func (p *powerTrial) append() error {
+	var b Batch
+	for range 1 + p.random.IntN(8) {
+		key := p.random.IntN(powerKeys)
+		last := latest(p.keys[key])
+		if last.value != "" && p.random.IntN(4) == 0 {
+			b.Delete(keyOf(key), last.ends)
+			p.note(key, modelRecord{})
+			continue
+		}
+		record := modelRecord{fmt.Sprint(p.random.Uint64()), max(last.ends, p.now+p.random.Int64N(100))}
+		b.Put(keyOf(key), []byte(record.value), record.ends)
+		p.note(key, record)
+	}
+	return p.write(&b)
+}
+
+// note adds what a key may have from now on: of a batch, a cut leaves any beginning.
+func (p *powerTrial) note(key int, record modelRecord) {
+	if len(p.keys[key]) == 0 {
+		p.keys[key] = versions{{}}
+	}
+	p.keys[key] = append(p.keys[key], record)
+}
+
+func latest(v versions) modelRecord {
+	if len(v) == 0 {
+		return modelRecord{}
+	}
+	return v[len(v)-1]
+}
+
+func (p *powerTrial) write(b *Batch) error {
+	mark, err := p.log.Append(p.t.Context(), b)
+	if err == nil && p.random.IntN(4) > 0 {
+		if err = p.log.Sync(p.t.Context(), mark); err == nil {
+			p.synced()
+		}
+	}
+	if err == nil && len(p.log.unindexed) == mostUnindexed {
+		return p.tend()
+	}
+	return err
+}
+
+// synced settles all keys: a sync is for all that was appended before.
+func (p *powerTrial) synced() {
+	for key, v := range p.keys {
+		p.keys[key] = versions{latest(v)}
+	}
+}
+
+// check compares what the log has in memory and in files with all that was appended.
+func (p *powerTrial) check() {
+	p.t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
+		want := versions{latest(p.keys[key])}
+		if got := p.get(key); got != want[0] && !p.ended(want, got) {
+			p.t.Fatalf("key %d has %+v, want %+v; now %d", key, got, want[0], p.now)
+		}
+	}
+}
+
+// powerCutsWhileOpening cuts the power at every moment of opening a copy of a directory, and opens what is left.
+func powerCutsWhileOpening(t *testing.T, from string, check func(*Log)) {
+	t.Helper()
+	for moment, done := 0, false; !done; moment++ {
+		dir, after := t.TempDir(), t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		disk, err := powercut.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.CutAfter(moment)
+		l, err := Open(dir, Options{Disk: disk, Untended: true})
+		if done = err == nil; done {
+			_ = l.Close()
+		} else if !errors.Is(err, powercut.ErrPower) {
+			t.Fatal(err)
+		}
+		if err := disk.Restore(after, rand.New(rand.NewPCG(uint64(moment), 0))); err != nil {
+			t.Fatal(err)
+		}
+		l = open(t, after, Options{})
+		check(l)
+		closeLog(t, l)
+	}
+}

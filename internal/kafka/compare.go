@@ -1,0 +1,143 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+// Comparison is what the topics that kdedup writes do with records that the input holds.
+type Comparison struct {
+	Refused []string // a setting with which the pipeline loses records, or cannot go on, whatever they are
+	Told    []string // which records would be refused or lost
+	Unknown error    // why the input's settings are not known; run needs no right to see them
+}
+
+// Compare looks at the settings of the topics that the pipeline writes, beside those of its input. All of them exist.
+func Compare(ctx context.Context, client *kgo.Client, t config.Topic) (Comparison, error) {
+	admin := kadm.NewClient(client)
+	l, err := describe(ctx, admin, t)
+	if err != nil {
+		return Comparison{}, err
+	}
+	all, err := settings(ctx, admin, names(t)[1:]...)
+	if err != nil {
+		return Comparison{}, err
+	}
+	c := comparison{layout: l, all: all}
+	if c.input, err = topicSettings(ctx, admin, t.Input); err != nil { // a right that run does not need
+		c.found.Unknown = fmt.Errorf("nothing is compared with the settings of %s: %w", t.Input, err)
+	}
+	for _, topic := range names(t)[1:] {
+		c.durability(topic)
+		if topic != t.FenceTopic {
+			c.records(topic)
+		}
+	}
+	return c.found, nil
+}
+
+type comparison struct {
+	layout layout
+	input  map[string]setting // nil if they are not known
+	all    map[string]map[string]setting
+	found  Comparison
+}
+
+func (c *comparison) tell(format string, args ...any) {
+	c.found.Told = append(c.found.Told, fmt.Sprintf(format, args...))
+}
+
+func (c *comparison) refuse(format string, args ...any) {
+	c.found.Refused = append(c.found.Refused, fmt.Sprintf(format, args...))
+}
+
+// durability compares how many copies of a record there are.
+func (c *comparison) durability(topic string) {
+	input := c.layout.topic.Input
+	replicas, there := c.layout.replicas(topic), c.layout.replicas(input)
+	if replicas > 0 && replicas < there {
+		c.tell("topic %s has %d of the %d replicas that %s has: what was forwarded is lost with fewer disks than what came in",
+			topic, replicas, there, input)
+	}
+	if least := c.number(topic, "min.insync.replicas"); replicas > 0 && least > int64(replicas) {
+		c.refuse("topic %s has min.insync.replicas=%d and %d replicas: it takes no record", topic, least, replicas)
+	}
+}
+
+// records tells which of the input's records the topic refuses, deletes or changes.
+func (c *comparison) records(topic string) {
+	t, own := c.layout.topic, c.all[topic]
+	if strings.Contains(own["cleanup.policy"].value, "compact") {
+		if topic == t.Output && !t.AllowCompactedOutput || topic != t.Output {
+			c.refuse("topic %s has cleanup.policy=%s: of the messages of one key only the last is kept, and records without a key are refused; "+
+				"%s", topic, own["cleanup.policy"].value, compactedRemedy(topic == t.Output))
+		}
+	}
+	if own["message.timestamp.type"].value == "LogAppendTime" {
+		c.tell("topic %s has message.timestamp.type=LogAppendTime: records get the time at which they are forwarded in place of their own", topic)
+	}
+	if before := c.number(topic, "message.timestamp.before.max.ms"); before >= 0 && before < aCentury {
+		c.tell("topic %s has message.timestamp.before.max.ms=%d: it refuses records that are older than %s when they are forwarded",
+			topic, before, millis(before))
+	}
+	if c.input == nil {
+		return
+	}
+	if is, there := c.number(topic, "retention.ms"), c.retention(); is >= 0 && (there < 0 || is < there) {
+		c.tell("topic %s has retention.ms=%d, %s has %s: records older than %s are deleted as soon as they are forwarded",
+			topic, is, t.Input, c.input["retention.ms"].value, millis(is))
+	}
+	if after, there := c.number(topic, "message.timestamp.after.max.ms"), c.inputNumber("message.timestamp.after.max.ms"); after >= 0 && after < there {
+		c.tell("topic %s has message.timestamp.after.max.ms=%d, less than %s: it refuses records with a time more than %s ahead",
+			topic, after, t.Input, millis(after))
+	}
+	if limit, there := c.number(topic, "max.message.bytes"), c.inputNumber("max.message.bytes"); limit >= 0 && limit < there {
+		c.tell("topic %s has max.message.bytes=%d, %s has %d: it refuses records in between", topic, limit, t.Input, there)
+	}
+}
+
+func compactedRemedy(output bool) string {
+	if output {
+		return "set cleanup.policy=delete, or allow_compacted_output: true if that is meant"
+	}
+	return "set cleanup.policy=delete"
+}
+
+// aCentury is longer than any record is old.
+const aCentury = 100 * 365 * 24 * 60 * 60 * 1000
+
+// retention of the input; -1 for ever, as long as its records are compacted only.
+func (c *comparison) retention() int64 {
+	if c.input["cleanup.policy"].value == "compact" {
+		return -1
+	}
+	return c.inputNumber("retention.ms")
+}
+
+func (c *comparison) inputNumber(key string) int64   { return number(c.input[key]) }
+func (c *comparison) number(topic, key string) int64 { return number(c.all[topic][key]) }
+
+// number is -1 for a setting that is not known.
+func number(s setting) int64 {
+	n, err := strconv.ParseInt(s.value, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func millis(n int64) string {
+	d := time.Duration(n) * time.Millisecond
+	if day := 24 * time.Hour; d >= day && d%day == 0 {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}

@@ -1,0 +1,206 @@
+//go:build !race
+
+package simulation
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// attempt is a batch on its way, with what the model saw of it.
+type attempt struct {
+	number   int
+	client   *client
+	batch    *consumer.Batch
+	sources  []*source
+	rewinds  []int // of each input partition, when the batch was polled
+	answers  map[dedup.ID]*episode
+	wrote    []destination      // by source
+	acked    []bool             // by source: and the session knows it
+	became   []pipeline.Outcome // by source, once assessed
+	outcomes [numOutcomes]int
+	settled  bool
+	zombie   bool // at_least_once: its session was given up when it had written the fences
+}
+
+// destination is a set of topics.
+type destination uint8
+
+const (
+	toClean destination = 1 << iota
+	toDuplicates
+	toDead
+)
+
+func (a *attempt) String() string {
+	text := fmt.Sprintf("batch %d of lane %d", a.number, a.client.process.slot)
+	for _, s := range a.batch.Spans {
+		text += fmt.Sprintf(" %d@[%d,%d)", s.Partition, s.First, s.Next)
+	}
+	return text
+}
+
+func (w *world) newAttempt(s *client, b *consumer.Batch) *attempt {
+	w.attempts++
+	a := &attempt{
+		number: w.attempts, client: s, batch: b, answers: make(map[dedup.ID]*episode),
+		wrote: make([]destination, len(b.Records)), acked: make([]bool, len(b.Records)),
+	}
+	for _, r := range b.Records {
+		a.sources = append(a.sources, w.bySource[r.Timestamp.UnixMilli()])
+	}
+	for _, p := range w.input {
+		a.rewinds = append(a.rewinds, p.rewinds)
+	}
+	return a
+}
+
+// asked checks a claim: it is by a record of the batch, for its own ID, and not decided yet.
+func (a *attempt) asked(c *dedup.Claim) {
+	s := a.client
+	s.must(a.answers[c.ID] == nil, "a claim that was decided is claimed again")
+	s.must(slices.ContainsFunc(a.sources, func(r *source) bool { return r.id == c.ID && r.owner().Same(c.Owner) }),
+		"a claim by no record of the batch")
+}
+
+func (w *world) sourceAt(c dedup.Coordinates) *source {
+	p := w.input[c.Partition]
+	return p.sources[p.index(c.Offset)]
+}
+
+// checkProduced finds where a record comes from and compares it byte for byte.
+func (w *world) checkProduced(a *attempt, r *kgo.Record) *source {
+	s := w.bySource[r.Timestamp.UnixMilli()]
+	if r.Topic != topicClean {
+		s = w.sourceNamed(r)
+	}
+	if s == nil || !slices.Contains(a.sources, s) {
+		w.failf("a record on %s[%d] is none of the batch in hand", r.Topic, r.Partition)
+	}
+	in := s.record
+	sameKey := sameBytes(r.Key, in.Key) || r.Topic != topicClean && in.Key == nil && r.Headers[len(r.Headers)-1].Key == forwarder.HeaderKey
+	if r.Partition != in.Partition || !sameKey || !sameBytes(r.Value, in.Value) || !w.headersFit(a, s, r) {
+		w.failf("%v was changed on its way to %s", s, r.Topic)
+	}
+	return s
+}
+
+// sourceNamed is the record that the headers of a dead letter or a duplicate name.
+func (w *world) sourceNamed(r *kgo.Record) *source {
+	var partition, offset int
+	for _, h := range r.Headers {
+		switch h.Key {
+		case forwarder.HeaderSourcePartition:
+			partition, _ = strconv.Atoi(string(h.Value))
+		case forwarder.HeaderSourceOffset:
+			offset, _ = strconv.Atoi(string(h.Value))
+		}
+	}
+	return w.sourceAt(dedup.Coordinates{Partition: int32(partition), Offset: int64(offset)})
+}
+
+func sameBytes(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+
+// headersFit: on the clean topic nothing is added, unless by mode annotate or without an answer of
+// the store. On other topics there is more.
+func (w *world) headersFit(a *attempt, s *source, r *kgo.Record) bool {
+	n := len(s.record.Headers)
+	if len(r.Headers) < n || !slices.EqualFunc(s.record.Headers, r.Headers[:n], sameHeader) {
+		return false
+	}
+	added := r.Headers[n:]
+	switch {
+	case r.Topic == topicDead:
+		return len(added) > 0 && added[0].Key == forwarder.HeaderReason
+	case r.Topic == topicDuplicates, w.mix.policy.Mode == pipeline.Annotate, s.id != "" && a.answers[s.id] == nil:
+		return slices.ContainsFunc(added, func(h kgo.RecordHeader) bool { return h.Key == forwarder.HeaderVerdict })
+	}
+	return len(added) == 0
+}
+
+func sameHeader(a, b kgo.RecordHeader) bool { return a.Key == b.Key && sameBytes(a.Value, b.Value) }
+
+// written notes that the brokers took a record.
+func (w *world) written(p pending) {
+	a := p.entry.attempt
+	if p.topic == topicFence {
+		if !p.entry.restores {
+			w.fenceWritten(a, p.partition)
+		}
+		return
+	}
+	to := map[string]destination{topicClean: toClean, topicDuplicates: toDuplicates, topicDead: toDead}[p.topic]
+	i := slices.Index(a.sources, p.entry.source)
+	if a.client.kept[p.entry.source]&to != 0 {
+		w.failf("%v is sent to %s again, though it was acknowledged", p.entry.source, p.topic)
+	}
+	if a.wrote[i]&to != 0 {
+		w.failf("%v is twice on %s in one batch", p.entry.source, p.topic)
+	}
+	a.wrote[i] |= to
+	if e := a.answers[p.entry.source.id]; e != nil && (e.owner == p.entry.source || e.owner.gone) && to != toDuplicates && e.sent == nil {
+		e.sent = a
+	}
+}
+
+// keep notes what is written of a batch that is given back.
+func (a *attempt) keep() {
+	for i, s := range a.sources {
+		if a.acked[i] {
+			a.client.kept[s] = a.wrote[i]
+		}
+	}
+}
+
+// written is where a record is by this attempt, or was by an earlier one of the session.
+func (a *attempt) written(i int) destination {
+	if a.wrote[i] != 0 {
+		return a.wrote[i]
+	}
+	return a.client.kept[a.sources[i]]
+}
+
+// fenceWritten: with at_least_once a fence counts as soon as it is written, if its writer still owns
+// the partition: the next owner reads it.
+func (w *world) fenceWritten(a *attempt, partition int32) {
+	if w.mix.transactional {
+		return
+	}
+	zombie := w.group.owner[partition] != a.client
+	if zombie {
+		w.saw(sightZombieFence)
+		w.trace(a.client.process.slot, "writes a fence for partition %d, which it does not own any more", partition)
+	}
+	for i, s := range a.sources {
+		if s.record.Partition != partition {
+			continue
+		}
+		if s.handled = true; !zombie {
+			a.finish(i)
+		}
+	}
+}
+
+// finish notes that the owner of an ID was forwarded for good.
+func (a *attempt) finish(i int) {
+	s := a.sources[i]
+	if a.written(i)&(toClean|toDead) == 0 && !a.client.w.drops(s) || s.id == "" {
+		return
+	}
+	e := a.answers[s.id]
+	if e == nil || e.owner == s {
+		s.passed = true
+	}
+	if e != nil && (e.owner == s || e.owner.gone) && e.final == nil {
+		e.final = a // by the owner, or by a copy that stands for it
+	}
+}

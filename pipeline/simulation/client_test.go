@@ -1,0 +1,384 @@
+//go:build !race
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/fence"
+)
+
+// client is a member of the group with its producer, as franz-go's client is.
+type client struct {
+	w       *world
+	process *process
+	events  consumer.Events
+
+	generation int  // the last that it heard of; -1 before the first
+	kicked     bool // given up by the coordinator, and does not know it
+	closed     bool // or its process died
+	calling    bool // a callback about a revocation has not returned
+	held       []held
+	passedOver bool                    // a Seek was ignored
+	busy       bool                    // at_least_once: records were polled, and no rebalance is allowed
+	attempt    *attempt                // the batch in hand
+	kept       map[*source]destination // at_least_once: what is written of batches that were given back
+
+	buffer []pending
+	commit *commit // the last one
+
+	txnID    *transactionalID
+	epoch    int
+	begun    bool         // in a transaction
+	aborting bool         // the lane gives a batch back
+	wrote    bool         // has written records in it
+	txn      *transaction // at its coordinator
+}
+
+var _ consumer.Client = (*client)(nil)
+
+// held is what a client knows of a partition that was assigned to it.
+type held struct {
+	assigned   bool
+	known      bool  // the group's offset was fetched
+	validating bool  // OffsetForLeaderEpoch is not answered yet
+	paused     bool  // by the session
+	revoking   bool  // nothing is fetched any more, but the callback has not returned
+	position   int64 // where the next poll goes on
+	committed  int64
+}
+
+var (
+	errFetch   = errors.New("simulation: fetch failed")
+	errProduce = errors.New("simulation: record was not acknowledged")
+	errAnswer  = errors.New("simulation: no answer")
+)
+
+func (c *client) pause(what string, ready func() bool) {
+	c.process.pause(fmt.Sprintf("%s %d", what, c.process.joins), ready)
+}
+
+func (c *client) must(ok bool, rule string) {
+	if !ok {
+		c.w.failf("the lane broke the contract of a session: %s", rule)
+	}
+}
+
+// Poll implements consumer.Client. Offsets are fetched as stable (RequireStable is always on in the client).
+func (c *client) Poll(ctx context.Context, n int) kgo.Fetches {
+	for {
+		c.pause("poll", func() bool { return ctx.Err() != nil || c.canPoll() })
+		switch {
+		case ctx.Err() != nil:
+			return kgo.NewErrFetch(ctx.Err())
+		case c.w.fault(faultPoll):
+			return kgo.NewErrFetch(errFetch)
+		}
+		c.fetchOffsets()
+		if fetches := c.fetch(n); len(fetches) > 0 {
+			c.busy = true
+			return fetches
+		}
+	}
+}
+
+func (c *client) canPoll() bool {
+	for p := range c.held {
+		if h := &c.held[p]; h.assigned && !h.known && !h.revoking && c.w.stable(int32(p)) || c.canFetch(p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *client) canFetch(partition int) bool {
+	h := &c.held[partition]
+	return h.assigned && h.known && !h.validating && !h.revoking && !h.paused && len(c.w.input[partition].from(h.position)) > 0
+}
+
+func (c *client) fetchOffsets() {
+	for p := range c.held {
+		if h := &c.held[p]; h.assigned && !h.known && !h.revoking && c.w.stable(int32(p)) {
+			at := max(0, c.w.group.committed[p].next)
+			h.known, h.position, h.committed = true, at, at
+			h.validating = c.w.fault(faultValidate)
+			c.w.trace(c.process.slot, "partition %d begins at %d validating=%t", p, at, h.validating)
+		}
+	}
+}
+
+// validate is the answer to OffsetForLeaderEpoch.
+func (w *world) validate() {
+	for _, p := range w.processes {
+		if p.client == nil {
+			continue
+		}
+		for i := range p.client.held {
+			if h := &p.client.held[i]; h.validating && (w.draining || w.dice.oneIn(2)) {
+				h.validating = false
+			}
+		}
+	}
+}
+
+// fetch takes some records of some partitions.
+func (c *client) fetch(n int) kgo.Fetches {
+	topic := kgo.FetchTopic{Topic: inputTopic, TopicID: c.w.topicID()}
+	room := 1 + c.w.dice.n(n)
+	first := c.w.dice.n(len(c.held))
+	for i := range c.held {
+		p := (first + i) % len(c.held)
+		if !c.canFetch(p) || room == 0 || len(topic.Partitions) > 0 && c.w.dice.oneIn(3) {
+			continue
+		}
+		sources := c.w.input[p].from(c.held[p].position)
+		sources = sources[:min(len(sources), 1+c.w.dice.n(room))]
+		part := kgo.FetchPartition{Partition: int32(p), LastStableOffset: c.w.input[p].end}
+		for _, s := range sources {
+			part.Records = append(part.Records, s.record)
+		}
+		room -= len(sources)
+		c.held[p].position = sources[len(sources)-1].record.Offset + 1
+		topic.Partitions = append(topic.Partitions, part)
+	}
+	if len(topic.Partitions) == 0 {
+		return nil
+	}
+	return kgo.Fetches{{Topics: []kgo.FetchTopic{topic}}}
+}
+
+// Seek implements consumer.Client. A partition that is still being validated stays where it is.
+func (c *client) Seek(offsets consumer.Offsets) {
+	for p, at := range offsets {
+		h := &c.held[p]
+		if !h.assigned || !h.known {
+			continue
+		}
+		h.committed = at.Offset
+		if h.revoking {
+			continue
+		}
+		if h.validating {
+			c.w.saw(sightSeekIgnored)
+			c.passedOver = true
+			continue
+		}
+		h.position = at.Offset
+	}
+}
+
+// Pause implements consumer.Client.
+func (c *client) Pause(partitions ...int32) {
+	c.w.saw(sightHeld)
+	for _, p := range partitions {
+		c.held[p].paused = true
+	}
+}
+
+// Resume implements consumer.Client.
+func (c *client) Resume(partitions ...int32) {
+	for _, p := range partitions {
+		c.held[p].paused = false
+	}
+}
+
+// Committed implements consumer.Client.
+func (c *client) Committed() consumer.Offsets {
+	offsets := make(consumer.Offsets)
+	for p := range c.held {
+		if h := &c.held[p]; h.assigned && h.known {
+			offsets[int32(p)] = kgo.EpochOffset{Epoch: -1, Offset: h.committed}
+		}
+	}
+	return offsets
+}
+
+// GroupOffsets implements consumer.Client.
+func (c *client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	c.pause("group offsets", nil)
+	if c.w.fault(faultRequest) {
+		return nil, errAnswer
+	}
+	offsets := make(consumer.Offsets)
+	for p, at := range c.w.group.committed {
+		if !c.w.stable(int32(p)) {
+			return nil, kerr.UnstableOffsetCommit
+		}
+		if at.next >= 0 {
+			offsets[int32(p)] = kgo.EpochOffset{Epoch: -1, Offset: at.next}
+		}
+	}
+	return offsets, ctx.Err()
+}
+
+// Bounds implements consumer.Client.
+func (c *client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // without a word of the scheduler: the session may end at the moment of a measurement
+	}
+	c.pause("bounds", nil)
+	if c.w.fault(faultRequest) {
+		return nil, errAnswer
+	}
+	bounds := make(map[int32]consumer.Bounds)
+	for p, in := range c.w.input {
+		bounds[int32(p)] = consumer.Bounds{End: in.end, High: in.end}
+	}
+	return bounds, ctx.Err()
+}
+
+// Fences implements consumer.Client.
+func (c *client) Fences(ctx context.Context, partitions []int32) (fence.Found, error) {
+	found := fence.Found{Fences: make(map[int32]fence.Fence), Skips: make(map[int32]fence.Skip)}
+	for _, p := range partitions {
+		c.pause("fences", func() bool { return ctx.Err() != nil || c.w.fenceStable(p) })
+		if ctx.Err() != nil || c.w.fault(faultReadFence) {
+			return found, errFetch
+		}
+		if f := c.w.lastFence(p); f.Next() > 0 {
+			found.Fences[p] = f
+			c.w.trace(c.process.slot, "fence of partition %d is at %d", p, f.Next())
+		}
+		if skip := c.w.input[p].skip; skip != nil && skip.Offset >= found.Fences[p].Next() {
+			found.Skips[p] = *skip
+		}
+	}
+	found.Input = c.w.topicID()
+	return found, nil
+}
+
+// CheckOffsets implements consumer.Client. All offsets of the model are kdedup's, or adopted.
+func (c *client) CheckOffsets(context.Context, []int32) error { return nil }
+
+// HasMembers implements consumer.Client.
+func (c *client) HasMembers(_ context.Context, group string) (bool, error) {
+	c.pause("has members", nil)
+	if c.w.fault(faultRequest) {
+		return false, errAnswer
+	}
+	c.w.saw(sightRenamed)
+	return group == c.w.group.name && len(c.w.group.members) > 0, nil
+}
+
+// Joined implements consumer.Client.
+func (c *client) Joined() bool { return c.generation >= 0 }
+
+// AllowRebalance implements consumer.Client.
+func (c *client) AllowRebalance() { c.busy = false }
+
+// Close implements consumer.Client. Requests that are under way may still arrive; an open transaction stays open.
+func (c *client) Close() {
+	if !c.process.wait(fmt.Sprint("close ", c.process.joins), nil) {
+		return // a process that dies closes nothing
+	}
+	c.land()
+	c.die()
+	if !c.w.fault(faultLeave) {
+		c.w.group.remove(c)
+	}
+	c.w.trace(c.process.slot, "closes its session")
+}
+
+// die leaves what was on its way to the brokers to chance.
+func (c *client) die() {
+	c.closed = true
+	if c.commit != nil && !c.commit.landed {
+		if c.w.dice.oneIn(2) {
+			c.land()
+		} else {
+			c.commit.answer(c.w, errAnswer)
+		}
+	}
+	for len(c.buffer) > 0 && c.w.dice.oneIn(2) {
+		if c.w.mix.transactional && (c.txn == nil || c.txn.state != txnOpen) {
+			break
+		}
+		c.send(c.nextRun(), nil)
+	}
+	c.buffer = nil
+}
+
+// commit is a commit of offsets on its way to the coordinator, which the session hears of later.
+type commit struct {
+	attempt    *attempt // nil for one that sets partitions to their fences
+	offsets    consumer.Offsets
+	generation int // that it was sent in
+	landed     bool
+	answered   func(error)
+}
+
+func (c *commit) answer(w *world, err error) {
+	c.landed = true
+	c.answered(err)
+	w.quiet()
+}
+
+// Commit implements consumer.Client. The coordinator answers when the scheduler says so.
+func (c *client) Commit(_ context.Context, offsets consumer.Offsets, answered func(error)) {
+	c.must(c.commit == nil || c.commit.landed, "a commit while another one is under way")
+	if a := c.attempt; a != nil {
+		a.zombie = !c.w.group.accepts(c)
+		c.w.assess(a)
+	}
+	c.commit = &commit{c.attempt, offsets, c.generation, false, answered}
+	if c.closed {
+		c.commit.answer(c.w, errAnswer)
+	}
+}
+
+// land lets the coordinator answer the commit that is on its way.
+func (c *client) land() {
+	m := c.commit
+	if m == nil || m.landed {
+		return
+	}
+	lost := c.w.fault(faultCommit)
+	var err error
+	switch {
+	case lost && c.w.dice.oneIn(2):
+		err = errAnswer
+	case !c.w.group.acceptsIn(c, m.generation):
+		c.w.saw(sightZombieCommit)
+		err = kerr.IllegalGeneration
+	default:
+		for p := range int32(len(c.held)) {
+			at, ok := m.offsets[p]
+			if !ok {
+				continue
+			}
+			c.w.group.seq++
+			c.w.group.store(pendingOffset{p, at.Offset, c.w.group.seq})
+			if h := &c.held[p]; h.assigned && h.known {
+				h.committed = at.Offset
+			}
+		}
+		if m.attempt != nil {
+			c.w.commitAttempt(m.attempt)
+		} else {
+			c.w.saw(sightPlaced)
+		}
+		if lost {
+			err = errAnswer
+		}
+	}
+	c.w.trace(c.process.slot, "the offsets of %v: %v", m.attempt, err)
+	m.answer(c.w, err)
+}
+
+// answerCommits is what the group's coordinator does.
+func (w *world) answerCommits() {
+	for _, p := range w.processes {
+		if p.client != nil && !p.client.closed && w.dice.oneIn(2) {
+			p.client.land()
+		}
+	}
+}
