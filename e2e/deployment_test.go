@@ -90,13 +90,8 @@ func deployAt(t *testing.T, at place, delivery string, settings ...string) *depl
 func prepare(t *testing.T, at place, delivery string, settings ...string) *deployment {
 	t.Helper()
 	brokers := at.brokers
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MaxBufferedRecords(50_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	d := &deployment{t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: delivery, largest: 2000}
+	d := &deployment{t: t, brokers: brokers, delivery: delivery, largest: 2000}
+	d.connect()
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
 	d.settings = slices.Clone(settings)
@@ -104,6 +99,18 @@ func prepare(t *testing.T, at place, delivery string, settings ...string) *deplo
 		d.settings = append(d.settings, "lanes: 2")
 	}
 	return d.at(at)
+}
+
+// connect makes the test's own clients.
+func (d *deployment) connect() {
+	d.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(50_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(client.Close)
+	d.client, d.admin = client, kadm.NewClient(client)
 }
 
 // at is the same deployment for processes that see the servers in another way.

@@ -46,7 +46,10 @@ func lookFirst(
 	answers := make([]dedup.Answer, len(claims))
 	for i, c := range claims {
 		found, err := store.Lookup(ctx, scope, c.ID)
-		if err != nil || found.Outcome == dedup.Exists {
+		if err != nil {
+			return answers, err
+		}
+		if found.Outcome == dedup.Exists {
 			answers[i] = found
 			continue
 		}

@@ -201,7 +201,7 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "a panic is that of one record",
-		file:  "dedup/tripped.go", old: "*err = &Tripped{", new: "panic(p)\n\t\t*err = &Tripped{",
+		file:  "dedup/tripped.go", old: "*err = &Tripped{", new: "*err = fmt.Errorf(\"panic: %v\", p)\n\t\t_ = &Tripped{",
 		caughtBy: "./pipeline", tests: "TestARecordThatPanicsHoldsItsPartitionByItself",
 	},
 	{

@@ -187,6 +187,10 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 		if s.handled = true; !zombie {
 			a.finish(i)
 		}
+		// An earlier batch of the session may have sent it, for a claim that has expired since.
+		if e := a.answers[s.id]; e != nil && e.owner == s && e.sent == nil && a.written(i)&(toClean|toDead) != 0 {
+			e.sent = a
+		}
 	}
 }
 

@@ -325,11 +325,11 @@ func (c *commit) answer(w *world, err error) {
 // Commit implements consumer.Client. The coordinator answers when the scheduler says so.
 func (c *client) Commit(_ context.Context, offsets consumer.Offsets, answered func(error)) {
 	c.must(c.commit == nil || c.commit.landed, "a commit while another one is under way")
+	c.commit = &commit{c.attempt, offsets, c.generation, false, answered} // before a check may end the goroutine that waits for it
 	if a := c.attempt; a != nil {
 		a.zombie = !c.w.group.accepts(c)
 		c.w.assess(a)
 	}
-	c.commit = &commit{c.attempt, offsets, c.generation, false, answered}
 	if c.closed {
 		c.commit.answer(c.w, errAnswer)
 	}

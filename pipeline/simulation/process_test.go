@@ -86,7 +86,7 @@ func (w *world) start(slot int) {
 			return dedup.New(scope, w.extractor, store{p}, dedup.Retry{GiveUpAfter: w.mix.giveUp}, w.dedups, log)
 		},
 		Collectors: w.slots[slot].pipelines, Logger: log,
-		Pause: func(ctx context.Context, _ time.Duration) { p.pause("pause", nil) },
+		Pause: func(_ context.Context, d time.Duration) { p.pause("pause", w.passed(d)) },
 	})
 	w.processes[slot] = p
 	w.trace(slot, "process starts")
@@ -95,6 +95,13 @@ func (w *world) start(slot int) {
 		p.err = lane.Run(polling)
 	}()
 	w.settle()
+}
+
+// passed tells when a pause is over: at any step, or when the world drains after as many as let another process handle
+// a batch. Two of one instance name would fence each other for ever if neither waited.
+func (w *world) passed(d time.Duration) func() bool {
+	began := w.step
+	return func() bool { return !w.draining || w.step >= began+int(d/(10*time.Millisecond)) }
 }
 
 // traceWriter puts what the product logs into the trace.
