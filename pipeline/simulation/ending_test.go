@@ -57,7 +57,7 @@ func (w *world) checkIDs() {
 func (w *world) checkDrops() {
 	for id, truth := range w.claims {
 		for n := truth.dropped - 1; n >= 0 && n < len(truth.episodes); n++ {
-			if e := truth.episodes[n]; e.final != nil || e.owner.gone || e.owner.passed || !w.mix.transactional && e.sent != nil ||
+			if e := truth.episodes[n]; e.final != nil || e.owner.gone || e.owner.passed || e.astray || !w.mix.transactional && e.sent != nil ||
 				w.drops(e.owner) && e.owner.handled {
 				break
 			} else if n == len(truth.episodes)-1 {

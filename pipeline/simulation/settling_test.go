@@ -160,8 +160,12 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		return []pipeline.Outcome{pipeline.PassedThrough}
 	case e.owner == s:
 		return w.allowedForOwner(a, e)
-	case e.owner.gone && (e.final == nil || e.final == a) && e.owner.record.Partition == s.record.Partition:
+	case e.owner.record.Partition != s.record.Partition:
+	case e.owner.gone && (e.final == nil || e.final == a || a.zombie):
 		// It stands for the owner, if that was not delivered in this batch. Whether it must, the end of the run tells.
+		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
+	case e.astray && e.sent == nil && e.final == nil:
+		// To a batch that reads again the owner seems to have been passed without its delivery.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	}
 	return w.allowedForCopy(e, s)

@@ -27,6 +27,8 @@ type episode struct {
 	final  *attempt // forwarded or dead-lettered the owner, and that was made final
 	first  *attempt // was told that its claim made the owner the owner
 	sent   *attempt // the first that wrote the owner to the clean or the dead-letter topic
+	// astray: a member that was given up claimed anew what others had handled. docs/guarantees.md says what that may lose.
+	astray bool
 }
 
 func (c *claimsOf) last() *episode {
@@ -39,7 +41,7 @@ func (c *claimsOf) last() *episode {
 // lateClaim is a claim whose caller got no answer and that may still take effect.
 type lateClaim struct {
 	claim dedup.Claim
-	skew  time.Duration // of the claimant's clock
+	by    *client
 }
 
 // store stands between a lane and the memory store. It splits calls, as a store with buckets
@@ -76,10 +78,10 @@ func (m store) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, ans
 	case w.storeDown, w.fault(faultClaimLost):
 		return errStore
 	case w.fault(faultClaimLate):
-		w.late = append(w.late, lateClaim{*c, w.slots[m.process.slot].skew})
+		w.late = append(w.late, lateClaim{*c, m.process.client})
 		return errStore
 	}
-	got, err := w.claim(ctx, scope, c, w.slots[m.process.slot].skew)
+	got, err := w.claim(ctx, scope, c, m.process.client)
 	if err != nil {
 		return err
 	}
@@ -96,8 +98,8 @@ func (m store) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, ans
 }
 
 // claim asks the store and writes down who owns the ID now.
-func (w *world) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, skew time.Duration) (dedup.Answer, error) {
-	w.skew = skew
+func (w *world) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, by *client) (dedup.Answer, error) {
+	w.skew = w.slots[by.process.slot].skew
 	got, err := w.store.Claim(ctx, scope, []dedup.Claim{*c})
 	if err != nil {
 		return dedup.Answer{}, err
@@ -109,7 +111,10 @@ func (w *world) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, sk
 	}
 	if got[0].Outcome == dedup.Applied {
 		owner := w.sourceAt(c.Owner)
-		truth.episodes = append(truth.episodes, &episode{number: len(truth.episodes), owner: owner, made: time.Now()})
+		truth.episodes = append(truth.episodes, &episode{
+			number: len(truth.episodes), owner: owner, made: time.Now(),
+			astray: owner.handled && w.group.owner[owner.record.Partition] != by,
+		})
 		if len(truth.episodes) > 1 {
 			w.saw(sightExpired)
 		}
@@ -127,12 +132,12 @@ func (w *world) landLate() {
 		return
 	}
 	i := w.dice.n(len(w.late))
-	c, skew := w.late[i].claim, w.late[i].skew
+	late := w.late[i]
 	w.late = append(w.late[:i], w.late[i+1:]...)
 	if w.dice.oneIn(2) {
-		w.trace(-1, "a late claim of %q takes effect", c.ID)
+		w.trace(-1, "a late claim of %q takes effect", late.claim.ID)
 		w.saw(sightLateClaim)
-		_, _ = w.claim(context.Background(), scope, &c, skew)
+		_, _ = w.claim(context.Background(), scope, &late.claim, late.by)
 	}
 }
 
