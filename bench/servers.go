@@ -43,11 +43,11 @@ func startFleet(ctx context.Context, need needs, dir string, heap heaps) (*fleet
 	var err error
 	if f.kafka == "" {
 		f.kafka, err = f.started(startKafka(ctx, filepath.Join(dir, "kafka"), heap.kafka))
-		f.versions = append(f.versions, "Kafka "+servers.KafkaVersion+" ("+heap.kafka+" heap)")
+		f.versions = append(f.versions, "Kafka "+servers.KafkaVersion()+" ("+heap.kafka+" heap)")
 	}
 	if err == nil && need.cassandra && f.cassandra == "" {
 		f.cassandra, err = f.started(startCassandra(ctx, filepath.Join(dir, "cassandra"), heap.cassandra))
-		f.versions = append(f.versions, "Cassandra "+servers.CassandraVersion+" ("+heap.cassandra+" heap, Paxos v2)")
+		f.versions = append(f.versions, "Cassandra "+servers.CassandraVersion()+" ("+heap.cassandra+" heap, Paxos v2)")
 	}
 	if err == nil && need.redis && f.redis == "" {
 		err = f.startRedis(ctx, filepath.Join(dir, "redis"))

@@ -83,7 +83,7 @@ func DefaultTopic() Topic {
 		BatchRecords:       20_000,
 		BatchBytes:         16 << 20,
 		FetchBytes:         1 << 20,
-		UnpackedBytes:      256 << 20,
+		UnpackedBytes:      64 << 20,
 		SessionTimeout:     15 * time.Second,
 		TransactionTimeout: 15 * time.Second,
 		GroupProtocol:      ProtocolClassic,

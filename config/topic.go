@@ -130,6 +130,7 @@ type Topic struct {
 	FetchBytes int `mapstructure:"fetch_bytes"`
 	// Most bytes that one compressed batch of the input may unpack to, 1048576 to 1073741824: a few kilobytes can
 	// become gigabytes. A partition whose next batch would become larger is held, and says so, until this is raised.
+	// docs/kubernetes.md tells what it means for the memory of a process.
 	UnpackedBytes int `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
 	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -56,8 +57,8 @@ type Client interface {
 // TransactionalClient is a Client whose records belong to transactions, one after the other.
 type TransactionalClient interface {
 	Client
-	// Begin begins a transaction. No request is sent.
-	Begin() error
+	// Begin begins a transaction. No request is sent for it. With ErrMarkersLost there is none.
+	Begin(ctx context.Context) error
 	// AddOffsets makes the offsets of a batch a part of the transaction.
 	AddOffsets(ctx context.Context, topicID [16]byte, offsets Offsets) error
 	// End commits or aborts the transaction. A client ends only what it has written records in itself.
@@ -67,6 +68,11 @@ type TransactionalClient interface {
 	// Marked reports whether the markers of the last transaction are written.
 	Marked(ctx context.Context) (bool, error)
 }
+
+// ErrMarkersLost says that a transaction has ended, and that its markers are missing on some partitions. The next transaction of the
+// client would decide over its records, maybe otherwise. So the session ends without one: who takes its name over ends
+// what is open as it was decided.
+var ErrMarkersLost = errors.New("the last transaction has ended without its markers")
 
 // Bounds of a partition's log: the offset of its first record, the last stable offset, and the end. Records between the last
 // two wait for the end of a producer's transaction.

@@ -18,6 +18,7 @@ type coordinator struct {
 	TransactionalClient
 	marked []bool // answers, one after the other; the last one is given again and again
 	failed error
+	lost   error // of Begin
 	did    []string
 	polls  int64
 }
@@ -36,7 +37,7 @@ func (c *coordinator) Poll(context.Context, int) kgo.Fetches {
 	return fetched(0, c.polls-1, 1, c.polls)
 }
 
-func (c *coordinator) Begin() error { return nil }
+func (c *coordinator) Begin(context.Context) error { return c.lost }
 func (c *coordinator) AddOffsets(context.Context, [16]byte, Offsets) error {
 	c.did = append(c.did, "offsets")
 	return nil
@@ -45,7 +46,8 @@ func (c *coordinator) Produce(_ context.Context, r *kgo.Record, promise func(*kg
 	promise(r, nil)
 }
 func (c *coordinator) Flush(context.Context) error     { return nil }
-func (c *coordinator) End(context.Context, bool) error { return nil }
+func (c *coordinator) End(context.Context, bool) error { c.did = append(c.did, "end"); return nil }
+func (c *coordinator) Seek(Offsets)                    {}
 func (c *coordinator) Committed() Offsets              { return nil }
 func (c *coordinator) Close()                          {}
 func (c *coordinator) Fences(context.Context, []int32) (fence.Found, error) {
@@ -114,9 +116,32 @@ func TestATransactionBeginsWhenTheMarkersOfTheOneBeforeAreWritten(t *testing.T) 
 				t.Fatal(err)
 			}
 		}
-		want := []string{"offsets", "not marked", "not marked", "marked", "offsets"}
+		want := []string{"offsets", "end", "not marked", "not marked", "marked", "offsets", "end"}
 		if !slices.Equal(c.did, want) {
 			t.Errorf("got %q, want %q", c.did, want)
+		}
+	})
+}
+
+// Its next transaction, also one that is aborted, would decide over what the last one left open.
+func TestASessionEndsNoTransactionBehindLostMarkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &coordinator{marked: []bool{true}, lost: ErrMarkersLost}
+		session := c.session(t)
+		defer session.Close()
+		b, err := session.Poll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = session.Begin(t.Context(), b)
+		if !errors.Is(err, ErrMarkersLost) {
+			t.Errorf("got %v", err)
+		}
+		if err = session.Abort(t.Context(), b, err); err == nil || errors.Is(err, ErrAborted) {
+			t.Errorf("the session would go on: %v", err)
+		}
+		if len(c.did) > 0 {
+			t.Errorf("it did %q", c.did)
 		}
 	})
 }

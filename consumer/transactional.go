@@ -138,6 +138,9 @@ const partingTimeout = 2 * time.Second
 // ErrAborted, and why, is the good outcome; after any other error the session must be closed.
 func (t *Transactional) Abort(ctx context.Context, b *Batch, why error) error {
 	_ = t.endOpening() // if it failed, the batch is given back all the same
+	if errors.Is(why, ErrMarkersLost) {
+		return fmt.Errorf("abort transaction: %w", why)
+	}
 	t.timed(b, false)
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -227,7 +230,7 @@ func (t *Transactional) endOpening() error {
 
 func (t *Transactional) begin(ctx context.Context, b *Batch) error {
 	t.awaitMarkers()
-	if err := t.kafka.Begin(); err != nil {
+	if err := t.kafka.Begin(ctx); err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
 	t.begun, t.since = true, time.Now()

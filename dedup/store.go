@@ -139,7 +139,7 @@ type Store interface {
 	// at the consumer group and the name only, and changes nothing.
 	Registered(ctx context.Context, scope Scope) (registered Scope, found bool, err error)
 
-	// Claim returns one answer per claim, in order. The error, if any, says why some answers
+	// Claim returns one answer per claim, in order. The scope is registered, or never will be. The error, if any, says why some answers
 	// are Undecided; the others are good all the same.
 	Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error)
 

@@ -92,6 +92,9 @@ func (b *claimBench) run(ctx context.Context, progress io.Writer, measure func(f
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error { return b.store.Forget(ctx, scope) }))
 	}()
+	if err := b.store.Register(ctx, scope); err != nil {
+		return nil, err
+	}
 	if err := b.part(ctx, scope, progress, "claims before", b.before); err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ func newIDClaim() *cobra.Command {
 	return newIDChange("claim ID", "Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
 		"Block %s of %s? No copy will be forwarded until the ttl ends.",
 		func(cmd *cobra.Command, task *idTask) error {
+			if err := task.store.Register(cmd.Context(), task.scope); err != nil {
+				return err
+			}
 			answers, err := task.store.Claim(cmd.Context(), task.scope, []dedup.Claim{{ID: task.id, Owner: manualOwner}})
 			switch {
 			case err != nil:

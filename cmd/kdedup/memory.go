@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/kdedup/kdedup/config"
 )
@@ -22,6 +25,14 @@ const (
 
 // memoryLimit leaves room beside what lives, or the collector would be at work all the time.
 func memoryLimit(live uint64) int64 { return max(leastMemory, int64(live+live/2)) }
+
+// containMemory has the collector work harder from 90 % of the container's or the unit's limit on, before the kernel ends the
+// process. GOMEMLIMIT goes before it.
+func containMemory(log *slog.Logger, limit memlimit.Provider) {
+	if _, err := memlimit.Set(memlimit.WithProvider(limit)); err != nil {
+		log.Debug("the limit of the process's memory is not known", "error", err)
+	}
+}
 
 // limitMemory sets the limit and adapts it to what lives until stop is called. It leaves the collector alone if GOGC is set, and
 // never goes above GOMEMLIMIT.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
+	"log/slog"
 	"math"
 	"runtime/debug"
 	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/kdedup/kdedup/config"
 )
@@ -29,6 +33,26 @@ func TestMemoryIsLimitedUnlessTheEnvironmentSaysOtherwise(t *testing.T) {
 			stop()
 			if got := debug.SetMemoryLimit(-1); got != row.before {
 				t.Errorf("%d afterwards, was %d", got, row.before)
+			}
+		})
+	}
+}
+
+func TestTheMemoryStaysBelowThatOfTheContainer(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		limit memlimit.Provider
+		want  int64
+	}{
+		{"1 GiB", func() (uint64, error) { return 1000 << 20, nil }, 900 << 20},
+		{"none", func() (uint64, error) { return 0, memlimit.ErrNoLimit }, math.MaxInt64},
+		{"no cgroups", func() (uint64, error) { return 0, errors.ErrUnsupported }, math.MaxInt64},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
+			containMemory(slog.New(slog.DiscardHandler), row.limit)
+			if got := debug.SetMemoryLimit(-1); got != row.want {
+				t.Errorf("got %d, want %d", got, row.want)
 			}
 		})
 	}

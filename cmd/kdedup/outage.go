@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/cassandra"
@@ -30,11 +29,9 @@ const (
 
 // outage reports whether an error of a start says that a server cannot be reached, or does not serve now.
 func outage(err error) bool {
-	if eof := (*kgo.ErrFirstReadEOF)(nil); errors.As(err, &eof) {
-		return false // as a rule the broker wants TLS or a login
-	}
 	for _, temporary := range []error{
-		context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF,
+		context.DeadlineExceeded, io.ErrUnexpectedEOF,
+		io.EOF, // of a proxy whose broker is down, for example; if it is of a broker that wants TLS, the error says so
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EPIPE,
 	} {
 		if errors.Is(err, temporary) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,6 +80,30 @@ func TestAStartWaitsForKafka(t *testing.T) {
 		run(t, brokers)
 	})
 	t.Run("real", func(t *testing.T) { run(t, testkit.Kafka(t)) })
+}
+
+// A proxy or a load balancer whose broker is down takes connections and closes them. So does a broker that wants TLS.
+func TestAStartWaitsForAKafkaThatClosesConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() { listener.Close(); closing.Wait() })
+	r := start(t, write(t, []string{listener.Addr().String()}, ordersTopic))
+	testkit.Eventually(t, 30*time.Second, "the reason in /readyz, after a second try", func() bool {
+		return strings.HasPrefix(get(t, r.url()+"/readyz"), "start: kafka.brokers: ") && strings.Contains(r.out.String(), "pause=1s")
+	})
+	r.stopsWell()
 }
 
 func TestAStartWaitsForTheStore(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/config"
@@ -35,6 +36,7 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			containMemory(log, memlimit.FromCgroup)
 			defer limitMemory(c.Store.Type)()
 			log.Info("kdedup starts", "version", versionText(), "instance", c.Instance)
 			warnOfUnencrypted(c, log)

@@ -72,7 +72,6 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 		kgo.HeartbeatInterval(o.SessionTimeout/5),
 		kgo.RebalanceTimeout(RebalanceTimeout),
 		kgo.FetchMaxBytes(int32(o.FetchBytes)),
-		kgo.MaxDecompressBatchBytes(o.UnpackedBytes),
 		kgo.FetchMaxPartitionBytes(int32(o.FetchBytes)),
 		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -92,19 +91,24 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 
 // Client implements consumer.Client.
 type Client struct {
-	opts  Options
-	kafka *kgo.Client
-	admin *kadm.Client
+	opts     Options
+	kafka    *kgo.Client
+	admin    *kadm.Client
+	unpacker *unpacker
 }
 
 var _ consumer.Client = (*Client)(nil)
 
 func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
-	client, err := kgo.NewClient(kafka...)
+	unpacker, err := newUnpacker(opts.UnpackedBytes)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opts: opts, kafka: client, admin: kadm.NewClient(client)}, nil
+	client, err := kgo.NewClient(append(kafka, kgo.WithDecompressor(unpacker))...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{opts: opts, kafka: client, admin: kadm.NewClient(client), unpacker: unpacker}, nil
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
@@ -117,7 +121,11 @@ func JoinAtLeastOnce(opts Options) (*consumer.AtLeastOnce, error) {
 }
 
 // Poll implements consumer.Client.
-func (c *Client) Poll(ctx context.Context, n int) kgo.Fetches { return c.kafka.PollRecords(ctx, n) }
+func (c *Client) Poll(ctx context.Context, n int) kgo.Fetches {
+	fetches := c.kafka.PollRecords(ctx, n)
+	c.unpacker.polled(c.kafka.BufferedFetchBytes())
+	return withoutLater(fetches)
+}
 
 // Seek implements consumer.Client.
 func (c *Client) Seek(offsets consumer.Offsets) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -23,13 +24,16 @@ import (
 // deleted one, sends it no marker and completes the transaction (KRaftMetadataCache.
 // getPartitionLeaderEndpoint, TransactionMarkerChannelManager; seen when the only broker of a cluster
 // with Kafka 4.3.1 is stopped). Then offsets stay unstable for ever, or the next transaction of the
-// same producer decides over them and over the records one by one. So one more transaction is aborted,
-// with the group and each partition that has an open one of this producer.
+// same producer decides over them and over the records one by one. So one more transaction is ended,
+// with the group and each partition that has an open one of this producer, and as the coordinator had
+// decided over that: what it has committed may have its markers on some partitions.
 type takeover struct {
 	client *kgo.Client
 	opts   *Options
 	id     int64
 	epoch  int16
+	last   kadm.DescribedTransaction // before the producer ID was initialised
+	commit bool                      // that is how it ended, and nothing older is open
 }
 
 const (
@@ -51,10 +55,11 @@ func takeOver(ctx context.Context, opts *Options) error {
 		what string
 		run  func(context.Context) error
 	}{
+		{"describe", t.describe},
 		{"init producer ID", t.initProducerID},
 		{"add partitions", t.addHanging},
 		{"add the group", func(ctx context.Context) error { return addGroup(ctx, client, opts, t.id, t.epoch) }},
-		{"abort", t.abort},
+		{"end", t.end},
 	} {
 		err := pause.Repeat(ctx, retryTakeover, passesWithTransaction, func() error { return step.run(ctx) })
 		if err != nil {
@@ -79,6 +84,22 @@ func passesWithTransaction(err error) bool {
 	return errors.Is(err, kerr.ConcurrentTransactions) || kerr.IsRetriable(err)
 }
 
+// describe asks how the last transaction ended: to initialise the producer ID makes the coordinator forget it. One that is
+// open is aborted by that. Brokers before 3.0 do not tell.
+func (t *takeover) describe(ctx context.Context) error {
+	described, err := kadm.NewClient(t.client).DescribeTransactions(ctx, t.opts.TransactionalID)
+	if err == nil {
+		t.last, err = described[t.opts.TransactionalID], described[t.opts.TransactionalID].Err
+	}
+	switch {
+	case err == nil && strings.HasPrefix(t.last.State, "Prepare"):
+		return kerr.ConcurrentTransactions
+	case err != nil && (passesWithTransaction(err) || kgo.IsRetryableBrokerErr(err)):
+		return err
+	}
+	return nil
+}
+
 func (t *takeover) initProducerID(ctx context.Context) error {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.TransactionalID, req.TransactionTimeoutMillis = &t.opts.TransactionalID, int32(t.opts.TransactionTimeout.Milliseconds())
@@ -93,11 +114,18 @@ func (t *takeover) initProducerID(ctx context.Context) error {
 // addHanging adds the partitions on which this producer has a transaction that its coordinator does
 // not know of.
 func (t *takeover) addHanging(ctx context.Context) error {
-	hanging, err := t.hanging(ctx)
-	if err != nil || len(hanging) == 0 {
+	open, err := t.hanging(ctx)
+	if err != nil || len(open) == 0 {
 		return err
 	}
-	t.opts.Logger.Warn("transaction markers are missing: aborting what they should have ended", "partitions", hanging)
+	t.commit = t.last.State == "CompleteCommit"
+	hanging := make(map[string][]int32)
+	for _, p := range open {
+		hanging[p.Topic] = append(hanging[p.Topic], p.Partition)
+		// Since KIP-890 the coordinator raises the epoch at the end of a transaction.
+		t.commit = t.commit && (p.ProducerEpoch == t.last.ProducerEpoch || p.ProducerEpoch == t.last.ProducerEpoch-1)
+	}
+	t.opts.Logger.Warn("transaction markers are missing: ending what they should have ended", "partitions", hanging, "commit", t.commit)
 	req := kmsg.NewPtrAddPartitionsToTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = t.opts.TransactionalID, t.id, t.epoch
 	for topic, partitions := range hanging {
@@ -118,30 +146,33 @@ func (t *takeover) addHanging(ctx context.Context) error {
 
 // hanging asks the partitions' leaders, which needs the right to read the topics. Without it, and on
 // brokers before 3.0 (KIP-664), nothing is found.
-func (t *takeover) hanging(ctx context.Context) (map[string][]int32, error) {
-	admin := kadm.NewClient(t.client)
+func (t *takeover) hanging(ctx context.Context) ([]kadm.DescribedProducer, error) {
+	return openOf(ctx, kadm.NewClient(t.client), t.opts, t.id)
+}
+
+// openOf finds where a producer has an open transaction.
+func openOf(ctx context.Context, admin *kadm.Client, opts *Options, producer int64) (open []kadm.DescribedProducer, err error) {
 	var set kadm.TopicsSet
-	details, err := admin.ListTopics(ctx, t.opts.written()...)
+	details, err := admin.ListTopics(ctx, opts.written()...)
 	if err != nil {
 		return nil, err
 	}
 	details.EachPartition(func(p kadm.PartitionDetail) { set.Add(p.Topic, p.Partition) })
 	described, err := admin.DescribeProducers(ctx, set)
 	if err != nil {
-		t.opts.Logger.Debug("cannot look for missing transaction markers", "error", err)
+		opts.Logger.Debug("cannot look for missing transaction markers", "error", err)
 	}
-	found := make(map[string][]int32)
 	described.EachProducer(func(p kadm.DescribedProducer) {
-		if p.ProducerID == t.id && p.CurrentTxnStartOffset >= 0 {
-			found[p.Topic] = append(found[p.Topic], p.Partition)
+		if p.ProducerID == producer && p.CurrentTxnStartOffset >= 0 {
+			open = append(open, p)
 		}
 	})
-	return found, nil
+	return open, nil
 }
 
-func (t *takeover) abort(ctx context.Context) error {
+func (t *takeover) end(ctx context.Context) error {
 	req := kmsg.NewPtrEndTxnRequest()
-	req.TransactionalID, req.ProducerID, req.ProducerEpoch = t.opts.TransactionalID, t.id, t.epoch
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = t.opts.TransactionalID, t.id, t.epoch, t.commit
 	answer, err := req.RequestWith(ctx, t.client)
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -19,7 +21,15 @@ import (
 type Transactions struct {
 	*Client
 	explicit bool // the broker is told what belongs to a transaction
+	cuts     *cuts
+	looked   int64 // so many cuts there were when markers were looked for
 }
+
+// cuts counts the connections that ended.
+type cuts struct{ n atomic.Int64 }
+
+// OnBrokerDisconnect implements kgo.HookBrokerDisconnect.
+func (c *cuts) OnBrokerDisconnect(kgo.BrokerMetadata, net.Conn) { c.n.Add(1) }
 
 var _ consumer.TransactionalClient = (*Transactions)(nil)
 
@@ -46,15 +56,21 @@ func newTransactions(ctx context.Context, opts Options, events consumer.Events) 
 	if explicit {
 		kafka = append(kafka, kgo.MaxVersions(beforeImplicitOffsets()))
 	}
-	client, err := newClient(opts, kafka...)
+	cut := new(cuts)
+	client, err := newClient(opts, append(kafka, kgo.WithHooks(cut))...)
 	if err != nil {
 		return nil, err
 	}
-	return &Transactions{client, explicit}, nil
+	return &Transactions{Client: client, explicit: explicit, cuts: cut}, nil
 }
 
 // Begin implements consumer.TransactionalClient.
-func (t *Transactions) Begin() error { return t.kafka.BeginTransaction() }
+func (t *Transactions) Begin(ctx context.Context) error {
+	if err := t.lookForMarkers(ctx); err != nil {
+		return err
+	}
+	return t.kafka.BeginTransaction()
+}
 
 // End implements consumer.TransactionalClient.
 func (t *Transactions) End(ctx context.Context, commit bool) error {
@@ -91,6 +107,38 @@ func (t *Transactions) AddOffsets(ctx context.Context, topicID [16]byte, offsets
 		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error { return t.sendOffsets(ctx, id, epoch, topicID, offsets) })
 	}
 	return err
+}
+
+// lookForMarkers returns an error if the transaction before has ended without its markers: see takeover. That takes a broker
+// that went down.
+func (t *Transactions) lookForMarkers(ctx context.Context) error {
+	n := t.cuts.n.Load()
+	if n == t.looked {
+		return nil
+	}
+	producer, _, err := t.kafka.ProducerID(ctx)
+	if err != nil {
+		return fmt.Errorf("producer ID: %w", err)
+	}
+	unmarked := func(err error) bool { return errors.Is(err, kerr.ConcurrentTransactions) }
+	err = pause.Repeat(ctx, retryOffsets, unmarked, func() error {
+		if marked, err := t.Marked(ctx); err == nil && !marked {
+			return kerr.ConcurrentTransactions
+		}
+		return nil // brokers before 3.0 do not tell
+	})
+	if err != nil {
+		return err
+	}
+	open, err := openOf(ctx, t.admin, &t.opts, producer)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for transaction markers: %w", err)
+	case len(open) > 0:
+		return fmt.Errorf("%s[%d]: %w", open[0].Topic, open[0].Partition, consumer.ErrMarkersLost)
+	}
+	t.looked = n
+	return nil
 }
 
 // addGroup tells the coordinator of a transaction that the group's offsets belong to it.

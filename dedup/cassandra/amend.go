@@ -31,8 +31,16 @@ func (s *Store) HasClaims(ctx context.Context, registered dedup.Scope) (bool, er
 
 // Amend implements dedup.Amender.
 func (s *Store) Amend(ctx context.Context, registered, scope dedup.Scope) error {
-	err := s.conditional(ctx, "UPDATE "+s.options.scopesTable()+" SET buckets = ?, extractor = ? WHERE consumer_group = ? AND topic = ? IF buckets = ? AND extractor = ?",
-		scope.Buckets, scope.Extractor, scope.ConsumerGroup, scope.Name, registered.Buckets, registered.Extractor).Iter().Close()
+	row, found, err := s.registration(ctx, registered)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return s.Register(ctx, scope)
+	}
+	was, anew := registration{registered, row.hash}, registration{scope, row.hash} // processes that run keep the key
+	err = s.conditional(ctx, "UPDATE "+s.options.scopesTable()+" SET buckets = ?, extractor = ? WHERE consumer_group = ? AND topic = ? IF buckets = ? AND extractor = ?",
+		scope.Buckets, anew.extractor(), scope.ConsumerGroup, scope.Name, registered.Buckets, was.extractor()).Iter().Close()
 	if err != nil {
 		return fmt.Errorf("register scope %s/%s anew: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
 	}

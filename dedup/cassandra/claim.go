@@ -15,9 +15,12 @@ import (
 // Claim implements dedup.Store. The claims of each bucket are one sequence of conditional batches;
 // buckets proceed side by side, as many as the limiter admits.
 func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
-	st := s.state(scope)
 	answers := make([]dedup.Answer, len(claims))
-	hashes := hashIDs(claims)
+	st, err := s.state(ctx, scope)
+	if err != nil {
+		return answers, fmt.Errorf("claim %d ids: %w", len(claims), err)
+	}
+	hashes := st.hashes(claims)
 	var buckets errgroup.Group
 	for bucket, members := range groupByBucket(st, hashes) {
 		buckets.Go(func() error {
@@ -31,10 +34,10 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	return answers, nil
 }
 
-func hashIDs(claims []dedup.Claim) []uint64 {
+func (s *scopeState) hashes(claims []dedup.Claim) []uint64 {
 	hashes := make([]uint64, len(claims))
 	for i := range claims {
-		hashes[i] = hash(claims[i].ID)
+		hashes[i] = s.hash.sum(claims[i].ID)
 	}
 	return hashes
 }

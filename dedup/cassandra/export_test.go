@@ -28,5 +28,13 @@ func ReadRow(t *testing.T, o Options, query string) map[string]any {
 	return rows[0]
 }
 
+// Exec runs a statement as another program does.
+func Exec(t *testing.T, o Options, statement string) {
+	t.Helper()
+	if err := Session(t, o).Query(statement).WithContext(t.Context()).Exec(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Requests counts what was asked of the server for claims.
 func Requests(s *Store) float64 { return testutil.ToFloat64(s.metrics.requests) }

@@ -93,6 +93,9 @@ func (l *largeTable) open(b *testing.B) {
 		b.Fatal(err)
 	}
 	l.store, l.scope = store, dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: 24 * time.Hour, Buckets: l.buckets}
+	if err := store.Register(b.Context(), l.scope); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func (l *largeTable) drop(b *testing.B) {
@@ -147,12 +150,15 @@ func (l *largeTable) claimTwo(b *testing.B, took *[]time.Duration) {
 
 // insert adds rows that nobody claimed.
 func (l *largeTable) insert(b *testing.B, rows int) {
-	st := l.store.state(l.scope)
+	st, err := l.store.state(b.Context(), l.scope)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for until := l.next + rows; l.next < until; {
 		claims := l.claims(min(500_000, until-l.next))
 		var requests errgroup.Group
 		requests.SetLimit(32)
-		for bucket, members := range groupByBucket(st, hashIDs(claims)) {
+		for bucket, members := range groupByBucket(st, st.hashes(claims)) {
 			for chunk := range slices.Chunk(members, 100) {
 				requests.Go(func() error { return l.insertChunk(b.Context(), st, bucket, claims, chunk) })
 			}

@@ -31,6 +31,9 @@ func claimRandom(t *testing.T, store dedup.Store, idBytes, n int) {
 	t.Helper()
 	spec := workload.Spec{IDBytes: idBytes, Seed: 1, Size: 200}
 	scope := dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: time.Hour, Buckets: 64}
+	if err := store.Register(t.Context(), scope); err != nil {
+		t.Fatal(err)
+	}
 	const batch = 5000
 	for from := 0; from < n; from += batch {
 		claims := make([]dedup.Claim, batch)

@@ -97,15 +97,19 @@ func (o Options) steps(version, replication string) []step {
 // an absent ID is looked up in each of them, because a partition's Bloom filter cannot tell that
 // one of its rows is missing.
 func (o Options) createClaims(version string) string {
-	compaction := "{'class': 'LeveledCompactionStrategy'}"
-	if major, _, _ := strings.Cut(version, "."); atLeast(major, 5) {
+	compaction, mode := "{'class': 'LeveledCompactionStrategy'}", ""
+	major, _, _ := strings.Cut(version, ".")
+	if atLeast(major, 5) {
 		compaction = "{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L8'}"
+	}
+	if atLeast(major, accordSince) { // whatever the server's default is
+		mode = " AND transactional_mode = 'off'"
 	}
 	return "CREATE TABLE IF NOT EXISTS " + o.qualifiedTable() +
 		" (consumer_group text, topic text, bucket int, message_id blob, owner frozen<claim_owner>," +
 		" PRIMARY KEY ((consumer_group, topic, bucket), message_id))" +
 		" WITH compaction = " + compaction +
-		" AND default_time_to_live = 604800 AND gc_grace_seconds = " + strconv.Itoa(int(Grace.Seconds()))
+		" AND default_time_to_live = 604800 AND gc_grace_seconds = " + strconv.Itoa(int(Grace.Seconds())) + mode
 }
 
 func atLeast(major string, want int) bool {
@@ -116,7 +120,7 @@ func atLeast(major string, want int) bool {
 func releaseVersion(ctx context.Context, session *gocql.Session) (string, error) {
 	var version string
 	if err := session.Query("SELECT release_version FROM system.local").WithContext(ctx).Scan(&version); err != nil {
-		return "", fmt.Errorf("set up store: cassandra: read its version: %w", err)
+		return "", fmt.Errorf("cassandra: read the server's version: %w", err)
 	}
 	return version, nil
 }

@@ -127,7 +127,7 @@ func (s shape) open(b *testing.B) *toy {
 	if err := Setup(b.Context(), o, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
 		b.Fatal(err)
 	}
-	t := &toy{shape: s, session: s.connect(b, o), scope: newScopeState("", dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", Buckets: 128})}
+	t := &toy{shape: s, session: s.connect(b, o), scope: newScopeState("", dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", Buckets: 128}, newHasher())}
 	b.Cleanup(func() { t.exec(b, "DROP KEYSPACE "+o.Keyspace); t.session.Close() })
 	create := o.createClaims("5.0")
 	create = strings.Replace(create, "message_id blob, owner frozen<claim_owner>", "message_id "+s.idType+", "+strings.Join(s.columns, ", "), 1)
@@ -178,7 +178,7 @@ func (t *toy) claims(n int) []dedup.Claim {
 func (t *toy) claim(ctx context.Context, claims []dedup.Claim) error {
 	var buckets errgroup.Group
 	buckets.SetLimit(32) // for each of two lanes
-	for bucket, members := range groupByBucket(t.scope, hashIDs(claims)) {
+	for bucket, members := range groupByBucket(t.scope, t.scope.hashes(claims)) {
 		buckets.Go(func() error {
 			if lock := t.scope.locks[bucket]; !t.unlocked {
 				lock <- struct{}{}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/kdedup/kdedup/dedup"
 )
 
@@ -33,6 +31,7 @@ func paddedSize(n int) int {
 // scopeState is what the store keeps per scope: its statements and the locks of its buckets.
 type scopeState struct {
 	scope    dedup.Scope
+	hash     hasher
 	insert   string // one row; bucket, message_id and owner are bound
 	selectIn string
 	locks    []chan struct{} // stripe of buckets -> held by the one request in flight
@@ -46,10 +45,10 @@ type scopeState struct {
 // maxStripes bounds the locks of a scope with very many buckets, where two batches seldom meet.
 const maxStripes = 4096
 
-func newScopeState(table string, scope dedup.Scope) *scopeState {
+func newScopeState(table string, scope dedup.Scope, hash hasher) *scopeState {
 	where := fmt.Sprintf("consumer_group = %s AND topic = %s AND bucket = ?", quote(scope.ConsumerGroup), quote(scope.Name))
 	s := &scopeState{
-		scope: scope,
+		scope: scope, hash: hash,
 		insert: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL %d",
 			table, quote(scope.ConsumerGroup), quote(scope.Name), int64(scope.TTL.Seconds())),
 		selectIn: fmt.Sprintf("SELECT message_id, owner FROM %s WHERE %s AND message_id IN ?", table, where),
@@ -75,9 +74,7 @@ func (s *scopeState) batch(n int) string {
 	return s.batches[n]
 }
 
-func hash(id dedup.ID) uint64 { return xxhash.Sum64String(string(id)) }
-
-// bucket is part of the stored data: xxHash64 of the ID, modulo the number of buckets.
+// bucket is part of the stored data: the hash of the ID, modulo the number of buckets.
 func (s *scopeState) bucket(hash uint64) int32 { return int32(hash % uint64(s.scope.Buckets)) }
 
 // routingKey is the partition key in the form that token-aware routing hashes: per component its

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ func testScope() dedup.Scope {
 }
 
 func TestStatements(t *testing.T) {
-	s := newScopeState("ks.claims", testScope())
+	s := newScopeState("ks.claims", testScope(), hasher{})
 	insert := "INSERT INTO ks.claims (consumer_group, topic, bucket, message_id, owner) VALUES ('it''s', 'a.b', ?, ?, ?) IF NOT EXISTS USING TTL 90"
 	for n, want := range map[int]string{
 		1: insert,
@@ -41,18 +42,55 @@ func TestPaddedSizesAreFewAndCloseAbove(t *testing.T) {
 
 // The bucket is stored: a claim whose bucket is computed differently is never found again.
 func TestBucketsNeverChange(t *testing.T) {
-	s := newScopeState("t", testScope())
-	got := make(map[dedup.ID]int32)
-	for _, id := range []dedup.ID{"a", "b", "order-1", "\x00\xff"} {
-		got[id] = s.bucket(hash(id))
+	for column, want := range map[string]map[dedup.ID]int32{
+		"header:message-id": {"a": 11, "b": 11, "order-1": 13, "\x00\xff": 13}, // of a version before the keys
+		"header:message-id key:000102030405060708090a0b0c0d0e0f": {"a": 7, "b": 15, "order-1": 5, "\x00\xff": 13},
+	} {
+		extractor, hash := splitExtractor(column)
+		if extractor != "header:message-id" {
+			t.Errorf("%q is taken for the extractor %q", column, extractor)
+		}
+		s := newScopeState("t", testScope(), hash)
+		got := make(map[dedup.ID]int32)
+		for id := range want {
+			got[id] = s.bucket(s.hash.sum(id))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", column, diff)
+		}
 	}
-	if diff := cmp.Diff(map[dedup.ID]int32{"a": 11, "b": 11, "order-1": 13, "\x00\xff": 13}, got); diff != "" {
-		t.Error(diff)
+}
+
+// Whoever may write to the input knows xxHash64, and not the key.
+func TestIDsThatShareABucketWithoutAKeyAreSpreadByIt(t *testing.T) {
+	old, keyed := newScopeState("t", testScope(), hasher{}), newScopeState("t", testScope(), newHasher())
+	met := make(map[int32]bool)
+	for i, aimed := 0, 0; aimed < 200; i++ {
+		id := dedup.ID(strconv.Itoa(i))
+		if old.bucket(old.hash.sum(id)) == 3 {
+			aimed++
+			met[keyed.bucket(keyed.hash.sum(id))] = true
+		}
+	}
+	if len(met) != testScope().Buckets {
+		t.Errorf("200 IDs of one bucket meet %d of %d", len(met), testScope().Buckets)
+	}
+}
+
+func TestTheTransactionalModeOfATableIsFound(t *testing.T) {
+	for statement, want := range map[string]string{
+		"CREATE TABLE k.t (p int PRIMARY KEY) WITH comment = '' AND transactional_mode = 'mixed_reads' AND x = 1": "mixed_reads",
+		"CREATE TABLE k.t (p int PRIMARY KEY) WITH transactional_mode = 'off'":                                    "off",
+		"CREATE TABLE k.t (p int PRIMARY KEY)":                                                                    "off",
+	} {
+		if got := transactionalMode(statement); got != want {
+			t.Errorf("%s: %q, want %q", statement, got, want)
+		}
 	}
 }
 
 func TestRoutingKeyIsTheComposedPartitionKey(t *testing.T) {
-	s := newScopeState("t", testScope())
+	s := newScopeState("t", testScope(), hasher{})
 	want := "\x00\x04it's\x00" + "\x00\x03a.b\x00" + "\x00\x04\x00\x00\x00\x07\x00"
 	if got := string(s.routingKey(7)); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -62,7 +100,7 @@ func TestRoutingKeyIsTheComposedPartitionKey(t *testing.T) {
 func TestLocksAreBoundedForManyBuckets(t *testing.T) {
 	scope := testScope()
 	scope.Buckets = 1_000_000
-	if n := len(newScopeState("t", scope).locks); n != maxStripes {
+	if n := len(newScopeState("t", scope, hasher{}).locks); n != maxStripes {
 		t.Errorf("%d locks", n)
 	}
 }

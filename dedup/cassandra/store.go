@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/gocql/gocql"
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +54,9 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	if err == nil {
 		err = s.checkSchema(ctx)
 	}
+	if err == nil {
+		err = s.checkAccord(ctx)
+	}
 	if err != nil {
 		session.Close()
 		return nil, fmt.Errorf("open store: cassandra: %w", err)
@@ -69,22 +71,40 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// state returns the statements of a scope, which are made on first use.
-func (s *Store) state(scope dedup.Scope) *scopeState {
+// state returns the statements of a scope. They are made on first use, which reads how the scope's IDs are hashed. One that
+// is not registered, as that of a self-test, has no key, and is asked for each time: it may be registered yet.
+func (s *Store) state(ctx context.Context, scope dedup.Scope) (*scopeState, error) {
+	if st := s.cached(scope); st != nil {
+		return st, nil
+	}
+	row, found, err := s.registration(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return newScopeState(s.options.qualifiedTable(), scope, hasher{}), nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, ok := s.scopes[scope]
-	if !ok {
-		st = newScopeState(s.options.qualifiedTable(), scope)
-		s.scopes[scope] = st
+	if s.scopes[scope] == nil {
+		s.scopes[scope] = newScopeState(s.options.qualifiedTable(), scope, row.hash)
 	}
-	return st
+	return s.scopes[scope], nil
+}
+
+func (s *Store) cached(scope dedup.Scope) *scopeState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scopes[scope]
 }
 
 // Lookup implements dedup.Store with a serial read, which completes a claim that is in flight.
 func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
-	st := s.state(scope)
-	bucket := st.bucket(hash(id))
+	st, err := s.state(ctx, scope)
+	if err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: %w", err)
+	}
+	bucket := st.bucket(st.hash.sum(id))
 	ids := appendIDs([]dedup.Claim{{ID: id}}, []int32{0})
 	query := s.session.Query(st.selectIn, bucket, &ids).WithContext(ctx).
 		RoutingKey(st.routingKey(bucket)).Consistency(s.levels.read)
@@ -103,88 +123,16 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 // Release implements dedup.Store with a conditional delete: a plain one could be ordered before
 // the claim, whose timestamp is a Paxos ballot.
 func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
-	st := s.state(scope)
-	bucket := st.bucket(hash(id))
+	st, err := s.state(ctx, scope)
+	if err != nil {
+		return fmt.Errorf("release an id: %w", err)
+	}
+	bucket := st.bucket(st.hash.sum(id))
 	query := s.conditional(ctx,
 		"DELETE FROM "+s.options.qualifiedTable()+" WHERE consumer_group = ? AND topic = ? AND bucket = ? AND message_id = ? IF EXISTS",
 		scope.ConsumerGroup, scope.Name, bucket, (*blob)(&id)).RoutingKey(st.routingKey(bucket))
 	if err := query.Iter().Close(); err != nil {
 		return fmt.Errorf("release an id: cassandra: %w", err)
-	}
-	return nil
-}
-
-// Register implements dedup.Store by a row of dedup_scopes that is inserted once.
-func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
-	const attempts = 5
-	var err error
-	for n := range attempts {
-		if n > 0 {
-			if err := pause(ctx, time.Duration(n)*200*time.Millisecond); err != nil {
-				return err
-			}
-		}
-		if err = s.register(ctx, scope); err == nil || errors.Is(err, dedup.ErrScopeMismatch) {
-			return err
-		}
-	}
-	return err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (s *Store) register(ctx context.Context, scope dedup.Scope) error {
-	query := s.conditional(ctx,
-		"INSERT INTO "+s.options.scopesTable()+" (consumer_group, topic, buckets, extractor) VALUES (?, ?, ?, ?) IF NOT EXISTS",
-		scope.ConsumerGroup, scope.Name, scope.Buckets, scope.Extractor)
-	if err := query.Iter().Close(); err != nil {
-		return fmt.Errorf("register scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
-	}
-	registered, found, err := s.Registered(ctx, scope)
-	if err != nil {
-		return err
-	}
-	if !found {
-		return fmt.Errorf("register scope %s/%s: cassandra: the row that was inserted is not there", scope.ConsumerGroup, scope.Name)
-	}
-	return dedup.CompareScopes(scope, registered)
-}
-
-// Registered implements dedup.Store with a serial read.
-func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
-	registered = dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name}
-	err = s.session.Query("SELECT buckets, extractor FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ?",
-		scope.ConsumerGroup, scope.Name).WithContext(ctx).Consistency(s.levels.read).
-		Scan(&registered.Buckets, &registered.Extractor)
-	if errors.Is(err, gocql.ErrNotFound) {
-		return dedup.Scope{}, false, nil
-	}
-	if err != nil {
-		return dedup.Scope{}, false, fmt.Errorf("read scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
-	}
-	return registered, true, nil
-}
-
-// Forget implements dedup.Store. It deletes bucket by bucket, without conditions: nobody else writes
-// to the scope.
-func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
-	partition := "DELETE FROM " + s.options.qualifiedTable() + " WHERE consumer_group = ? AND topic = ? AND bucket = ?"
-	for bucket := range int32(scope.Buckets) {
-		if err := s.session.Query(partition, scope.ConsumerGroup, scope.Name, bucket).WithContext(ctx).Exec(); err != nil {
-			return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
-		}
-	}
-	err := s.conditional(ctx, "DELETE FROM "+s.options.scopesTable()+" WHERE consumer_group = ? AND topic = ? IF EXISTS",
-		scope.ConsumerGroup, scope.Name).Iter().Close()
-	if err != nil {
-		return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cassandra_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,7 @@ func TestManyDuplicatesInLargeBatches(t *testing.T) {
 		defer p.Close()
 	}
 	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4}
+	register(t, processes[0], scope)
 	for round := range 30 {
 		// Every round claims 500 IDs of which 400 are known from the round before, and 300 to this process.
 		from := round * 100
@@ -101,6 +103,7 @@ func TestKnownIDsSpoilNoBatchOfNewOnes(t *testing.T) {
 	store := open(t, options)
 	defer store.Close()
 	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}
+	register(t, store, scope)
 	for _, step := range []struct {
 		name     string
 		claims   []dedup.Claim
@@ -133,7 +136,9 @@ func TestAConditionalBatchMayBeLargerThanAnUnconditionalOne(t *testing.T) {
 			for i := range claims {
 				claims[i].ID += dedup.ID(strings.Repeat("x", 1000))
 			}
-			answers, err := store.Claim(t.Context(), dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}, claims)
+			scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}
+			register(t, store, scope)
+			answers, err := store.Claim(t.Context(), scope, claims)
 			if err != nil || cassandra.Requests(store) != 1 {
 				t.Fatalf("%v requests, %v", cassandra.Requests(store), err)
 			}
@@ -163,17 +168,58 @@ func TestRowsShowTheirOwnerInCQL(t *testing.T) {
 	store := open(t, options)
 	defer store.Close()
 	claim := dedup.Claim{ID: "order-1", Owner: dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}}
-	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16}
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}
+	register(t, store, scope)
 	if _, err := store.Claim(t.Context(), scope, []dedup.Claim{claim}); err != nil {
 		t.Fatal(err)
 	}
-	row := cassandra.ReadRow(t, options, "SELECT bucket, message_id, owner, TTL(owner) AS ttl FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 13")
+	row := cassandra.ReadRow(t, options, "SELECT bucket, message_id, owner, TTL(owner) AS ttl FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 0")
 	owner, _ := row["owner"].(map[string]any)
 	if owner["partition"] != 3 || owner["offset"] != int64(42) || owner["epoch"] != 5 || string(row["message_id"].([]byte)) != "order-1" {
 		t.Errorf("got %v", row)
 	}
 	if ttl, _ := row["ttl"].(int); ttl < 3500 || ttl > 3600 {
 		t.Errorf("ttl is %v", row["ttl"])
+	}
+}
+
+// A scope that was registered by a version before the keys goes on in the buckets that xxHash64 gives.
+func TestAScopeOfAnEarlierVersionGoesOn(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	create(t, options)
+	cassandra.Exec(t, options, "INSERT INTO dedup_scopes (consumer_group, topic, buckets, extractor) VALUES ('g', 't', 16, 'header:id')")
+	store := open(t, options)
+	defer store.Close()
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16, Extractor: "header:id"}
+	register(t, store, scope)
+	owner := dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}
+	if _, err := store.Claim(t.Context(), scope, []dedup.Claim{{ID: "order-1", Owner: owner}}); err != nil {
+		t.Fatal(err)
+	}
+	row := cassandra.ReadRow(t, options, "SELECT message_id FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 13")
+	if string(row["message_id"].([]byte)) != "order-1" {
+		t.Errorf("got %v", row)
+	}
+}
+
+// A version before the keys would look for the claims of a new scope in other buckets. It compares the column.
+func TestAnEarlierVersionRefusesAScopeWithAKey(t *testing.T) {
+	options := optionsFor(t, testkit.Cassandra(t))
+	create(t, options)
+	store := open(t, options)
+	defer store.Close()
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16, Extractor: "header:id"}
+	register(t, store, scope)
+	row := cassandra.ReadRow(t, options, "SELECT extractor FROM dedup_scopes WHERE consumer_group = 'g' AND topic = 't'")
+	if column := row["extractor"].(string); !regexp.MustCompile(`^header:id key:[0-9a-f]{32}$`).MatchString(column) {
+		t.Errorf("the column is %q", column)
+	}
+}
+
+func register(t *testing.T, store *cassandra.Store, scope dedup.Scope) {
+	t.Helper()
+	if err := store.Register(t.Context(), scope); err != nil {
+		t.Fatal(err)
 	}
 }
 

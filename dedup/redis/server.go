@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,9 @@ func ask(ctx context.Context, cn interface {
 		}
 	}
 	return server{
-		version: said["redis_version"], mode: said["redis_mode"], policy: said["maxmemory_policy"],
-		appendOnly: said["aof_enabled"] == "1",
+		version: said["redis_version"],                           // of Valkey the one that it is like
+		mode:    cmp.Or(said["redis_mode"], said["server_mode"]), // as Redis and as Valkey calls it
+		policy:  said["maxmemory_policy"], appendOnly: said["aof_enabled"] == "1",
 	}, nil
 }
 

@@ -156,7 +156,9 @@ func registeredTells(t *testing.T, s *subject) {
 func registeredChangesNothing(t *testing.T, s *subject) {
 	scope := newScope()
 	s.wantRegistered(t, scope, dedup.Scope{}, false)
-	s.claim(t, scope, claimOf("order-1", 1))
+	if _, err := s.Store.Claim(t.Context(), scope, claimsOf(1, 1)); err != nil {
+		t.Fatalf("Claim: %v", err)
+	}
 	s.wantRegistered(t, scope, dedup.Scope{}, false)
 	other := scope
 	other.Buckets = 4711

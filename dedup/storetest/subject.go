@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +19,19 @@ const patience = 30 * time.Second
 // subject is the store under test.
 type subject struct {
 	dedup.Store
-	features Features
+	features   Features
+	registered sync.Map // consumer group and name of a scope -> *sync.Once
+}
+
+// Claim registers the scope first, if no call before has done that.
+func (s *subject) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	once, _ := s.registered.LoadOrStore([2]string{scope.ConsumerGroup, scope.Name}, new(sync.Once))
+	var err error
+	once.(*sync.Once).Do(func() { err = s.Register(context.WithoutCancel(ctx), scope) })
+	if err != nil {
+		return make([]dedup.Answer, len(claims)), err
+	}
+	return s.Store.Claim(ctx, scope, claims)
 }
 
 // newScope returns a scope that nobody has used.

@@ -78,6 +78,7 @@ func claimUntil(t *testing.T, options cassandra.Options, scope dedup.Scope, vict
 	store, err := cassandra.Open(t.Context(), options, prometheus.NewRegistry())
 	must(t, err)
 	defer store.Close()
+	must(t, store.Register(t.Context(), scope))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var (

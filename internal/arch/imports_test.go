@@ -22,7 +22,7 @@ var layers = []struct {
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
 	{"dedup", []string{"internal/telemetry"}},
-	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint"}},
+	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/siphash"}},
 	{"dedup/embedded", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog", "internal/steadyclock"}},
 	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/steadyclock"}},
 	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog", "internal/siphash"}},

@@ -145,6 +145,7 @@ func (c *client) fetch(n int) kgo.Fetches {
 		}
 		room -= len(sources)
 		c.held[p].position = sources[len(sources)-1].record.Offset + 1
+		c.held[p].validating = c.w.fault(faultValidate) // its leader moves
 		topic.Partitions = append(topic.Partitions, part)
 	}
 	if len(topic.Partitions) == 0 {

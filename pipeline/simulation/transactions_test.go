@@ -249,7 +249,7 @@ type transactions struct{ *client }
 var _ consumer.TransactionalClient = transactions{}
 
 // Begin implements consumer.TransactionalClient.
-func (t transactions) Begin() error {
+func (t transactions) Begin(context.Context) error {
 	t.must(!t.begun, "begin of a transaction in another one")
 	t.begun = true
 	return nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 const (
@@ -65,7 +66,7 @@ func StartCassandra(ctx context.Context, opts CassandraOptions) (*Server, error)
 
 // newCassandra prepares the directory; nothing runs yet.
 func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
-	home, err := newJavaHome(ctx, "cassandra", CassandraVersion, opts.Dir, "logback.xml")
+	home, err := newJavaHome(ctx, "cassandra", CassandraVersion(), opts.Dir, "logback.xml")
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +80,9 @@ func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
 	}
 	addr := address(opts.Host, opts.Port)
 	flags := append(cassandraFlags(home.dir, opts.replicas), opts.Flags...)
+	if strings.HasPrefix(CassandraVersion(), "4.") { // meant for Java 11; as an agent its meter works on 17 as well
+		flags = append(flags, "-javaagent:"+filepath.Join(home.lib, "jamm-0.3.2.jar"))
+	}
 	var routes []Route
 	if opts.Proxied {
 		routes = []Route{{Listen: address(proxyHost(opts.Host), opts.Port), Upstream: addr}}

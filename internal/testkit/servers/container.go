@@ -15,10 +15,10 @@ import (
 	"syscall"
 )
 
-// Images of the same versions as the jars.
+// Images, of the versions that the jars have.
 const (
-	KafkaImage     = "apache/kafka:" + KafkaVersion
-	CassandraImage = "cassandra:" + CassandraVersion
+	KafkaImage     = "apache/kafka:"
+	CassandraImage = "cassandra:"
 )
 
 // Container is a server in a container. It is removed when it stops.
@@ -60,7 +60,7 @@ func StartKafkaContainer(ctx context.Context, opts KafkaOptions) (*Container, er
 	for key, value := range config {
 		env["KAFKA_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = value
 	}
-	return startContainer(ctx, opts.Dir, KafkaImage, port, env, probeKafka)
+	return startContainer(ctx, opts.Dir, KafkaImage+KafkaVersion(), port, env, probeKafka)
 }
 
 // StartCassandraContainer is StartCassandra with a container, a cluster of its own; of the options
@@ -83,7 +83,7 @@ func StartCassandraContainer(ctx context.Context, opts CassandraOptions) (*Conta
 		"CASSANDRA_BROADCAST_RPC_ADDRESS": loopback,
 		"JVM_EXTRA_OPTS":                  settingsFlags(settings),
 	}
-	return startContainer(ctx, opts.Dir, CassandraImage, port, env, probeCassandra)
+	return startContainer(ctx, opts.Dir, CassandraImage+CassandraVersion(), port, env, probeCassandra)
 }
 
 // settingsFlags set what the image's cassandra.yaml says, without a file in the container.

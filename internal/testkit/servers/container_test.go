@@ -103,7 +103,7 @@ func playContainer(image string, args []string) error {
 	stopped, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	fmt.Printf("published on 127.0.0.1:%d\n", port)
-	if image == KafkaImage {
+	if strings.HasPrefix(image, KafkaImage) {
 		cluster, err := kfake.NewCluster(kfake.Ports(port))
 		if err != nil {
 			return err

@@ -16,12 +16,6 @@ import (
 //go:embed kafka cassandra
 var embedded embed.FS
 
-// Versions of the servers. The poms name them too; a test compares.
-const (
-	KafkaVersion     = "4.3.1"
-	CassandraVersion = "5.0.9"
-)
-
 // completeMarker is the last file of a complete jar directory and holds its pom. Without it the
 // directory is what a broken-off download left, with another pom it is out of date.
 const completeMarker = ".complete"
@@ -37,7 +31,7 @@ func jars(ctx context.Context, name, version string) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(root, name+"-"+version)
-	pom, err := embedded.ReadFile(name + "/pom.xml")
+	pom, err := pomOf(name, version)
 	if err != nil {
 		return "", err
 	}

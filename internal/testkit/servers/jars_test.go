@@ -15,7 +15,7 @@ func TestJarsAreDownloadedOnceAndTakenFromTheCacheAfterwards(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			dir, err := jars(t.Context(), "kafka", KafkaVersion)
+			dir, err := jars(t.Context(), "kafka", kafkaVersion)
 			if err != nil {
 				t.Error(err)
 				return
@@ -33,11 +33,11 @@ func TestJarsAreDownloadedOnceAndTakenFromTheCacheAfterwards(t *testing.T) {
 
 func TestJarsOfABrokenDownloadAreDownloadedAgain(t *testing.T) {
 	downloads := useFakeMaven(t, `echo "no such artifact"; exit 1`)
-	_, err := jars(t.Context(), "kafka", KafkaVersion)
+	_, err := jars(t.Context(), "kafka", kafkaVersion)
 	if err == nil || !strings.Contains(err.Error(), "no such artifact") {
 		t.Fatalf("got %v, want Maven's words", err)
 	}
-	if _, err := jars(t.Context(), "kafka", KafkaVersion); err == nil {
+	if _, err := jars(t.Context(), "kafka", kafkaVersion); err == nil {
 		t.Fatal("the broken download was taken for complete")
 	}
 	if n := downloads(); n != 2 {
@@ -59,8 +59,8 @@ func TestWaitingForTheCacheEndsWithTheContext(t *testing.T) {
 
 func TestPomsNameTheVersions(t *testing.T) {
 	for name, artifact := range map[string]string{
-		"kafka":     "<artifactId>kafka_2.13</artifactId><version>" + KafkaVersion + "</version>",
-		"cassandra": "<artifactId>cassandra-all</artifactId><version>" + CassandraVersion + "</version>",
+		"kafka":     "<artifactId>kafka_2.13</artifactId><version>" + kafkaVersion + "</version>",
+		"cassandra": "<artifactId>cassandra-all</artifactId><version>" + cassandraVersion + "</version>",
 	} {
 		pom, err := embedded.ReadFile(name + "/pom.xml")
 		if err != nil {

@@ -63,7 +63,7 @@ func StartKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 
 // newKafka prepares the directory; nothing runs yet.
 func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
-	home, err := newJavaHome(ctx, "kafka", KafkaVersion, opts.Dir, "log4j2.properties")
+	home, err := newJavaHome(ctx, "kafka", KafkaVersion(), opts.Dir, "log4j2.properties")
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +87,9 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 		listeners[l.Name] = route
 	}
 	config["log.dirs"] = filepath.Join(home.dir, "data")
+	if strings.HasPrefix(KafkaVersion(), "3.") { // from 4.0 on both are there
+		config["group.coordinator.rebalance.protocols"] = "classic,consumer"
+	}
 	maps.Copy(config, opts.Config)
 	file := filepath.Join(home.dir, "server.properties")
 	if err := writeProperties(file, config); err != nil {

@@ -25,8 +25,11 @@ type RedisOptions struct {
 	Env    []string          // "NAME=value", beside the environment of the test
 }
 
-// FindRedis returns the path of redis-server or valkey-server.
+// FindRedis returns the path of redis-server or valkey-server, or of the one that the environment names.
 func FindRedis() (string, error) {
+	if name := os.Getenv(RedisProgramEnv); name != "" {
+		return exec.LookPath(name)
+	}
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil

@@ -21,6 +21,8 @@ type proof struct {
 	takes time.Duration // one turn, on two quiet cores, with what it compiles
 	env   func(seed uint64, turn int) []string
 	plain bool // without the race detector
+
+	releases []release // one a turn, in place of pkg, tests and env
 }
 
 var proofs = []proof{
@@ -30,6 +32,7 @@ var proofs = []proof{
 	{name: "crash-real", pkg: "./e2e", tests: "^TestACrashAtEveryPointOnRealServers$", turns: 3, takes: 2 * time.Minute, env: share(3)},
 	{name: "sabotage", pkg: "./internal/sabotage", tests: "^TestEverySabotageIsCaught$", turns: 5, takes: 90 * time.Second, env: share(5)},
 	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 2, takes: 3 * time.Minute, env: storm},
+	{name: "releases", turns: len(releases), takes: 3 * time.Minute, releases: releases},
 }
 
 func share(of int) func(uint64, int) []string {
@@ -76,15 +79,29 @@ type turn struct {
 	n int
 }
 
-func (t turn) String() string { return t.name + " " + testkit.Shared(t.n, t.turns) }
+func (t turn) String() string {
+	text := t.name + " " + testkit.Shared(t.n, t.turns)
+	if t.releases != nil {
+		text += " (" + t.releases[t.n-1].String() + ")"
+	}
+	return text
+}
 
 func (t turn) command(seed uint64) *exec.Cmd {
+	cmd := t.test(seed)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd
+}
+
+func (t turn) test(seed uint64) *exec.Cmd {
+	if t.releases != nil {
+		return t.releases[t.n-1].command()
+	}
 	args := []string{"test", "-pgo=off", "-count=1", "-timeout=30m", "-run", t.tests}
 	if !t.plain {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, t.pkg)...)
 	cmd.Env = append(os.Environ(), t.env(seed, t.n)...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd
 }
