@@ -54,6 +54,10 @@ const (
 // every ten seconds.
 const Patience = time.Minute
 
+// AsCommitted has a reader wait for no transaction, and take the last fences that are committed now. That is for who needs to
+// know what kind of fences there are, before any lane is there that ends what hangs.
+const AsCommitted time.Duration = 0
+
 // ErrHanging says that a transaction on the fence topic outlasted the patience of the reader.
 var ErrHanging = errors.New("a transaction on it does not end; look for it with kafka-transactions.sh find-hanging, and abort it")
 
@@ -75,8 +79,11 @@ func Read(ctx context.Context, client *kgo.Client, topic, input string, partitio
 }
 
 func (r *reader) read(ctx context.Context, partitions []int32) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.patience, ErrHanging)
-	defer cancel()
+	if r.patience != AsCommitted {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.patience, ErrHanging)
+		defer cancel()
+	}
 	r.found, r.skips = make(map[int32]Fence, len(partitions)), make(map[int32]Skip)
 	open, err := r.tails(ctx, partitions)
 	for err == nil && len(open) > 0 {
@@ -105,7 +112,11 @@ func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := admin.ListEndOffsets(ctx, r.topic)
+	list := admin.ListEndOffsets
+	if r.patience == AsCommitted {
+		list = admin.ListCommittedOffsets
+	}
+	ends, err := list(ctx, r.topic)
 	if err != nil {
 		return nil, err
 	}

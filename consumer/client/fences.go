@@ -29,7 +29,7 @@ func (c *Client) Fences(ctx context.Context, partitions []int32) (fence.Found, e
 	if err != nil {
 		return found, err
 	}
-	return found, c.opts.Earlier.add(ctx, c.kafka, c.opts.Input, partitions, found)
+	return found, c.opts.Earlier.add(ctx, c.kafka, c.opts.Input, partitions, found, fence.Patience)
 }
 
 // Earlier is the consumer group whose claims a group goes on with. It is zero for a group that has its own.
@@ -39,12 +39,12 @@ type Earlier struct {
 }
 
 // add puts the fences of the earlier group where there are none yet.
-func (e Earlier) add(ctx context.Context, client *kgo.Client, input string, partitions []int32, found fence.Found) error {
+func (e Earlier) add(ctx context.Context, client *kgo.Client, input string, partitions []int32, found fence.Found, patience time.Duration) error {
 	open := slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool { return found.Fences[p].Next() > 0 })
 	if e.Group == "" || len(open) == 0 {
 		return nil
 	}
-	earlier, err := fence.Read(ctx, client, e.FenceTopic, input, open, fence.Patience)
+	earlier, err := fence.Read(ctx, client, e.FenceTopic, input, open, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil // the scope is shared by inputs, and its name is nobody's group
 	}

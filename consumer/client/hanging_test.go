@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -74,6 +75,18 @@ func TestNoTransactionBeginsBehindOneWhoseMarkersAreLost(t *testing.T) {
 	transactions.cuts.OnBrokerDisconnect(kgo.BrokerMetadata{}, nil)
 	if err := transactions.Begin(t.Context()); !errors.Is(err, consumer.ErrMarkersLost) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// All processes may have to start anew, and only lanes end what hangs.
+func TestTheChecksOfAStartWaitForNoTransactionThatHangs(t *testing.T) {
+	client, _, options := loseMarkers(t, lenient(t), kgo.TryCommit)
+	ctx, cancel := context.WithTimeout(t.Context(), fence.Patience/4)
+	defer cancel()
+	g := Group{Name: options.ConsumerGroup, Input: options.Input, FenceTopic: options.FenceTopic}
+	found, err := g.fences(ctx, client, []int32{0})
+	if err != nil || found.Fences[0].Next() != 10 {
+		t.Errorf("got %+v, %v", found, err)
 	}
 }
 

@@ -200,12 +200,12 @@ func (g Group) suspects(ctx context.Context, admin *kadm.Client, only []int32) (
 }
 
 func (g Group) fences(ctx context.Context, client *kgo.Client, partitions []int32) (fence.Found, error) {
-	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, fence.Patience)
+	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, fence.AsCommitted)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
 		found, err = fence.Found{Fences: make(map[int32]fence.Fence)}, nil
 	}
 	if err == nil {
-		err = g.Earlier.add(ctx, client, g.Input, partitions, found)
+		err = g.Earlier.add(ctx, client, g.Input, partitions, found, fence.AsCommitted)
 	}
 	return found, err
 }

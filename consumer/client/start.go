@@ -60,7 +60,7 @@ func pinStart(ctx context.Context, client *kgo.Client, group, topic, fenceTopic 
 	}
 	found, err := fence.Read(ctx, client, fenceTopic, topic, open, fence.Patience)
 	if err == nil {
-		err = earlier.add(ctx, client, topic, open, found)
+		err = earlier.add(ctx, client, topic, open, found, fence.Patience)
 	}
 	if err != nil {
 		return err
