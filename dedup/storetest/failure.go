@@ -52,6 +52,7 @@ func wantUndecided(t *testing.T, answers []dedup.Answer, count int) {
 func cancelledDuring(t *testing.T, s *subject) {
 	for delay := 50 * time.Microsecond; delay < 200*time.Millisecond; delay *= 2 {
 		scope, claims := newScope(), claimsOf(2000, 0)
+		s.register(t, scope) // Claim would, and take the time
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
 		given := slices.Clone(claims)
 		answers, err := s.Claim(ctx, scope, given)
@@ -93,6 +94,7 @@ func ambiguous(t *testing.T, s *subject) {
 		t.Skip("the store has no way to report an applied claim as failed")
 	}
 	scope, claims := newScope(), claimsOf(10, 0)
+	s.register(t, scope) // Claim would, and that would be what goes wrong
 	s.features.Ambiguous(t, s.Store)
 	answers, err := s.Claim(t.Context(), scope, claims)
 	if err == nil {

@@ -54,6 +54,7 @@ func scopeNamesAreNotRunTogether(t *testing.T, s *subject) {
 
 func (s *subject) register(t *testing.T, scope dedup.Scope) {
 	t.Helper()
+	s.once(scope).Do(func() {})
 	if err := s.Register(t.Context(), scope); err != nil {
 		t.Fatalf("Register: %v", err)
 	}

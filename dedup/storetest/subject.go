@@ -25,13 +25,17 @@ type subject struct {
 
 // Claim registers the scope first, if no call before has done that.
 func (s *subject) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
-	once, _ := s.registered.LoadOrStore([2]string{scope.ConsumerGroup, scope.Name}, new(sync.Once))
 	var err error
-	once.(*sync.Once).Do(func() { err = s.Register(context.WithoutCancel(ctx), scope) })
+	s.once(scope).Do(func() { err = s.Register(context.WithoutCancel(ctx), scope) })
 	if err != nil {
 		return make([]dedup.Answer, len(claims)), err
 	}
 	return s.Store.Claim(ctx, scope, claims)
+}
+
+func (s *subject) once(scope dedup.Scope) *sync.Once {
+	once, _ := s.registered.LoadOrStore([2]string{scope.ConsumerGroup, scope.Name}, new(sync.Once))
+	return once.(*sync.Once)
 }
 
 // newScope returns a scope that nobody has used.
