@@ -156,7 +156,7 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "the fence waits for transactions that are open",
-		file:  "fence/reader.go", old: "admin.ListEndOffsets(ctx, r.topic)", new: "admin.ListCommittedOffsets(ctx, r.topic)",
+		file:  "fence/reader.go", old: "list := admin.ListEndOffsets\n", new: "list := admin.ListCommittedOffsets\n",
 		caughtBy: "./fence", tests: "TestAnOpenTransactionIsWaitedFor/fake",
 	},
 	{

@@ -176,7 +176,11 @@ func TestACommandKeepsItsOwnVerdict(t *testing.T) {
 func TestEveryTurnOfTheTableSaysWhatItTakes(t *testing.T) {
 	for _, p := range proofs {
 		for n := range p.turns {
-			if env := p.env(1, n+1); len(env) == 0 || p.takes == 0 {
+			asks := p.releases != nil && p.releases[n].env != "" && p.releases[n].tests != ""
+			if p.releases == nil {
+				asks = len(p.env(1, n+1)) > 0
+			}
+			if !asks || p.takes == 0 {
 				t.Errorf("%s %d says not what it takes, or asks for nothing that make test does not run", p.name, n+1)
 			}
 		}
