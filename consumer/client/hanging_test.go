@@ -84,7 +84,7 @@ func TestTheChecksOfAStartWaitForNoTransactionThatHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), fence.Patience/4)
 	defer cancel()
 	g := Group{Name: options.ConsumerGroup, Input: options.Input, FenceTopic: options.FenceTopic}
-	found, err := g.fences(ctx, client, []int32{0})
+	found, err := g.fences(ctx, client, []int32{0}, fence.AsCommitted)
 	if err != nil || found.Fences[0].Next() != 10 {
 		t.Errorf("got %+v, %v", found, err)
 	}

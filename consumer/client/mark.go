@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -54,7 +55,7 @@ func (g Group) Check(ctx context.Context, client *kgo.Client) error {
 		if err := g.checkMembers(ctx, kadm.NewClient(client)); err != nil {
 			return err
 		}
-		return g.checkOffsets(ctx, client, nil)
+		return g.checkOffsets(ctx, client, nil, fence.AsCommitted)
 	})
 }
 
@@ -113,9 +114,9 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s[:at], s[at+len(separator):], true
 }
 
-// checkOffsets looks at those of some partitions; nil: of all.
-func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, only []int32) error {
-	strange, err := g.strangeOffsets(ctx, client, only)
+// checkOffsets looks at those of some partitions; nil: of all. The patience is with open transactions on the fence topic.
+func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, only []int32, patience time.Duration) error {
+	strange, err := g.strangeOffsets(ctx, client, only, patience)
 	if err != nil || len(strange) == 0 {
 		return err
 	}
@@ -139,7 +140,7 @@ func some(all []string) string {
 
 // strangeOffsets are those that kdedup did not commit, and that would skip something. A partition with a fence is none of
 // them: where it begins is decided by its fence.
-func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []int32) ([]kadm.Offset, error) {
+func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []int32, patience time.Duration) ([]kadm.Offset, error) {
 	suspects, err := g.suspects(ctx, kadm.NewClient(client), only)
 	if err != nil || len(suspects) == 0 {
 		return nil, err
@@ -148,7 +149,7 @@ func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []in
 	for i, o := range suspects {
 		partitions[i] = o.Partition
 	}
-	found, err := g.fences(ctx, client, partitions)
+	found, err := g.fences(ctx, client, partitions, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []in
 	}
 	// Versions before the mark pinned partitions at their ends without it, and some have had no record since. If the
 	// group has written fences for others, it is taken for such a group.
-	own, err := g.hasFences(ctx, client)
+	own, err := g.hasFences(ctx, client, patience)
 	if err != nil || own {
 		return nil, err
 	}
@@ -199,29 +200,33 @@ func (g Group) suspects(ctx context.Context, admin *kadm.Client, only []int32) (
 	return list, nil
 }
 
-func (g Group) fences(ctx context.Context, client *kgo.Client, partitions []int32) (fence.Found, error) {
-	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, fence.AsCommitted)
+func (g Group) fences(ctx context.Context, client *kgo.Client, partitions []int32, patience time.Duration) (fence.Found, error) {
+	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
 		found, err = fence.Found{Fences: make(map[int32]fence.Fence)}, nil
 	}
 	if err == nil {
-		err = g.Earlier.add(ctx, client, g.Input, partitions, found, fence.AsCommitted)
+		err = g.Earlier.add(ctx, client, g.Input, partitions, found, patience)
 	}
 	return found, err
 }
 
-// Fences reads those of all partitions of the input.
+// Fences reads those of all partitions of the input, as they are committed now.
 func (g Group) Fences(ctx context.Context, client *kgo.Client) (fence.Found, error) {
+	return g.allFences(ctx, client, fence.AsCommitted)
+}
+
+func (g Group) allFences(ctx context.Context, client *kgo.Client, patience time.Duration) (fence.Found, error) {
 	details, err := kadm.NewClient(client).ListTopics(ctx, g.Input)
 	if err != nil {
 		return fence.Found{}, fmt.Errorf("list partitions of %s: %w", g.Input, err)
 	}
-	return g.fences(ctx, client, details[g.Input].Partitions.Numbers())
+	return g.fences(ctx, client, details[g.Input].Partitions.Numbers(), patience)
 }
 
 // hasFences reports whether the group has written fences of the input.
-func (g Group) hasFences(ctx context.Context, client *kgo.Client) (bool, error) {
-	found, err := g.Fences(ctx, client)
+func (g Group) hasFences(ctx context.Context, client *kgo.Client, patience time.Duration) (bool, error) {
+	found, err := g.allFences(ctx, client, patience)
 	for _, f := range found.Fences {
 		if (f.Group == "" || f.Group == g.Name) && !f.Foreign(found.Input) {
 			return true, err
@@ -233,7 +238,7 @@ func (g Group) hasFences(ctx context.Context, client *kgo.Client) (bool, error) 
 // Adopt marks the offsets that Check refuses, so that kdedup begins there, and tells each of them. The group must have no
 // members.
 func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say func(string)) error {
-	strange, err := g.strangeOffsets(ctx, client, nil)
+	strange, err := g.strangeOffsets(ctx, client, nil, fence.Patience)
 	if err != nil || len(strange) == 0 {
 		return err
 	}
@@ -261,5 +266,5 @@ func (c *Client) CheckOffsets(ctx context.Context, partitions []int32) error {
 	g := Group{
 		Name: c.opts.ConsumerGroup, Input: c.opts.Input, FenceTopic: c.opts.FenceTopic, FromEnd: c.opts.FromEnd, Earlier: c.opts.Earlier,
 	}
-	return g.checkOffsets(ctx, c.kafka, partitions)
+	return g.checkOffsets(ctx, c.kafka, partitions, fence.Patience)
 }

@@ -18,7 +18,7 @@ const nextTimeout = 15 * time.Second
 // that of another client, which it makes.
 func (g Group) Next(ctx context.Context, client *kgo.Client, connection []kgo.Opt, partition int32) (*kgo.Record, [16]byte, error) {
 	var none [16]byte
-	found, err := g.fences(ctx, client, []int32{partition})
+	found, err := g.fences(ctx, client, []int32{partition}, fence.Patience)
 	if err != nil {
 		return nil, none, err
 	}
