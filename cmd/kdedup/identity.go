@@ -86,35 +86,27 @@ func (k knowledge) strangeFences(ctx context.Context, client *kgo.Client, e *ent
 	}
 	for _, f := range found.Fences {
 		known := f.Store == identity || f.Store == "" && (identified || registered) // fences of earlier versions name none
-		if f.Foreign(found.Input) || f.Claimed().Before(time.Now().Add(-e.TTL)) || known {
+		if known || f.Foreign(found.Input) {
 			continue
 		}
-		if stands, err := k.standsFor(ctx, f); err != nil || stands {
-			if err != nil {
-				return nil, err
-			}
-			continue
+		if err := k.checkFence(ctx, *e, f); errors.Is(err, errUnknowing) {
+			strange = append(strange, f)
+		} else if err != nil {
+			return nil, err
 		}
-		strange = append(strange, f)
 	}
 	return strange, nil
 }
 
-func (k knowledge) standsFor(ctx context.Context, f fence.Fence) (bool, error) {
-	if f.Store == "" {
-		return false, nil
-	}
-	return dedup.StandsFor(ctx, k.store, f.Store)
-}
-
-// checkFence is asked by a lane about the fence of another store.
+// checkFence is asked about the fence of another store.
 func (k knowledge) checkFence(ctx context.Context, e entry, f fence.Fence) error {
 	if f.Claimed().Before(time.Now().Add(-e.TTL)) {
 		return nil // all that it builds on has ended
 	}
-	stands, err := k.standsFor(ctx, f)
-	if err != nil || stands {
-		return err
+	if f.Store != "" {
+		if stands, err := dedup.StandsFor(ctx, k.store, f.Store); err != nil || stands {
+			return err
+		}
 	}
 	return k.unknowing(f)
 }

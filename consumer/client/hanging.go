@@ -50,17 +50,27 @@ func endHanging(ctx context.Context, admin *kadm.Client, opts *Options, partitio
 func openProducers(ctx context.Context, admin *kadm.Client, topic string, partitions []int32) (map[openProducer]bool, error) {
 	var set kadm.TopicsSet
 	set.Add(topic, partitions...)
-	described, err := admin.DescribeProducers(ctx, set)
+	described, err := openTransactions(ctx, admin, set)
 	if err != nil {
 		return nil, fmt.Errorf("describe producers of %s: %w", topic, err)
 	}
 	open := make(map[openProducer]bool)
+	for _, p := range described {
+		open[openProducer{p.ProducerID, p.Partition, p.CurrentTxnStartOffset}] = true
+	}
+	return open, nil
+}
+
+// openTransactions asks the partitions' leaders, which needs the right to read the topics and Kafka 3.0 (KIP-664). With an error
+// it returns what the others have told.
+func openTransactions(ctx context.Context, admin *kadm.Client, set kadm.TopicsSet) (open []kadm.DescribedProducer, err error) {
+	described, err := admin.DescribeProducers(ctx, set)
 	described.EachProducer(func(p kadm.DescribedProducer) {
 		if p.CurrentTxnStartOffset >= 0 {
-			open[openProducer{p.ProducerID, p.Partition, p.CurrentTxnStartOffset}] = true
+			open = append(open, p)
 		}
 	})
-	return open, nil
+	return open, err
 }
 
 // endedTransactions returns the transactional IDs, by producer ID, whose last transaction has ended.

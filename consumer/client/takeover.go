@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +115,7 @@ func (t *takeover) initProducerID(ctx context.Context) error {
 // addHanging adds the partitions on which this producer has a transaction that its coordinator does
 // not know of.
 func (t *takeover) addHanging(ctx context.Context) error {
-	open, err := t.hanging(ctx)
+	open, err := openOf(ctx, kadm.NewClient(t.client), t.opts, t.id)
 	if err != nil || len(open) == 0 {
 		return err
 	}
@@ -144,30 +145,19 @@ func (t *takeover) addHanging(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// hanging asks the partitions' leaders, which needs the right to read the topics. Without it, and on
-// brokers before 3.0 (KIP-664), nothing is found.
-func (t *takeover) hanging(ctx context.Context) ([]kadm.DescribedProducer, error) {
-	return openOf(ctx, kadm.NewClient(t.client), t.opts, t.id)
-}
-
-// openOf finds where a producer has an open transaction.
-func openOf(ctx context.Context, admin *kadm.Client, opts *Options, producer int64) (open []kadm.DescribedProducer, err error) {
+// openOf finds where a producer has an open transaction. Without the right to ask, and on old brokers, that is nowhere.
+func openOf(ctx context.Context, admin *kadm.Client, opts *Options, producer int64) ([]kadm.DescribedProducer, error) {
 	var set kadm.TopicsSet
 	details, err := admin.ListTopics(ctx, opts.written()...)
 	if err != nil {
 		return nil, err
 	}
 	details.EachPartition(func(p kadm.PartitionDetail) { set.Add(p.Topic, p.Partition) })
-	described, err := admin.DescribeProducers(ctx, set)
+	open, err := openTransactions(ctx, admin, set)
 	if err != nil {
 		opts.Logger.Debug("cannot look for missing transaction markers", "error", err)
 	}
-	described.EachProducer(func(p kadm.DescribedProducer) {
-		if p.ProducerID == producer && p.CurrentTxnStartOffset >= 0 {
-			open = append(open, p)
-		}
-	})
-	return open, nil
+	return slices.DeleteFunc(open, func(p kadm.DescribedProducer) bool { return p.ProducerID != producer }), nil
 }
 
 func (t *takeover) end(ctx context.Context) error {
