@@ -32,7 +32,7 @@ type counter struct {
 func newCounter(t *testing.T) *counter {
 	t.Helper()
 	cluster, brokers := testkit.FakeKafka(t)
-	c := &counter{t: t, cluster: cluster, brokers: brokers, client: newClient(t, brokers)}
+	c := &counter{t: t, cluster: cluster, brokers: brokers, client: testkit.KafkaClient(t, brokers)}
 	c.input, c.fences = testkit.Topic(t, brokers, "orders", 1, nil), testkit.Topic(t, brokers, "fences", 1, nil)
 	c.produce("one")
 	return c

@@ -24,16 +24,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newClient(t *testing.T, brokers []string, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
-}
-
 // booth is a session on topics of its own, and what an outsider sees of it.
 type booth struct {
 	*consumer.Transactional
@@ -58,7 +48,7 @@ func booths(t *testing.T, test func(b *booth)) {
 func newBooth(t *testing.T, brokers []string) *booth {
 	t.Helper()
 	input, fence := testkit.Topic(t, brokers, "orders", 2, nil), testkit.Topic(t, brokers, "fence", 2, nil)
-	outsider := newClient(t, brokers)
+	outsider := testkit.KafkaClient(t, brokers)
 	b := &booth{t: t, outsider: outsider, admin: kadm.NewClient(outsider), input: input, member: input + "-group-a-0"}
 	b.produce(0, "one", "two") // before there is a session that could be given the first alone
 	session, err := client.JoinTransactional(t.Context(), memberOptions(t, brokers, input, fence, b.member))

@@ -18,25 +18,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clusters runs a test on a fake Kafka and on a real one.
-func clusters(t *testing.T, test func(t *testing.T, brokers []string)) {
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t, kfake.NumBrokers(3))
-		test(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { test(t, testkit.Kafka(t)) })
-}
-
-func newClient(t *testing.T, brokers []string, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
-}
-
 // writer writes fences as the lanes do.
 type writer struct {
 	t      *testing.T
@@ -67,9 +48,9 @@ func (w *writer) transaction(end kgo.TransactionEndTry, next int64, partitions .
 }
 
 func TestTheLastCommittedFenceIsFound(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "fence", 6, map[string]string{"cleanup.policy": "compact"})
-		w := &writer{t, newClient(t, brokers, kgo.TransactionalID(topic)), topic}
+		w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic)), topic}
 		w.transaction(kgo.TryCommit, 10, 0, 1, 2, 3)
 		for i := range int64(5) {
 			w.transaction(kgo.TryCommit, 20+i, 1)
@@ -78,10 +59,10 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 			w.transaction(kgo.TryAbort, 1000+i, 2, 5)
 		}
 		foreign := Record(topic, "another input", 3, upTo(999))
-		if err := newClient(t, brokers).ProduceSync(t.Context(), foreign).FirstErr(); err != nil {
+		if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(), foreign).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(t.Context(), newClient(t, brokers), topic, "orders", []int32{0, 1, 2, 3, 4, 5}, Patience)
+		got, err := Read(t.Context(), testkit.KafkaClient(t, brokers), topic, "orders", []int32{0, 1, 2, 3, 4, 5}, Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,9 +80,9 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 // The offsets that belong to a fence may be visible before it. If they were set back meanwhile, what
 // lies between would be forwarded again.
 func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "fence", 1, nil)
-		w := &writer{t, newClient(t, brokers, kgo.TransactionalID(topic)), topic}
+		w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic)), topic}
 		w.transaction(kgo.TryCommit, 10, 0)
 		for next, end := range map[int64]kgo.TransactionEndTry{10: kgo.TryAbort, 20: kgo.TryCommit} {
 			if err := w.client.BeginTransaction(); err != nil {
@@ -110,7 +91,7 @@ func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
 			if err := w.client.ProduceSync(t.Context(), Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
-			late := newClient(t, brokers)
+			late := testkit.KafkaClient(t, brokers)
 			impatient := &reader{client: late, topic: topic, input: "orders", patience: time.Second}
 			if err := impatient.read(t.Context(), []int32{0}); !errors.Is(err, ErrHanging) {
 				t.Errorf("with an open transaction: %+v, %v", impatient.found, err)
@@ -135,9 +116,9 @@ func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
 
 // With at_least_once a member that lost the partition may write after its next owner.
 func TestAnOlderFenceBehindANewerOneIsNotBelieved(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "fence", 1, nil)
-		client := newClient(t, brokers)
+		client := testkit.KafkaClient(t, brokers)
 		for _, next := range []int64{10, 50, 30} {
 			if err := client.ProduceSync(t.Context(), Record(topic, "orders", 0, upTo(next))).FirstErr(); err != nil {
 				t.Fatal(err)
@@ -153,7 +134,7 @@ func TestAnOlderFenceBehindANewerOneIsNotBelieved(t *testing.T) {
 func TestAFenceIsFoundThoughAllBehindItWasCompactedAway(t *testing.T) {
 	cluster, brokers := testkit.FakeKafka(t, kfake.NumBrokers(1))
 	topic := testkit.Topic(t, brokers, "fence", 1, map[string]string{"cleanup.policy": "compact"})
-	client := newClient(t, brokers)
+	client := testkit.KafkaClient(t, brokers)
 	records := []*kgo.Record{Record(topic, "orders", 0, upTo(10))}
 	for range 100 {
 		records = append(records, Record(topic, "another input", 0, upTo(999)))
@@ -183,8 +164,8 @@ func TestAFenceIsFoundThoughAllBehindItWasCompactedAway(t *testing.T) {
 }
 
 func TestMissingFencePartitionsNameTheRemedy(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
-		client := newClient(t, brokers)
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
+		client := testkit.KafkaClient(t, brokers)
 		topic := testkit.Topic(t, brokers, "fence", 2, nil)
 		for _, c := range []struct {
 			topic, want string

@@ -11,10 +11,10 @@ import (
 )
 
 func TestTheLastSkipOfARecordThatIsNotDoneIsFound(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "fence", 5, map[string]string{"cleanup.policy": "compact"})
-		w := &writer{t, newClient(t, brokers, kgo.TransactionalID(topic)), topic}
-		operator := newClient(t, brokers)
+		w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic)), topic}
+		operator := testkit.KafkaClient(t, brokers)
 		skip := func(partition int32, s Skip) {
 			t.Helper()
 			if err := operator.ProduceSync(t.Context(), SkipRecord(topic, "orders", partition, s)).FirstErr(); err != nil {

@@ -107,11 +107,7 @@ func TestAStoreThatKnowsNothingIsRefusedUntilItIsAccepted(t *testing.T) {
 			t.Errorf("clean topic: %s", got)
 		}
 	}
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t)
-		run(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { run(t, testkit.Kafka(t)) })
+	testkit.Kafkas(t, 1, run)
 }
 
 // An embedded store belongs to one process. Two with a store each would forward every message twice.

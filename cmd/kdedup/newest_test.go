@@ -68,9 +68,5 @@ func TestAMessageIDThatFindsNothingHoldsThePipelineUntilItIsCorrected(t *testing
 			t.Error(text)
 		}
 	}
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t)
-		run(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { run(t, testkit.Kafka(t)) })
+	testkit.Kafkas(t, 1, run)
 }

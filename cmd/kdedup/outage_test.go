@@ -75,11 +75,7 @@ func TestAStartWaitsForKafka(t *testing.T) {
 		})
 		r.stopsWell()
 	}
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t)
-		run(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { run(t, testkit.Kafka(t)) })
+	testkit.Kafkas(t, 1, run)
 }
 
 // A proxy or a load balancer whose broker is down takes connections and closes them. So does a broker that wants TLS.

@@ -12,9 +12,9 @@ import (
 )
 
 func TestBoundsShowWhatAnOpenTransactionHides(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "orders", 1, nil)
-		producer := newKafka(t, brokers, kgo.TransactionalID(topic+"-producer"), kgo.TransactionTimeout(time.Minute))
+		producer := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-producer"), kgo.TransactionTimeout(time.Minute))
 		if err := producer.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestBoundsShowWhatAnOpenTransactionHides(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		asking := newKafka(t, brokers)
+		asking := testkit.KafkaClient(t, brokers)
 		c := &Client{kafka: asking, admin: kadm.NewClient(asking), opts: Options{Options: consumer.Options{Input: topic}}}
 		bounds, err := c.Bounds(t.Context())
 		if want := (consumer.Bounds{First: 0, End: 0, High: 5}); err != nil || bounds[0] != want {

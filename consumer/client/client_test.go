@@ -13,7 +13,7 @@ import (
 )
 
 func TestMembersOfBothProtocolsAreSeen(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		for name, protocol := range map[string][]kgo.Opt{
 			"classic":  {kgo.Balancers(kgo.CooperativeStickyBalancer())},
 			"consumer": {kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())},
@@ -21,13 +21,13 @@ func TestMembersOfBothProtocolsAreSeen(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				topic := testkit.Topic(t, brokers, "orders", 1, nil)
 				group := topic + "-group"
-				asking := newKafka(t, brokers)
+				asking := testkit.KafkaClient(t, brokers)
 				c := &Client{kafka: asking, admin: kadm.NewClient(asking)}
 				testkit.Eventually(t, 30*time.Second, "no member before it exists", func() bool { // the coordinator may be new
 					active, err := c.HasMembers(t.Context(), group)
 					return !active && err == nil
 				})
-				member := newKafka(t, brokers, append(protocol, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic))...)
+				member := testkit.KafkaClient(t, brokers, append(protocol, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic))...)
 				testkit.Eventually(t, 30*time.Second, "a member that is seen", func() bool {
 					active, err := c.HasMembers(t.Context(), group)
 					return active && err == nil
@@ -44,7 +44,7 @@ func TestMembersOfBothProtocolsAreSeen(t *testing.T) {
 
 func TestOldBrokersKnowNoGroupsOfTheNewProtocol(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.MaxVersions(kversion.V2_8_0()))
-	asking := newKafka(t, brokers)
+	asking := testkit.KafkaClient(t, brokers)
 	c := &Client{kafka: asking, admin: kadm.NewClient(asking)}
 	if active, err := c.HasMembers(t.Context(), "nobody"); active || err != nil {
 		t.Errorf("got %t, %v", active, err)

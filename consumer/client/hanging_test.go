@@ -92,9 +92,9 @@ func TestTheChecksOfAStartWaitForNoTransactionThatHangs(t *testing.T) {
 
 // A transaction that may still end is left to its lane and its coordinator.
 func TestAnOpenTransactionOfAnotherLaneIsLeftAlone(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		a := abandon(t, brokers)
-		if err := endHanging(t.Context(), kadm.NewClient(newKafka(t, brokers)), &a.options, []int32{0, 1}); err != nil {
+		if err := endHanging(t.Context(), kadm.NewClient(testkit.KafkaClient(t, brokers)), &a.options, []int32{0, 1}); err != nil {
 			t.Error(err)
 		}
 		if err := a.client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
@@ -110,8 +110,8 @@ func loseMarkers(t *testing.T, brokers []string, end kgo.TransactionEndTry) (cli
 	options = optionsOf(t, brokers, topic, topic+"-group-one-0")
 	versions := kversion.Stable()
 	versions.SetMaxKeyVersion(int16(kmsg.Produce), 11) // later ones tell the coordinator (KIP-890)
-	client = newKafka(t, brokers, kgo.MaxVersions(versions))
-	w := &writer{t, newKafka(t, brokers, kgo.TransactionalID(options.TransactionalID)), topic}
+	client = testkit.KafkaClient(t, brokers, kgo.MaxVersions(versions))
+	w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(options.TransactionalID)), topic}
 	w.transaction(end, 10, 0)
 	id, epoch, err := w.client.ProducerID(t.Context())
 	if err != nil {

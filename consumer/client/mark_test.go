@@ -24,7 +24,7 @@ type used struct {
 
 func newUsed(t *testing.T, brokers []string, fromEnd bool) *used {
 	t.Helper()
-	u := &used{t: t, client: newKafka(t, brokers)}
+	u := &used{t: t, client: testkit.KafkaClient(t, brokers)}
 	u.admin = kadm.NewClient(u.client)
 	input := testkit.Topic(t, brokers, "orders", 2, nil)
 	u.group = Group{Name: input + "-group", Input: input, FenceTopic: testkit.Topic(t, brokers, "fences", 2, nil), FromEnd: fromEnd}
@@ -57,7 +57,7 @@ func (u *used) fence(partition int32, next int64, group string) {
 }
 
 func TestOffsetsThatKdedupDidNotCommitAreRefused(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		cases := []struct {
 			name    string
 			fromEnd bool
@@ -102,7 +102,7 @@ func TestOffsetsThatKdedupDidNotCommitAreRefused(t *testing.T) {
 }
 
 func TestAdoptedOffsetsAreKdedups(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		u := newUsed(t, brokers, false)
 		u.commit(0, 3)
 		u.commit(1, 8)
@@ -131,7 +131,7 @@ func TestAdoptedOffsetsAreKdedups(t *testing.T) {
 }
 
 func TestMembersThatAreNotKdedupsAreRefused(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		for name, protocol := range map[string][]kgo.Opt{
 			"classic":  {kgo.Balancers(kgo.CooperativeStickyBalancer())},
 			"consumer": {kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())},
@@ -143,7 +143,7 @@ func TestMembersThatAreNotKdedupsAreRefused(t *testing.T) {
 					opts := append([]kgo.Opt{
 						kgo.ClientID(clientID), kgo.ConsumerGroup(u.group.Name), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 					}, protocol...)
-					member := newKafka(t, brokers, opts...)
+					member := testkit.KafkaClient(t, brokers, opts...)
 					polling := make(chan struct{})
 					go func() {
 						defer close(polling)

@@ -19,11 +19,11 @@ func TestTheNextRecordIsKnownWhenOpenTransactionsHaveEnded(t *testing.T) {
 	for i := range records {
 		records[i] = &kgo.Record{Topic: input, Value: []byte("order")}
 	}
-	client := newKafka(t, brokers)
+	client := testkit.KafkaClient(t, brokers)
 	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	lane := newKafka(t, brokers, kgo.TransactionalID(fences))
+	lane := testkit.KafkaClient(t, brokers, kgo.TransactionalID(fences))
 	write := func(next int64) {
 		t.Helper()
 		if err := lane.BeginTransaction(); err != nil {

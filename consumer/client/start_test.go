@@ -15,9 +15,9 @@ import (
 // A group that starts at the end must not skip what arrives before its first commit, so its start
 // is committed at once, and only where there is no commit yet.
 func TestPinStartCommitsTheEndOnce(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic, fences := testkit.Topic(t, brokers, "orders", 3, nil), testkit.Topic(t, brokers, "fences", 3, nil)
-		client := newKafka(t, brokers)
+		client := testkit.KafkaClient(t, brokers)
 		admin := kadm.NewClient(client)
 		produce := func(partition int32, n int) {
 			t.Helper()
@@ -72,7 +72,7 @@ func TestPinStartWaitsForTheCoordinator(t *testing.T) {
 		}
 		return answer, nil, true
 	})
-	client := newKafka(t, brokers, kgo.RequestRetries(0))
+	client := testkit.KafkaClient(t, brokers, kgo.RequestRetries(0))
 	if err := PinStart(t.Context(), client, "group", topic, fences, Earlier{}); err != nil {
 		t.Error(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -16,25 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// clusters runs a test on a fake Kafka and on a real one.
-func clusters(t *testing.T, test func(t *testing.T, brokers []string)) {
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t, kfake.NumBrokers(3))
-		test(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { test(t, testkit.Kafka(t)) })
-}
-
-func newKafka(t *testing.T, brokers []string, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
-}
 
 // optionsOf are those of a member of the fence topic's group.
 func optionsOf(t *testing.T, brokers []string, fences, member string) *Options {
@@ -84,7 +64,7 @@ func abandon(t *testing.T, brokers []string) abandoned {
 	topic := testkit.Topic(t, brokers, "fence", 2, nil)
 	a := abandoned{
 		options: *optionsOf(t, brokers, topic, topic+"-group-0"),
-		client:  newKafka(t, brokers, kgo.TransactionalID(topic+"-group-0")), topic: topic,
+		client:  testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-group-0")), topic: topic,
 	}
 	w := &writer{t, a.client, topic}
 	w.transaction(kgo.TryCommit, 10, 0)
@@ -98,12 +78,12 @@ func abandon(t *testing.T, brokers []string) abandoned {
 }
 
 func TestATakeoverEndsWhatThePredecessorLeftOpen(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		a := abandon(t, brokers)
 		if err := takeOver(t.Context(), &a.options); err != nil {
 			t.Fatal(err)
 		}
-		reader := newKafka(t, brokers)
+		reader := testkit.KafkaClient(t, brokers)
 		got, err := fence.Read(t.Context(), reader, a.topic, "orders", []int32{0, 1}, fence.Patience)
 		if err != nil || got.Fences[0].Next() != 10 {
 			t.Errorf("got %+v, %v", got, err)

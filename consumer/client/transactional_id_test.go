@@ -81,7 +81,7 @@ func laneOf(t *testing.T, brokers []string, group, fences string) Options {
 	opts.Producer = []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	opts.Metrics = consumer.NewCollectors(prometheus.NewRegistry()).For(opts.Input)
 	record := &kgo.Record{Topic: opts.Input, Value: []byte("one")}
-	if err := newKafka(t, brokers).ProduceSync(t.Context(), record).FirstErr(); err != nil {
+	if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(), record).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return opts
@@ -112,13 +112,13 @@ func handle(t *testing.T, session *consumer.Transactional) {
 }
 
 func TestAnUpgradeEndsWhatWasLeftOpenUnderTheEarlierName(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		a := abandon(t, brokers)
 		opts := laneOf(t, brokers, a.topic+"-group", a.topic)
 		opts.TransactionalID = TransactionalID(opts.ConsumerGroup, "one", 0)
 		opts.EarlierTransactionalID = a.options.TransactionalID
 		session := join(t, opts)
-		described, err := kadm.NewClient(newKafka(t, brokers)).DescribeTransactions(t.Context(), opts.EarlierTransactionalID)
+		described, err := kadm.NewClient(testkit.KafkaClient(t, brokers)).DescribeTransactions(t.Context(), opts.EarlierTransactionalID)
 		if err != nil || described[opts.EarlierTransactionalID].State == "Ongoing" {
 			t.Errorf("the transaction is still open: %+v, %v", described, err)
 		}

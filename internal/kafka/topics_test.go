@@ -33,11 +33,7 @@ func clusters(t *testing.T, test func(t *testing.T, client *kgo.Client, topic co
 		topic.DuplicatesTopic, topic.DeadLetterTopic = input+".dup", input+".dlq"
 		test(t, client, topic)
 	}
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t)
-		run(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { run(t, testkit.Kafka(t)) })
+	testkit.Kafkas(t, 1, run)
 }
 
 // setup returns what was said, with the name of the input shortened to IN.

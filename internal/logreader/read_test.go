@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -16,25 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// clusters runs a test on a fake Kafka and on a real one.
-func clusters(t *testing.T, test func(t *testing.T, brokers []string)) {
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t, kfake.NumBrokers(3))
-		test(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { test(t, testkit.Kafka(t)) })
-}
-
-func newClient(t *testing.T, brokers []string, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
-}
 
 var begin = time.Now().Add(-24 * time.Hour).Truncate(time.Second)
 
@@ -65,7 +45,7 @@ func transaction(t *testing.T, client *kgo.Client, topic string, end kgo.Transac
 // read returns the values by partition.
 func read(t *testing.T, brokers []string, topic string, b Bounds) map[int32][]string {
 	t.Helper()
-	log, err := Describe(t.Context(), newClient(t, brokers), topic, b)
+	log, err := Describe(t.Context(), testkit.KafkaClient(t, brokers), topic, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +75,9 @@ func values(partition int32, first, n int) (all []string) {
 }
 
 func TestBoundsChooseAPartOfTheTopic(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "bounds", 3, nil)
-		client := newClient(t, brokers)
+		client := testkit.KafkaClient(t, brokers)
 		produce(t, client, topic, 0, 0, 30)
 		produce(t, client, topic, 1, 0, 60) // partition 2 stays empty
 		at := func(minute int) time.Time { return begin.Add(time.Duration(minute) * time.Minute) }
@@ -122,9 +102,9 @@ func TestBoundsChooseAPartOfTheTopic(t *testing.T) {
 }
 
 func TestWhatComesLaterAndWhatIsNotCommittedIsLeftOut(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "committed", 1, nil)
-		plain, tx := newClient(t, brokers), newClient(t, brokers, kgo.TransactionalID(topic))
+		plain, tx := testkit.KafkaClient(t, brokers), testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic))
 		produce(t, plain, topic, 0, 0, 5)
 		transaction(t, tx, topic, kgo.TryAbort, 100, 5)
 		transaction(t, tx, topic, kgo.TryCommit, 5, 5)
@@ -143,10 +123,10 @@ func TestWhatComesLaterAndWhatIsNotCommittedIsLeftOut(t *testing.T) {
 // The range may end with records of an aborted transaction whose marker lies behind another one that
 // is still open: no poll ever tells that there is nothing more to come.
 func TestAnEndThatCannotBeSeenIsReached(t *testing.T) {
-	clusters(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "unseen", 1, nil)
-		one, other := newClient(t, brokers, kgo.TransactionalID(topic+"-1")), newClient(t, brokers, kgo.TransactionalID(topic+"-2"))
-		produce(t, newClient(t, brokers), topic, 0, 0, 3)
+		one, other := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-1")), testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-2"))
+		produce(t, testkit.KafkaClient(t, brokers), topic, 0, 0, 3)
 		if err := errors.Join(one.BeginTransaction(), other.BeginTransaction()); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +155,7 @@ func TestAnEndThatCannotBeSeenIsReached(t *testing.T) {
 func TestATopicThatIsReplacedMeanwhileIsNotMixed(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	topic := testkit.Topic(t, brokers, "replaced", 1, nil)
-	client := newClient(t, brokers)
+	client := testkit.KafkaClient(t, brokers)
 	admin := kadm.NewClient(client)
 	produce(t, client, topic, 0, 0, 5)
 	log, err := Describe(t.Context(), client, topic, Bounds{})
@@ -188,7 +168,7 @@ func TestATopicThatIsReplacedMeanwhileIsNotMixed(t *testing.T) {
 	if _, err := admin.CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
 		t.Fatal(err)
 	}
-	again := newClient(t, brokers)
+	again := testkit.KafkaClient(t, brokers)
 	produce(t, again, topic, 0, 500, 5)
 	err = Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log, func([]*kgo.Record) error { return nil })
 	if !errors.Is(err, ErrCut) {
@@ -198,7 +178,7 @@ func TestATopicThatIsReplacedMeanwhileIsNotMixed(t *testing.T) {
 
 func TestATopicThatIsNotThereIsSaidSo(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
-	if _, err := Describe(t.Context(), newClient(t, brokers), "none", Bounds{}); err == nil || err.Error() != "topic none does not exist" {
+	if _, err := Describe(t.Context(), testkit.KafkaClient(t, brokers), "none", Bounds{}); err == nil || err.Error() != "topic none does not exist" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -206,7 +186,7 @@ func TestATopicThatIsNotThereIsSaidSo(t *testing.T) {
 func TestReadingEndsWithTheFirstError(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	topic := testkit.Topic(t, brokers, "failing", 1, nil)
-	client := newClient(t, brokers)
+	client := testkit.KafkaClient(t, brokers)
 	produce(t, client, topic, 0, 0, 5)
 	log, err := Describe(t.Context(), client, topic, Bounds{})
 	if err != nil {

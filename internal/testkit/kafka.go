@@ -27,6 +27,27 @@ func FakeKafka(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, []string) {
 	return cluster, cluster.ListenAddrs()
 }
 
+// Kafkas runs a test on a fake Kafka of so many brokers, and on the real one.
+func Kafkas(t *testing.T, fakes int, test func(t *testing.T, brokers []string)) {
+	t.Helper()
+	t.Run("fake", func(t *testing.T) {
+		_, brokers := FakeKafka(t, kfake.NumBrokers(fakes))
+		test(t, brokers)
+	})
+	t.Run("real", func(t *testing.T) { test(t, Kafka(t)) })
+}
+
+// KafkaClient is a client that produces to the partitions that its records name. It is closed with the test.
+func KafkaClient(t testing.TB, brokers []string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
 // Topic creates a topic that no other test knows, with replication factor 1, and returns its name,
 // which begins with name. Every partition has a leader when it returns. The topic stays behind.
 func Topic(t testing.TB, brokers []string, name string, partitions int32, configs map[string]string) string {

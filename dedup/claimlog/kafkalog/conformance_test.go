@@ -22,15 +22,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kafkas runs a test on a fake Kafka and on the real one.
-func kafkas(t *testing.T, test func(t *testing.T, brokers []string)) {
-	t.Run("fake", func(t *testing.T) {
-		_, brokers := testkit.FakeKafka(t)
-		test(t, brokers)
-	})
-	t.Run("real", func(t *testing.T) { test(t, testkit.Kafka(t)) })
-}
-
 // made creates the topics of each group that is used.
 type made struct {
 	*kafkalog.Logs
@@ -84,7 +75,7 @@ func open(t *testing.T, o claimlog.Options) *claimlog.Store {
 const patience = 30 * time.Second
 
 func TestConformance(t *testing.T) {
-	kafkas(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs := newMade(t, brokers, 4)
 		storetest.Run(t, func(t *testing.T) dedup.Store {
 			return open(t, claimlog.Options{Opener: logs, Path: t.TempDir(), Wait: patience})
@@ -99,7 +90,7 @@ func TestConformance(t *testing.T) {
 
 // Every process has an index of its own, and all answer alike.
 func TestConformanceOfSeveralProcesses(t *testing.T) {
-	kafkas(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs := newMade(t, brokers, 2)
 		storetest.Run(t, func(t *testing.T) dedup.Store {
 			return &processes{all: []*claimlog.Store{

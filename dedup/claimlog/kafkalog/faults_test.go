@@ -53,7 +53,7 @@ func wantOwner(t *testing.T, got dedup.Answer, offset int64) {
 
 // A topic that was deleted and made again has none of the claims that an index still knows.
 func TestARecreatedTopicIsNoticed(t *testing.T) {
-	kafkas(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs, scope := newMade(t, brokers, 2), newScope(t)
 		running := open(t, claimlog.Options{Opener: logs, Wait: 2 * time.Second, Path: t.TempDir()})
 		stopped := claimlog.Options{Opener: logs, Wait: 2 * time.Second, Path: t.TempDir()}
@@ -88,7 +88,7 @@ func recreate(t *testing.T, logs *made, topic string) {
 
 // What retention has removed before it was read had ended; all else is read again.
 func TestALogWhoseBeginningHasPassedTheIndexIsReadAgain(t *testing.T) {
-	kafkas(t, func(t *testing.T, brokers []string) {
+	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs, scope := newMade(t, brokers, 1), newScope(t)
 		stopped := claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}
 		before := claimlog.Open(stopped)
