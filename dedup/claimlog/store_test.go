@@ -84,38 +84,12 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfSeveralProcesses(t *testing.T) {
 	logs := newFakeLogs(3)
 	storetest.Run(t, func(t *testing.T) dedup.Store {
-		return &processes{all: []*Store{
+		return storetest.InTurn(
 			open(t, Options{Opener: logs, Wait: 20 * time.Second}), open(t, Options{Opener: logs, Wait: 20 * time.Second, Path: t.TempDir()}),
 			open(t, Options{Opener: logs, Wait: 20 * time.Second}),
-		}}
+		)
 	}, storetest.Features{ExpiryGranularity: 50 * time.Millisecond})
 }
-
-// processes hands each call to another store.
-type processes struct {
-	all  []*Store
-	next atomic.Uint32
-}
-
-func (p *processes) one() *Store { return p.all[int(p.next.Add(1))%len(p.all)] }
-
-func (p *processes) Register(ctx context.Context, s dedup.Scope) error {
-	return p.one().Register(ctx, s)
-}
-func (p *processes) Registered(ctx context.Context, s dedup.Scope) (dedup.Scope, bool, error) {
-	return p.one().Registered(ctx, s)
-}
-func (p *processes) Claim(ctx context.Context, s dedup.Scope, c []dedup.Claim) ([]dedup.Answer, error) {
-	return p.one().Claim(ctx, s, c)
-}
-func (p *processes) Lookup(ctx context.Context, s dedup.Scope, id dedup.ID) (dedup.Answer, error) {
-	return p.one().Lookup(ctx, s, id)
-}
-func (p *processes) Release(ctx context.Context, s dedup.Scope, id dedup.ID) error {
-	return p.one().Release(ctx, s, id)
-}
-func (p *processes) Forget(ctx context.Context, s dedup.Scope) error { return p.one().Forget(ctx, s) }
-func (p *processes) Close() error                                    { return nil }
 
 var testScope = dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: time.Hour, Buckets: 16, Extractor: "key"}
 

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/kdedup/kdedup/internal/testkit/powercut"
@@ -17,32 +16,12 @@ import (
 // compares what is left with what was synced. A seed replays exactly: KDEDUP_POWER_SEED names one,
 // KDEDUP_POWER_CUTS how many cuts it makes.
 func TestPowerCuts(t *testing.T) {
-	seeds, cuts := []uint64{0, 1, 2, 3}, fromEnv(t, "KDEDUP_POWER_CUTS", 100)
-	if seed := fromEnv(t, "KDEDUP_POWER_SEED", -1); seed >= 0 {
-		seeds = []uint64{uint64(seed)}
-	}
-	for _, seed := range seeds {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			t.Parallel()
-			p := &powerTrial{t: t, random: rand.New(rand.NewPCG(seed, 2)), keys: map[int]versions{}}
-			for range cuts {
-				p.workUntilTheCut()
-			}
-		})
-	}
-}
-
-func fromEnv(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(name, err)
-	}
-	return n
+	powercut.Seeds(t, 2, 100, func(t *testing.T, random *rand.Rand, cuts int) {
+		p := &powerTrial{Trial: powercut.Trial{T: t, Random: random}, keys: map[int]versions{}}
+		for range cuts {
+			p.workUntilTheCut()
+		}
+	})
 }
 
 // versions are what a key may have: the last that was synced, and those that were appended later.
@@ -51,10 +30,7 @@ type versions []modelRecord
 const powerKeys = 400
 
 type powerTrial struct {
-	t      *testing.T
-	random *rand.Rand
-	dir    string
-	disk   *powercut.Disk
+	powercut.Trial
 	log    *Log // nil: not open
 	reader *Reader
 	now    int64
@@ -62,53 +38,28 @@ type powerTrial struct {
 }
 
 func (p *powerTrial) options() Options {
-	return Options{SegmentBytes: 1 << 10, Disk: p.disk, Untended: true}
+	return Options{SegmentBytes: 1 << 10, Disk: p.Disk, Untended: true}
 }
 
 // workUntilTheCut works on the files that the last cut left, until the next one.
 func (p *powerTrial) workUntilTheCut() {
-	p.restore()
-	p.disk.CutAfter(p.random.IntN([]int{8, 60, 400}[p.random.IntN(3)]))
-	err := p.open()
-	for err == nil {
-		err = p.step()
-	}
-	if !errors.Is(err, powercut.ErrPower) {
-		p.t.Fatalf("before the cut: %v", err)
-	}
+	p.UntilTheCut([]int{8, 60, 400}, p.open, p.step)
 	if p.log != nil {
 		_ = p.log.Close() // closes its files, and writes nothing any more
 		p.log = nil
 	}
 }
 
-func (p *powerTrial) restore() {
-	into := p.t.TempDir()
-	if p.disk != nil {
-		if err := p.disk.Restore(into, p.random); err != nil {
-			p.t.Fatal(err)
-		}
-		if err := os.RemoveAll(p.dir); err != nil {
-			p.t.Fatal(err)
-		}
-	}
-	disk, err := powercut.Open(into)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.dir, p.disk = into, disk
-}
-
 // open opens the log, which must succeed while there is power, and settles what every key has.
 func (p *powerTrial) open() (err error) {
-	if p.log, err = Open(p.dir, p.options()); err != nil {
+	if p.log, err = Open(p.Dir, p.options()); err != nil {
 		return err
 	}
 	p.reader = p.log.NewReader()
 	for key, want := range p.keys {
 		got := p.get(key)
 		if !slices.Contains(want, got) && !p.ended(want, got) {
-			p.t.Fatalf("key %d has %+v, want one of %+v; now %d", key, got, want, p.now)
+			p.T.Fatalf("key %d has %+v, want one of %+v; now %d", key, got, want, p.now)
 		}
 		p.keys[key] = versions{got}
 	}
@@ -123,20 +74,20 @@ func (p *powerTrial) ended(want versions, got modelRecord) bool {
 func (p *powerTrial) get(key int) modelRecord {
 	value, ends, err := p.reader.Get(keyOf(key))
 	if err != nil {
-		p.t.Fatalf("key %d: %v", key, err)
+		p.T.Fatalf("key %d: %v", key, err)
 	}
 	return modelRecord{string(value), ends}
 }
 
 func (p *powerTrial) step() error {
-	switch n := p.random.IntN(100); {
+	switch n := p.Random.IntN(100); {
 	case n < 65:
 		return p.append()
 	case n < 70:
-		p.now += p.random.Int64N(20)
+		p.now += p.Random.Int64N(20)
 		return nil
 	case n < 80:
-		if _, err := p.log.Drop(p.t.Context(), p.now); err != nil {
+		if _, err := p.log.Drop(p.T.Context(), p.now); err != nil {
 			return err
 		}
 		return p.tend() // a segment may wait for its index
@@ -155,20 +106,20 @@ func (p *powerTrial) step() error {
 	}
 }
 
-func (p *powerTrial) tend() error { return p.log.Tend(p.t.Context()) }
+func (p *powerTrial) tend() error { return p.log.Tend(p.T.Context()) }
 
 // append appends a batch, mostly syncs it, and leaves room for another segment.
 func (p *powerTrial) append() error {
 	var b Batch
-	for range 1 + p.random.IntN(8) {
-		key := p.random.IntN(powerKeys)
+	for range 1 + p.Random.IntN(8) {
+		key := p.Random.IntN(powerKeys)
 		last := latest(p.keys[key])
-		if last.value != "" && p.random.IntN(4) == 0 {
+		if last.value != "" && p.Random.IntN(4) == 0 {
 			b.Delete(keyOf(key), last.ends)
 			p.note(key, modelRecord{})
 			continue
 		}
-		record := modelRecord{fmt.Sprint(p.random.Uint64()), max(last.ends, p.now+p.random.Int64N(100))}
+		record := modelRecord{fmt.Sprint(p.Random.Uint64()), max(last.ends, p.now+p.Random.Int64N(100))}
 		b.Put(keyOf(key), []byte(record.value), record.ends)
 		p.note(key, record)
 	}
@@ -191,9 +142,9 @@ func latest(v versions) modelRecord {
 }
 
 func (p *powerTrial) write(b *Batch) error {
-	mark, err := p.log.Append(p.t.Context(), b)
-	if err == nil && p.random.IntN(4) > 0 {
-		if err = p.log.Sync(p.t.Context(), mark); err == nil {
+	mark, err := p.log.Append(p.T.Context(), b)
+	if err == nil && p.Random.IntN(4) > 0 {
+		if err = p.log.Sync(p.T.Context(), mark); err == nil {
 			p.synced()
 		}
 	}
@@ -212,11 +163,11 @@ func (p *powerTrial) synced() {
 
 // check compares what the log has in memory and in files with all that was appended.
 func (p *powerTrial) check() {
-	p.t.Helper()
+	p.T.Helper()
 	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
 		want := versions{latest(p.keys[key])}
 		if got := p.get(key); got != want[0] && !p.ended(want, got) {
-			p.t.Fatalf("key %d has %+v, want %+v; now %d", key, got, want[0], p.now)
+			p.T.Fatalf("key %d has %+v, want %+v; now %d", key, got, want[0], p.now)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,38 +92,12 @@ func TestConformanceOfSeveralProcesses(t *testing.T) {
 	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs := newMade(t, brokers, 2)
 		storetest.Run(t, func(t *testing.T) dedup.Store {
-			return &processes{all: []*claimlog.Store{
+			return storetest.InTurn(
 				open(t, claimlog.Options{Opener: logs, Wait: patience}), open(t, claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}),
-			}}
+			)
 		}, storetest.Features{ExpiryGranularity: time.Second})
 	})
 }
-
-// processes hands each call to another store.
-type processes struct {
-	all  []*claimlog.Store
-	next atomic.Uint32
-}
-
-func (p *processes) one() *claimlog.Store { return p.all[int(p.next.Add(1))%len(p.all)] }
-
-func (p *processes) Register(ctx context.Context, s dedup.Scope) error {
-	return p.one().Register(ctx, s)
-}
-func (p *processes) Registered(ctx context.Context, s dedup.Scope) (dedup.Scope, bool, error) {
-	return p.one().Registered(ctx, s)
-}
-func (p *processes) Claim(ctx context.Context, s dedup.Scope, c []dedup.Claim) ([]dedup.Answer, error) {
-	return p.one().Claim(ctx, s, c)
-}
-func (p *processes) Lookup(ctx context.Context, s dedup.Scope, id dedup.ID) (dedup.Answer, error) {
-	return p.one().Lookup(ctx, s, id)
-}
-func (p *processes) Release(ctx context.Context, s dedup.Scope, id dedup.ID) error {
-	return p.one().Release(ctx, s, id)
-}
-func (p *processes) Forget(ctx context.Context, s dedup.Scope) error { return p.one().Forget(ctx, s) }
-func (p *processes) Close() error                                    { return nil }
 
 func TestNamesOfTopics(t *testing.T) {
 	if got := kafkalog.Topic("orders-dedup"); got != "orders-dedup.claims" {
