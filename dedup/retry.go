@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // Retry says how a deduper insists on an answer.
@@ -50,7 +52,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 		if d.givesUp() {
 			return answers, nil
 		}
-		if !sleep(ctx, d.retry.pause(round)) {
+		if !pause.For(ctx, d.retry.pause(round)) {
 			return nil, d.interrupted(ctx)
 		}
 		err = d.claimAgain(ctx, claims, answers, open)
@@ -121,16 +123,4 @@ func (d *Deduper) leaveOldOutage() {
 
 func (d *Deduper) givesUp() bool {
 	return d.retry.GiveUpAfter > 0 && time.Since(d.outageSince) >= d.retry.GiveUpAfter
-}
-
-// sleep waits and reports whether the wait ended by itself.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

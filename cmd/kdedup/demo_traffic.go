@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 const orderIDHeader = "message-id"
@@ -98,14 +100,7 @@ func (t *traffic) produce(ctx context.Context, brokers []string, rate int) error
 // pace waits until the n-th record is due.
 func pace(ctx context.Context, start time.Time, n, rate int) bool {
 	due := start.Add(time.Duration(n) * time.Second / time.Duration(rate))
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pause.For(ctx, time.Until(due))
 }
 
 // orderRecord is the same for every copy of an order, but for the partition.

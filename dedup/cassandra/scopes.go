@@ -10,6 +10,7 @@ import (
 	"github.com/gocql/gocql"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // Register implements dedup.Store by a row of dedup_scopes that is inserted once.
@@ -17,25 +18,14 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 	const attempts = 5
 	var err error
 	for n := range attempts {
-		if n > 0 {
-			if err := pause(ctx, time.Duration(n)*200*time.Millisecond); err != nil {
-				return err
-			}
+		if n > 0 && !pause.For(ctx, time.Duration(n)*200*time.Millisecond) {
+			return context.Cause(ctx)
 		}
 		if err = s.register(ctx, scope); err == nil || errors.Is(err, dedup.ErrScopeMismatch) {
 			return err
 		}
 	}
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (s *Store) register(ctx context.Context, scope dedup.Scope) error {

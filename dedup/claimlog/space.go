@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // space is the log of one consumer group in use. Its goroutine opens the log and reads it for as long as the
@@ -78,7 +79,7 @@ func (s *space) run(ctx context.Context) {
 				s.log.Error("the index cannot be emptied", "group", s.group, "error", err)
 			}
 		}
-		sleep(ctx, s.times.retry/2+rand.N(s.times.retry/2+1))
+		pause.For(ctx, s.times.retry/2+rand.N(s.times.retry/2+1))
 	}
 	s.failed(errClosed)
 	if err := k.close(); err != nil {
@@ -118,15 +119,6 @@ func (k *keeper) close() error {
 }
 
 var errClosed = errors.New("the store is closed")
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
 
 // follow opens the log and reads it until an error.
 func (s *space) follow(ctx context.Context, k *keeper) (err error) {

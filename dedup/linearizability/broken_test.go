@@ -9,6 +9,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // claimer makes claims with a store, in a wrong way.
@@ -53,7 +54,7 @@ func lookFirst(
 			answers[i] = found
 			continue
 		}
-		wait(ctx, time.Millisecond)
+		pause.For(ctx, time.Millisecond)
 		if err := store.Release(ctx, scope, c.ID); err != nil {
 			return answers, err
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
@@ -57,18 +58,18 @@ func (f *faults) run(ctx context.Context, t *testing.T) {
 
 func (f *faults) disturbConnections(ctx context.Context, proxy *testkit.Proxy) {
 	troubles := testkit.Troubles()
-	for wait(ctx, between(100*time.Millisecond, 800*time.Millisecond)) {
+	for pause.For(ctx, between(100*time.Millisecond, 800*time.Millisecond)) {
 		trouble := troubles[rand.IntN(len(troubles))]
 		proxy.Make(trouble, between(20*time.Millisecond, 1500*time.Millisecond))
 		f.note(trouble.String())
-		wait(ctx, between(100*time.Millisecond, 1200*time.Millisecond))
+		pause.For(ctx, between(100*time.Millisecond, 1200*time.Millisecond))
 		proxy.Make(testkit.NoTrouble, 0)
 	}
 }
 
 // disturbServer lets it stand still, and kills it now and then.
 func (f *faults) disturbServer(ctx context.Context, t *testing.T) {
-	for wait(ctx, between(500*time.Millisecond, 3*time.Second)) {
+	for pause.For(ctx, between(500*time.Millisecond, 3*time.Second)) {
 		if rand.IntN(3) == 0 {
 			f.server.Kill()
 			if err := f.server.Restart(context.WithoutCancel(ctx)); err != nil {
@@ -82,7 +83,7 @@ func (f *faults) disturbServer(ctx context.Context, t *testing.T) {
 			t.Error(err)
 			return
 		}
-		wait(ctx, between(100*time.Millisecond, 2*time.Second))
+		pause.For(ctx, between(100*time.Millisecond, 2*time.Second))
 		if err := f.server.Resume(); err != nil {
 			t.Error(err)
 			return

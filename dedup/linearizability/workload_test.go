@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 const (
@@ -61,9 +62,9 @@ func (w *workload) client(ctx context.Context, number int) {
 		default:
 			left, ok = w.claim(ctx, session, number, w.claimsOf(number, w.ids()))
 		}
-		wait(ctx, rand.N(mostPause))
+		pause.For(ctx, rand.N(mostPause))
 		if !ok {
-			wait(ctx, between(20*time.Millisecond, 100*time.Millisecond))
+			pause.For(ctx, between(20*time.Millisecond, 100*time.Millisecond))
 		}
 	}
 }
@@ -224,7 +225,7 @@ func (w *workload) settle(ctx context.Context) error {
 func (w *workload) lookUpAll(ctx context.Context, ids map[int]bool) error {
 	for id := range ids {
 		for !w.lookUp(ctx, w.sessions[0], clients, id) {
-			if !wait(ctx, 50*time.Millisecond) {
+			if !pause.For(ctx, 50*time.Millisecond) {
 				return fmt.Errorf("look-ups fail without faults: %w", ctx.Err())
 			}
 		}
@@ -233,15 +234,3 @@ func (w *workload) lookUpAll(ctx context.Context, ids map[int]bool) error {
 }
 
 func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }
-
-// wait reports whether the time passed.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

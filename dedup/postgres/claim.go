@@ -14,6 +14,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/crashpoint"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // Claim implements dedup.Store. The batches of a call run side by side, as many as there are
@@ -68,7 +69,7 @@ const rounds = 8
 func (c *call) decide(ctx context.Context, open []int32) error {
 	claim := c.sql.insert
 	for round := 1; round <= rounds; round++ {
-		if round > 2 && !pause(ctx, backoff(round)) {
+		if round > 2 && !pause.For(ctx, backoff(round)) {
 			return context.Cause(ctx)
 		}
 		if err := c.run(ctx, func(ctx context.Context) error { return c.write(ctx, open, claim) }); err != nil {
@@ -121,7 +122,7 @@ func (s *Store) insist(ctx context.Context, statement func(context.Context) erro
 			return err
 		}
 		s.metrics.retries.Inc()
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, backoff(n)) {
 			return context.Cause(ctx)
 		}
 	}
@@ -234,16 +235,4 @@ func scanOwner(row pgx.Row) (key []byte, answer dedup.Answer, err error) {
 	copy(answer.Fingerprint[:], fingerprint)
 	answer.Outcome = dedup.Exists
 	return key, answer, nil
-}
-
-// pause reports whether it ended by itself.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

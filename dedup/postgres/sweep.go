@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
@@ -55,7 +56,7 @@ func (s *Store) sweep(ctx context.Context) (deleted int64, err error) {
 			return deleted, nil
 		}
 		from = batch.last
-		if !pause(ctx, time.Since(start)) {
+		if !pause.For(ctx, time.Since(start)) {
 			return deleted, context.Cause(ctx)
 		}
 	}

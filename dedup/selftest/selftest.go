@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // Names of the steps, in their order.
@@ -37,7 +38,7 @@ type Step struct {
 
 const (
 	attempts = 5
-	pause    = time.Second // between two attempts
+	between  = time.Second // two attempts
 
 	ttl       = time.Minute // of all claims but one, should nobody clean up
 	expiring  = time.Second // the shortest ttl of the contract
@@ -54,7 +55,7 @@ func Run(ctx context.Context, store dedup.Store) []Step {
 	for attempt := 1; ; attempt++ {
 		s := newSubject(store)
 		steps, answered := s.run(ctx)
-		if answered || attempt == attempts || !sleep(ctx, pause) {
+		if answered || attempt == attempts || !pause.For(ctx, between) {
 			return steps
 		}
 	}
@@ -116,16 +117,4 @@ func (s *subject) release(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// sleep waits and reports whether the wait ended by itself.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

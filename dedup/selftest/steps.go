@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // What a store answers, in words.
@@ -138,7 +139,7 @@ func (s *subject) expiry(ctx context.Context) (answer, error) {
 	}
 	next := record("order-7", 9)
 	for start := time.Now(); time.Since(start) < expiresIn; {
-		if !sleep(ctx, tick) {
+		if !pause.For(ctx, tick) {
 			return answer{}, context.Cause(ctx)
 		}
 		answers, err := s.claim(ctx, brief, next)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
@@ -19,7 +20,7 @@ var errSkipped = errors.New("the process does not run now")
 // disturb applies one fault after the other to a part until ctx ends, and heals the last one.
 func (s *storm) disturb(ctx context.Context, p part) {
 	for f := range schedule(p, s.seed) {
-		if !pause(ctx, f.After) {
+		if !pause.For(ctx, f.After) {
 			return
 		}
 		s.logf("%-9s %v, for %v", p.name, f, f.For)
@@ -69,7 +70,7 @@ func (s *storm) apply(ctx context.Context, p part, f fault) error {
 func (s *storm) killProcess(ctx context.Context, f fault) error {
 	s.workers[f.Target].kill()
 	s.killed[f.Target].Store(true)
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	s.workers[f.Target].up()
 	return nil
 }
@@ -86,14 +87,14 @@ func (s *storm) freezeProcess(ctx context.Context, f fault) error {
 	if err := process.Pause(); err != nil {
 		return err
 	}
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	return process.Resume()
 }
 
 func (s *storm) rollProcesses(ctx context.Context, f fault) error {
 	for _, w := range s.workers[:usualProcesses] {
 		w.stop()
-		pause(ctx, f.For)
+		pause.For(ctx, f.For)
 		w.up()
 		w.waitServing(ctx, startPatience)
 	}
@@ -103,12 +104,12 @@ func (s *storm) rollProcesses(ctx context.Context, f fault) error {
 // scale stops all but one, then starts all there are, then stops the last.
 func (s *storm) scale(ctx context.Context, f fault) error {
 	_ = each(s.workers[1:usualProcesses], func(w *worker) error { w.stop(); return nil })
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	for _, w := range s.workers[1:] {
 		w.up()
 	}
 	s.workers[usualProcesses].waitServing(ctx, startPatience)
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	for _, w := range s.workers[usualProcesses:] {
 		w.stop()
 	}
@@ -131,7 +132,7 @@ func (s *storm) victims(f fault) []*servers.Server {
 
 func killServers(ctx, healing context.Context, f fault, victims []*servers.Server) error {
 	_ = each(victims, func(v *servers.Server) error { v.Kill(); return nil })
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	return each(victims, func(v *servers.Server) error { return restart(healing, v) })
 }
 
@@ -139,7 +140,7 @@ func killServers(ctx, healing context.Context, f fault, victims []*servers.Serve
 func restart(healing context.Context, v *servers.Server) error {
 	for {
 		err := v.Restart(healing)
-		if err == nil || !pause(healing, time.Second) {
+		if err == nil || !pause.For(healing, time.Second) {
 			return err
 		}
 	}
@@ -149,7 +150,7 @@ func pauseServers(ctx context.Context, f fault, victims []*servers.Server) error
 	if err := each(victims, (*servers.Server).Pause); err != nil {
 		return err
 	}
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	return each(victims, (*servers.Server).Resume)
 }
 
@@ -157,7 +158,7 @@ func (s *storm) restartBroker(ctx, healing context.Context, f fault) error {
 	if err := s.world.kafka.Stop(); err != nil {
 		return err
 	}
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	return s.world.kafka.Restart(healing)
 }
 
@@ -166,7 +167,7 @@ func (s *storm) disturbNetwork(ctx context.Context, p part, f fault) error {
 	if err := each(lines, f.disturb); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	return each(lines, (*line).restore)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -215,7 +216,7 @@ func (s *storm) eventually(what string, condition func() error) {
 	})
 	testkit.Eventually(s.t, recoveryLimit, what, func() bool {
 		if last = condition(); last != nil {
-			pause(s.t.Context(), askEvery)
+			pause.For(s.t.Context(), askEvery)
 		}
 		return last == nil
 	})

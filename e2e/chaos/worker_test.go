@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
@@ -109,7 +110,7 @@ func (w *worker) launch(wanted context.Context) (*servers.Server, error) {
 			w.refused++
 		}
 		w.mu.Unlock()
-		if err == nil || !pause(wanted, relaunchPause) {
+		if err == nil || !pause.For(wanted, relaunchPause) {
 			return server, err
 		}
 	}
@@ -157,7 +158,7 @@ func (w *worker) waitServing(ctx context.Context, patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !w.serves() {
-		if !pause(ctx, askEvery) {
+		if !pause.For(ctx, askEvery) {
 			return false
 		}
 	}
@@ -179,16 +180,4 @@ func (w *worker) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return get(ctx, "http://"+w.options.Addr+"/readyz")
-}
-
-// pause waits and reports whether ctx still lives.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
