@@ -28,7 +28,7 @@ func TestRecordsBehindAnOpenTransactionAreTold(t *testing.T) {
 		step := func(stable, end int64) {
 			m.noteHidden(3, Bounds{End: stable, High: end}, time.Now())
 			m.warnOfHidden()
-			time.Sleep(50 * time.Second)
+			time.Sleep(50 * time.Second) // of the bubble
 		}
 		step(10, 10)
 		check(0, 0)

@@ -158,11 +158,6 @@ func (s *site) unforwarded() {
 // A claim is made, and its batch never commits. A later copy has the same key, as a producer's retry has, so compaction
 // removes the owner of the ID.
 func TestTheCopyOfACompactedOwnerIsForwarded(t *testing.T) {
-	state := func(key, id, text string) *kgo.Record {
-		r := message(0, id, text)
-		r.Key = []byte(key)
-		return r
-	}
 	other := func() *kgo.Record {
 		r := state("k1", "a", "A")
 		r.Value = []byte("other")
@@ -184,12 +179,7 @@ func TestTheCopyOfACompactedOwnerIsForwarded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
-				policy := "compact"
-				_, err := kadm.NewClient(s.client).AlterTopicConfigs(t.Context(),
-					[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &policy}}, input)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s.compactInput()
 				s.lanes = 1
 				s.produce(state("k1", "a", "A"))
 				s.unforwarded()
@@ -220,17 +210,7 @@ func TestTheCopyOfACompactedOwnerIsForwarded(t *testing.T) {
 // The owner is compacted away, and the lane passes its place. The producer's retry comes later, and after a restart.
 func TestTheCopyThatComesAfterACompactedOwnerWasPassedIsForwarded(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
-		policy := "compact"
-		_, err := kadm.NewClient(s.client).AlterTopicConfigs(t.Context(),
-			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &policy}}, input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		state := func(key, id, text string) *kgo.Record {
-			r := message(0, id, text)
-			r.Key = []byte(key)
-			return r
-		}
+		s.compactInput()
 		s.lanes = 1
 		s.produce(state("k1", "a", "A"))
 		s.unforwarded()

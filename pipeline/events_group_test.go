@@ -17,6 +17,17 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
+// compactInput has the input keep the last state of each key. Compact does it.
+func (s *site) compactInput() {
+	s.t.Helper()
+	policy := "compact"
+	_, err := kadm.NewClient(s.client).AlterTopicConfigs(s.t.Context(),
+		[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &policy}}, input)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // setOffset does what another program does, or an operator: it leaves an offset that says nothing of kdedup.
 func (s *site) setOffset(partition int32, at int64) {
 	s.t.Helper()

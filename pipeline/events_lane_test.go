@@ -85,20 +85,13 @@ func TestAClaimMadeAgainIsLaterThanItsFenceWhateverTheClockSays(t *testing.T) {
 		}
 		clock.advance(-20*time.Second, 2) // the first one's clock
 		s.setOffset(1, 0)
-		gaveBack := false
-		begin := func() error {
-			if gaveBack {
-				return nil
-			}
-			gaveBack = true
-			return errors.New("no")
-		}
+		var refused oneRefusal
 		s.join = func(session pipeline.Session) pipeline.Session {
-			return &failing{session, begin, func() error { return nil }}
+			return &failing{session, refused.begin, func() error { return nil }}
 		}
 		s.start("one again")
 		s.waitCommitted(3)
-		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, s.texts(output)); diff != "" || !gaveBack {
+		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, s.texts(output)); diff != "" || !refused.given {
 			t.Errorf("%s\noutcomes %v", diff, s.outcomes())
 		}
 	})

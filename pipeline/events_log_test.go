@@ -51,17 +51,7 @@ func TestADamagedFetchIsReadAgain(t *testing.T) {
 // Compaction leaves holes, also at the end: the offsets to commit are those that were read.
 func TestACompactedInputIsReadOverItsHoles(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
-		policy := "compact"
-		_, err := kadm.NewClient(s.client).AlterTopicConfigs(t.Context(),
-			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &policy}}, input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		state := func(key, id, text string) *kgo.Record {
-			r := message(0, id, text)
-			r.Key = []byte(key)
-			return r
-		}
+		s.compactInput()
 		for _, r := range []*kgo.Record{
 			state("k1", "a", "A"), state("k2", "b", "B"), state("k1", "c", "C"),
 			state("k3", "d", "D"), state("k2", "e", "E"), state("k4", "d", "D"),

@@ -114,6 +114,17 @@ type failing struct {
 	begin, commit func() error
 }
 
+// oneRefusal has the first batch given back.
+type oneRefusal struct{ given bool }
+
+func (o *oneRefusal) begin() error {
+	if o.given {
+		return nil
+	}
+	o.given = true
+	return errors.New("no")
+}
+
 func (f *failing) Begin(ctx context.Context, b *consumer.Batch) error {
 	if err := f.begin(); err != nil {
 		return err

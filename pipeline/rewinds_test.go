@@ -57,18 +57,13 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.setOffset(1, 0)
-		gaveBack := false
-		begin := func() error {
-			if gaveBack {
-				return nil
-			}
-			gaveBack = true
-			return errors.New("no")
+		var refused oneRefusal
+		r.join = func(s pipeline.Session) pipeline.Session {
+			return &failing{s, refused.begin, func() error { return nil }}
 		}
-		r.join = func(s pipeline.Session) pipeline.Session { return &failing{s, begin, func() error { return nil }} }
 		r.start("one again")
 		r.waitCommitted(3)
-		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, r.texts(output)); diff != "" || !gaveBack {
+		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, r.texts(output)); diff != "" || !refused.given {
 			t.Error(diff)
 		}
 	})

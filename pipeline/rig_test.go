@@ -168,6 +168,13 @@ func message(partition int, id, text string) *kgo.Record {
 	}
 }
 
+// state is a message of partition 0 that takes the place of earlier ones with its key, where the input is compacted.
+func state(key, id, text string) *kgo.Record {
+	r := message(0, id, text)
+	r.Key = []byte(key)
+	return r
+}
+
 func (r *rig) produce(records ...*kgo.Record) {
 	r.t.Helper()
 	if err := r.client.ProduceSync(r.t.Context(), records...).FirstErr(); err != nil {
