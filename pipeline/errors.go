@@ -30,6 +30,8 @@ func classify(err error) class {
 		return proceed
 	case errors.Is(err, ErrStop), errors.Is(err, consumer.ErrInputReplaced):
 		return stop
+	case errors.Is(err, kerr.UnknownTopicID):
+		return rejoin // a client never adopts the new ID of a topic that was recreated
 	case errors.Is(err, consumer.ErrAborted) &&
 		(errors.Is(err, consumer.ErrRevoked) || errors.Is(err, consumer.ErrSlow) || isUndeliverable(err)):
 		return proceed

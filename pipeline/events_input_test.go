@@ -19,6 +19,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/pipeline"
 )
 
 // waitPast waits for at least n committed records.
@@ -202,6 +203,11 @@ func (s *site) delete(topic string) {
 func (s *site) recreate(topic string, partitions int32) {
 	s.t.Helper()
 	s.delete(topic)
+	s.create(topic, partitions)
+}
+
+func (s *site) create(topic string, partitions int32) {
+	s.t.Helper()
 	if _, err := kadm.NewClient(s.client).CreateTopic(s.t.Context(), partitions, 1, nil, topic); err != nil {
 		s.t.Fatal(err)
 	}
@@ -242,6 +248,27 @@ func TestARecreatedOutputFailsTheLaneOnce(t *testing.T) {
 		s.produce(fresh(400)...)
 		s.waitCommitted(900)
 		s.wantNew(400)
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+	})
+}
+
+// A dead-letter topic is created anew while its records wait for it: only another client finds the new one.
+func TestARecreatedDeadLetterTopicTakesWhatWaitedForTheOldOne(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.policy.OnMissingID = pipeline.DeadLetter
+		odd := func(text string) *kgo.Record { return &kgo.Record{Topic: input, Partition: 3, Value: []byte(text)} }
+		s.produce(append(orders(100, 69), odd("first"))...)
+		run := s.start("one")
+		s.waitCommitted(101)
+		s.delete(deadTopic)
+		s.produce(append(fresh(100), odd("second"), message(3, "new-behind", "new behind"))...)
+		s.waitLogged("a partition is held at a record")
+		s.create(deadTopic, partitions)
+		s.waitCommitted(203)
+		s.wantNew(101)
+		if diff := cmp.Diff([]string{"3:second"}, s.texts(deadTopic)); diff != "" {
+			t.Error(diff)
+		}
 		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
 	})
 }

@@ -62,15 +62,18 @@ func (n *notStarted) checks() []server.Check {
 }
 
 // openPatiently connects everything, again and again while a server does not answer. It returns nil without having
-// opened anything when ctx ends.
+// opened anything when ctx ends: every client has an error of its own for what was under way.
 func (p *process) openPatiently(ctx context.Context, c config.Config) error {
 	for wait := firstStartPause; ctx.Err() == nil; wait = min(2*wait, longStartPause) {
 		err := p.open(ctx, c)
-		if err == nil || !outage(err) {
-			return err
+		if err == nil {
+			return nil
 		}
 		if ctx.Err() != nil {
 			break
+		}
+		if !outage(err) {
+			return err
 		}
 		p.starting.Store(&notStarted{err})
 		p.log.Warn("a server does not answer: nothing is forwarded yet, trying on", "error", err, "pause", wait)
