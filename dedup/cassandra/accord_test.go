@@ -8,12 +8,13 @@ import (
 
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
+	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
 
 // Accord answers each conditional insert with a TTL as applied and keeps none of them: every copy would pass.
 func TestATableUnderAccordIsRefused(t *testing.T) {
 	if strings.Compare(servers.CassandraVersion(), "6") < 0 {
-		t.Skip("Cassandra has Accord from 6.0 on; make proof ONLY=releases runs this")
+		t.Skip(skip.LeftToProof + ": Cassandra has Accord from 6.0 on")
 	}
 	servers.Need(t)
 	node, err := servers.StartCassandra(t.Context(), servers.CassandraOptions{
