@@ -79,8 +79,10 @@ func TestAStartWaitsForKafka(t *testing.T) {
 	testkit.Kafkas(t, 1, run)
 }
 
-// A proxy or a load balancer whose broker is down takes connections and closes them. So does a broker that wants TLS.
-func TestAStartWaitsForAKafkaThatClosesConnections(t *testing.T) {
+// closer takes connections and closes them: a proxy or a load balancer whose server is down, or one that wants TLS.
+// tried counts them.
+func closer(t *testing.T) (address string, tried func() int64) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -100,12 +102,22 @@ func TestAStartWaitsForAKafkaThatClosesConnections(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { listener.Close(); closing.Wait() })
-	r := start(t, write(t, []string{listener.Addr().String()}, ordersTopic))
+	return listener.Addr().String(), accepted.Load
+}
+
+func TestAStartWaitsForAKafkaThatClosesConnections(t *testing.T) {
+	broker, tried := closer(t)
+	waitsForClosed(t, start(t, write(t, []string{broker}, ordersTopic)), "start: kafka.brokers: ", tried)
+}
+
+// waitsForClosed wants the reason in /readyz, also after the next try.
+func waitsForClosed(t *testing.T, r *running, reason string, tried func() int64) {
+	t.Helper()
 	url := r.url()
-	reason := func() bool { return strings.HasPrefix(get(t, url+"/readyz"), "start: kafka.brokers: ") }
-	testkit.Eventually(t, 30*time.Second, "the reason in /readyz", reason)
-	seen := accepted.Load()
-	testkit.Eventually(t, 30*time.Second, "another try, and the reason still in /readyz", func() bool { return accepted.Load() > seen && reason() })
+	told := func() bool { return strings.HasPrefix(get(t, url+"/readyz"), reason) }
+	testkit.Eventually(t, 30*time.Second, "the reason in /readyz", told)
+	seen := tried()
+	testkit.Eventually(t, 30*time.Second, "another try, and the reason still in /readyz", func() bool { return tried() > seen && told() })
 	r.stopsWell()
 }
 
@@ -119,16 +131,24 @@ func TestAStartWaitsForTheStore(t *testing.T) {
 		"redis":     "{type: redis, redis: {addresses: [%q]}}",
 		"postgres":  "{type: postgres, postgres: {hosts: [%q], database: kdedup, username: kdedup}}",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			late := nobody(t)
-			path := filepath.Join(t.TempDir(), "kdedup.yaml")
+		file := func(t *testing.T, address string) (path string) {
+			path = filepath.Join(t.TempDir(), "kdedup.yaml")
 			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: "+settings+"\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
-				brokers[0], late, ordersTopic)
+				brokers[0], address, ordersTopic)
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := start(t, path)
+			return path
+		}
+		t.Run(name+" that closes connections", func(t *testing.T) {
+			t.Parallel()
+			address, tried := closer(t)
+			waitsForClosed(t, start(t, file(t, address)), "start: store."+name+": ", tried)
+		})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			late := nobody(t)
+			r := start(t, file(t, late))
 			url := r.url()
 			testkit.Eventually(t, 30*time.Second, "the reason in /readyz", func() bool {
 				return strings.HasPrefix(get(t, url+"/readyz"), "start: store."+name+": ")

@@ -44,7 +44,7 @@ func (o Options) explainLocalDC(ctx context.Context, err error) error {
 	case lookErr != nil:
 		return err
 	case !slices.Contains(centres, o.LocalDC):
-		return fmt.Errorf("%w: no node is in the data centre %q; set store.cassandra.local_dc to one of %s",
+		return fmt.Errorf("%v: no node is in the data centre %q; set store.cassandra.local_dc to one of %s", // no outage
 			err, o.LocalDC, strings.Join(centres, ", "))
 	}
 	return fmt.Errorf("%w; store.cassandra.hosts must name nodes of the data centre %q that answer", err, o.LocalDC)

@@ -65,7 +65,14 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 	// Replicas are not shuffled: all requests of a bucket meet the same coordinator first, which queues
 	// them instead of letting ballots compete.
 	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
-	return cluster.CreateSession()
+	dialled := &dials{}
+	cluster.ConnectObserver = dialled
+	session, err := cluster.CreateSession()
+	failed := dialled.end()
+	if err != nil {
+		return nil, &connectError{err, failed}
+	}
+	return session, nil
 }
 
 // driverLog passes the driver's own lines on at debug level: what matters comes as errors.
