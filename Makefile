@@ -30,7 +30,7 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build bin/kdedup (VERSION=…)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kdedup ./cmd/kdedup
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=$(VERSION)' -o bin/kdedup ./cmd/kdedup
 
 # Not `go run`: that dies of a SIGTERM and leaves the program to itself.
 .PHONY: $(WITHSERVERS) $(GOTEST) $(PROOF)

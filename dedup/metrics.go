@@ -60,13 +60,20 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 	return c
 }
 
+// What became of a claim.
+const (
+	resultApplied   = "applied"
+	resultExists    = "exists"
+	resultUnclaimed = "unclaimed"
+)
+
 // For returns the metrics of one lane; topic is the input topic.
 func (c *Collectors) For(topic, lane string) *Metrics {
 	m := &Metrics{
 		claimSeconds: c.seconds.WithLabelValues(topic),
-		applied:      c.claims.WithLabelValues(topic, "applied"),
-		exists:       c.claims.WithLabelValues(topic, "exists"),
-		unclaimed:    c.claims.WithLabelValues(topic, "unclaimed"),
+		applied:      c.claims.WithLabelValues(topic, resultApplied),
+		exists:       c.claims.WithLabelValues(topic, resultExists),
+		unclaimed:    c.claims.WithLabelValues(topic, resultUnclaimed),
 		ambiguous:    c.ambiguous.WithLabelValues(topic),
 		retries:      c.retries.WithLabelValues(topic),
 		blocked:      c.blocked.WithLabelValues(topic, lane),

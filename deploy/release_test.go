@@ -70,7 +70,7 @@ func TestAReleaseIsForThreeSystemsAndTwoProcessors(t *testing.T) {
 	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, r.Dockers[0].Platforms); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Contains(b.Env, "CGO_ENABLED=0") || b.Main != "./cmd/kdedup" || !strings.Contains(b.Ldflags[0], "-X main.version=v") {
+	if !slices.Contains(b.Env, "CGO_ENABLED=0") || b.Main != "./cmd/kdedup" || !strings.Contains(b.Ldflags[0], "-X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=v") {
 		t.Errorf("got %+v", b)
 	}
 	if r.Sboms[0].Artifacts != "archive" {

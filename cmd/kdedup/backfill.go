@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/backfill"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -98,9 +99,9 @@ func checkBackfill(topics []config.Topic, t config.Topic) error {
 
 // refuseUsedGroup wants a pipeline that never ran.
 func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := adminClient(ctx, c, log)
+	client, err := wiring.AdminClient(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -120,15 +121,15 @@ func (f *backfillFlags) claimer(ctx context.Context, s config.Store, t config.To
 	if f.dryRun && s.Type == config.StoreEmbedded && errors.Is(err, fs.ErrNotExist) {
 		return backfill.DryRun{Store: emptyStore{}}, func() error { return nil }, nil
 	}
-	opening, cancel := context.WithTimeout(ctx, startTimeout)
+	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	store, err := openStore(opening, s, prometheus.NewRegistry(), log)
+	store, err := wiring.OpenStore(opening, s, prometheus.NewRegistry(), log)
 	if err != nil {
 		return nil, nil, err
 	}
-	e := entry{Topic: t}
-	if err = e.compare(opening, store); err == nil && !f.dryRun {
-		err = store.Register(opening, e.scope())
+	e := wiring.Entry{Topic: t}
+	if err = e.Compare(opening, store); err == nil && !f.dryRun {
+		err = store.Register(opening, e.ClaimScope())
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
@@ -151,7 +152,7 @@ func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topi
 	if err != nil {
 		return backfill.Counts{}, err
 	}
-	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
 	if err != nil {
 		return backfill.Counts{}, err
 	}
@@ -160,7 +161,7 @@ func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topi
 	defer line.end()
 	counts, err := backfill.Run(cmd.Context(), backfill.Options{
 		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-backfill", log), Clean: clean,
-		Judge:        dedup.New(scopeOf(t, extractor.String()), extractor, claimer, dedup.DefaultRetry, metrics, log),
+		Judge:        dedup.New(wiring.ScopeOf(t, extractor.String()), extractor, claimer, dedup.DefaultRetry, metrics, log),
 		BatchRecords: t.BatchRecords, Progress: line.show,
 	})
 	if err != nil && cmd.Context().Err() != nil {

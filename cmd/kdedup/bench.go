@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/workload"
 )
@@ -159,7 +160,7 @@ func percentile(sorted []time.Duration, p float64) float64 {
 
 // cleanUp runs even when the measurement was interrupted.
 func cleanUp(ctx context.Context, what func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wiring.StartTimeout)
 	defer cancel()
 	return what(ctx)
 }

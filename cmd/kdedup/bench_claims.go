@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/workload"
@@ -42,7 +43,7 @@ func newBenchClaims() *cobra.Command {
 			if before < 0 {
 				return usageError{fmt.Errorf("--before must be at least 0, got %d", before)}
 			}
-			store, err := openStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log)
+			store, err := wiring.OpenStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log)
 			if err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ type claimedBatch struct {
 
 // run makes the claims that come before, and gives the rest of the work to measure.
 func (b *claimBench) run(ctx context.Context, progress io.Writer, measure func(func() error) error) (results []result, err error) {
-	scope := scopeOf(b.topic, "bench")
+	scope := wiring.ScopeOf(b.topic, "bench")
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error { return b.store.Forget(ctx, scope) }))
 	}()

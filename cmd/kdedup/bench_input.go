@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/idorder"
@@ -79,7 +80,7 @@ func rateOf(topic string, begins, ends kadm.ListedOffsets, now time.Time) float6
 
 // sampleIDs spreads the sample over the window, as far as its records are still there.
 func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets) ([]idorder.Sampled, error) {
-	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/workload"
@@ -86,7 +88,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 	if _, err := admin.CreateTopic(ctx, int32(b.spec.Partitions), -1, nil, b.topic().Input); err != nil {
 		return nil, fmt.Errorf("create topic %s: %w", b.topic().Input, err)
 	}
-	if err := setup(ctx, b.config, b.log, false, func(string) {}); err != nil {
+	if err := wiring.Setup(ctx, b.config, b.log, false, func(string) {}); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(b.progress, "producing %d records\n", b.spec.Records)
@@ -115,14 +117,14 @@ func foundResults(f workload.Found) []result {
 
 // drain runs the pipeline as `run` does, until every record is committed.
 func (b *pipelineBench) drain(ctx context.Context) (results []result, err error) {
-	p, err := wire(ctx, b.config, b.log, new(slog.LevelVar))
+	p, err := process.Wire(ctx, b.config, b.log, new(slog.LevelVar))
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer p.Close()
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
-			return p.store.Forget(ctx, scopeOf(b.topic(), ""))
+			return p.Store().Forget(ctx, wiring.ScopeOf(b.topic(), ""))
 		}))
 	}()
 	var (
@@ -130,7 +132,7 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 		joined, ended time.Time
 		after         usage
 	)
-	err = p.runBeside(ctx, func(ctx context.Context) error {
+	err = p.RunBeside(ctx, func(ctx context.Context) error {
 		return b.flags.measure(func() (err error) {
 			joined, ended, err = b.watch(ctx, p)
 			after = used()
@@ -141,16 +143,17 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 		return nil, err
 	}
 	b.rate = float64(b.spec.Records) / ended.Sub(joined).Seconds()
-	topic, m := b.topic(), readMetrics(p.registry)
+	topic := b.topic()
+	forwarded, claimed := p.Totals(topic.Input)
 	return []result{
 		{"records", b.spec.Records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets", b.spec.Size, b.spec.Partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
 		{"records/s", b.rate, "from when a lane was given partitions to the last commit"},
 		{"start s", joined.Sub(start).Seconds(), "before that"},
 		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(b.spec.Records), "of this process"},
 		{"peak rss MiB", after.peak >> 20, "of this process, with producing"},
-		{"claiming s", m.seconds("kdedup_claim_duration_seconds"), "all lanes together"},
-		{"forwarding s", m.seconds("kdedup_forward_duration_seconds"), ""},
-		{"committing s", m.seconds("kdedup_commit_duration_seconds"), ""},
+		{"claiming s", claimed.Batches.Sum, "all lanes together"},
+		{"forwarding s", forwarded.ForwardSeconds, ""},
+		{"committing s", forwarded.CommitSeconds, ""},
 	}, nil
 }
 
@@ -158,7 +161,7 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 const lookEvery = 100 * time.Millisecond
 
 // watch returns when the first lane was given partitions and when all records were committed.
-func (b *pipelineBench) watch(ctx context.Context, p *process) (joined, ended time.Time, err error) {
+func (b *pipelineBench) watch(ctx context.Context, p *process.Process) (joined, ended time.Time, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := time.Now()
@@ -169,11 +172,11 @@ func (b *pipelineBench) watch(ctx context.Context, p *process) (joined, ended ti
 			return joined, ended, context.Cause(ctx)
 		case <-tick.C:
 		}
-		if joined.IsZero() && anyAssigned(p.active.Load().pipelines[0].Pipeline) {
+		if joined.IsZero() && anyAssigned(p) {
 			joined = last // it was then, or a little later
 		}
 		last = time.Now()
-		done := sum(outcomesOf(p.registry))
+		done := sum(p.Outcomes())
 		if done >= b.spec.Records {
 			return joined, last, nil
 		}
@@ -184,7 +187,7 @@ func (b *pipelineBench) watch(ctx context.Context, p *process) (joined, ended ti
 	}
 }
 
-func anyAssigned(p *pipeline.Pipeline) bool {
+func anyAssigned(p *process.Process) bool {
 	return slices.ContainsFunc(p.Lanes(), func(l pipeline.LaneState) bool { return len(l.Assigned) > 0 })
 }
 

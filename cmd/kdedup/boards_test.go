@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
@@ -31,7 +32,7 @@ type monitor struct {
 }
 
 // startPrometheus scrapes the processes every two seconds and evaluates the rules, until the test ends.
-func startPrometheus(t *testing.T, processes ...*process) monitor {
+func startPrometheus(t *testing.T, processes ...*process.Process) monitor {
 	t.Helper()
 	program := testkit.Program(t, "prometheus", "prometheus")
 	rules, err := filepath.Abs("../../charts/kdedup/rules/*.yaml")
@@ -40,7 +41,7 @@ func startPrometheus(t *testing.T, processes ...*process) monitor {
 	}
 	var targets []string
 	for _, p := range processes {
-		targets = append(targets, p.server.Addr())
+		targets = append(targets, strings.TrimPrefix(p.URL(), "http://"))
 	}
 	directory := t.TempDir()
 	file := filepath.Join(directory, "prometheus.yml")
@@ -52,7 +53,7 @@ func startPrometheus(t *testing.T, processes ...*process) monitor {
 	addr := freeAddress(t)
 	command := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+directory, "--web.listen-address="+addr)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	log := &output{}
+	log := &testkit.Printed{}
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 		t.Skip("a real Prometheus is not for -short")
 	}
 	brokers := demoKafka(t)
-	processes := []*process{runDemo(t, brokers, func(*config.Config) {})}
+	processes := []*process.Process{runDemo(t, brokers, func(*config.Config) {})}
 	cassandra := os.Getenv(testkit.CassandraEnv)
 	if cassandra != "" || skip.Forbidden() {
 		processes = append(processes, runDemo(t, brokers, onCassandra(testkit.Cassandra(t), testkit.Keyspace(t))))

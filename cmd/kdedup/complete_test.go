@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheShellIsOfferedTheTopicsOfTheFile(t *testing.T) {
-	path := write(t, []string{"127.0.0.1:1"}, orders()+payments())
+	path := write(t, []string{"127.0.0.1:1"}, ordersTopic+strings.ReplaceAll(ordersTopic, "orders", "payments"))
 	bad := filepath.Join(t.TempDir(), "none.yaml")
 	for _, c := range []struct {
 		args []string

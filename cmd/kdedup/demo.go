@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 )
 
@@ -58,16 +60,16 @@ func (d *demo) run(ctx context.Context) error {
 	defer os.RemoveAll(directory)
 
 	c := demoConfig(cluster.ListenAddrs(), directory)
-	log, level := newLogger(c.Log, d.errOut)
-	if err := setup(ctx, c, log, false, func(string) {}); err != nil {
+	log, level := process.NewLogger(c.Log, d.errOut)
+	if err := wiring.Setup(ctx, c, log, false, func(string) {}); err != nil {
 		return err
 	}
-	p, err := wire(ctx, c, log, level)
+	p, err := process.Wire(ctx, c, log, level)
 	if err != nil {
 		return err
 	}
-	defer p.close()
-	return p.runBeside(ctx, func(ctx context.Context) error { return d.show(ctx, p, log) })
+	defer p.Close()
+	return p.RunBeside(ctx, func(ctx context.Context) error { return d.show(ctx, p, log) })
 }
 
 func demoConfig(brokers []string, directory string) config.Config {
@@ -86,20 +88,20 @@ func demoConfig(brokers []string, directory string) config.Config {
 }
 
 // show produces, watches until everything is committed, and checks the result.
-func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
-	client, err := adminClient(ctx, p.config(), log)
+func (d *demo) show(ctx context.Context, p *process.Process, log *slog.Logger) error {
+	client, err := wiring.AdminClient(ctx, p.Config(), log)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nstatus    %s\npipeline  orders -> orders.clean, duplicates to orders.duplicates\n\n",
-		p.config().Kafka.Brokers[0], p.config().Store.Embedded.Path, p.server.URL())
+		p.Config().Kafka.Brokers[0], p.Config().Store.Embedded.Path, p.URL())
 
 	start := time.Now()
 	traffic := newTraffic(d.orders)
 	produced := make(chan error, 1)
-	go func() { produced <- traffic.produce(ctx, p.config().Kafka.Brokers, d.rate) }()
-	err = newLiveView(d.out, p.registry).watch(ctx, traffic)
+	go func() { produced <- traffic.produce(ctx, p.Config().Kafka.Brokers, d.rate) }()
+	err = newLiveView(d.out, p).watch(ctx, traffic)
 	if produceErr := <-produced; produceErr != nil {
 		return fmt.Errorf("produce orders: %w", produceErr)
 	}
@@ -107,12 +109,12 @@ func (d *demo) show(ctx context.Context, p *process, log *slog.Logger) error {
 		return err
 	}
 	took := time.Since(start)
-	found, err := checkClean(ctx, p.config(), traffic)
+	found, err := checkClean(ctx, p.Config(), traffic)
 	if err != nil {
 		return err
 	}
-	d.table(outcomesOf(p.registry), traffic, found, took)
-	if err := d.showDuplicates(ctx, p.config()); err != nil {
+	d.table(p.Outcomes(), traffic, found, took)
+	if err := d.showDuplicates(ctx, p.Config()); err != nil {
 		return err
 	}
 	if err := found.err(); err != nil {

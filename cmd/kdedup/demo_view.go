@@ -7,18 +7,18 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 )
 
-// liveView shows the counts of the running pipeline, from its metrics.
+// liveView shows the counts of the running pipeline.
 type liveView struct {
 	out      io.Writer
-	gatherer prometheus.Gatherer
+	process  *process.Process
 	terminal bool
 }
 
-func newLiveView(out io.Writer, gatherer prometheus.Gatherer) *liveView {
-	return &liveView{out: out, gatherer: gatherer, terminal: isTerminal(out)}
+func newLiveView(out io.Writer, p *process.Process) *liveView {
+	return &liveView{out: out, process: p, terminal: isTerminal(out)}
 }
 
 // watch returns when everything that was sent is committed, or ctx ends.
@@ -36,7 +36,7 @@ func (v *liveView) watch(ctx context.Context, t *traffic) error {
 			return nil
 		case <-tick.C:
 		}
-		counts, sent, finished := outcomesOf(v.gatherer), int(t.sent.Load()), t.done.Load()
+		counts, sent, finished := v.process.Outcomes(), int(t.sent.Load()), t.done.Load()
 		total := sum(counts)
 		rate := float64(total-last) / time.Since(lastAt).Seconds()
 		last, lastAt = total, time.Now()
@@ -73,4 +73,12 @@ func (d *demo) table(counts map[string]int, t *traffic, found check, took time.D
 	row("doubled", found.doubled, "")
 	row("changed", found.changed, "compared byte for byte")
 	_ = table.Flush() // to a buffer and then d.out, whose errors the terminal shows
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/dedup"
 )
 
@@ -38,67 +36,41 @@ func (f *idFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.hex, "hex", false, "ID is written in hexadecimal digits")
 }
 
-// idTask is the work on one ID, of a command or of the status page.
-type idTask struct {
-	config config.Config
-	topic  config.Topic
-	scope  dedup.Scope
-	id     dedup.ID
-	store  dedup.Store
-	admin  *kgo.Client // nil: one is made when it is needed
-}
-
 // with opens the store for the work.
-func (f *idFlags) with(cmd *cobra.Command, text string, work func(*idTask) error) error {
+func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Question) error) error {
 	c, log, err := f.load(cmd)
 	if err != nil {
 		return err
 	}
-	task := &idTask{config: c}
-	if task.topic, err = chooseTopic(c.Topics, f.topic); err != nil {
+	task := &lookup.Question{Config: c}
+	if task.Topic, err = chooseTopic(c.Topics, f.topic); err != nil {
 		return err
 	}
-	if task.id, err = f.parse(text); err != nil {
+	if task.ID, err = f.parse(text); err != nil {
 		return err
 	}
-	extractor, err := dedup.NewExtractor(sourceOf(task.topic.MessageID))
+	extractor, err := dedup.NewExtractor(wiring.SourceOf(task.Topic.MessageID))
 	if err != nil {
 		return err
 	}
-	task.scope = scopeOf(task.topic, extractor.String())
-	if notMade(c.Store) {
-		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the working directory", storeName(c.Store))
+	task.Scope = wiring.ScopeOf(task.Topic, extractor.String())
+	if wiring.NotMade(c.Store) {
+		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the working directory", wiring.StoreName(c.Store))
 	}
-	if task.store, err = openStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log); err != nil {
+	if task.Store, err = wiring.OpenStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log); err != nil {
 		return err
 	}
-	defer task.store.Close()
-	registered, found, err := task.store.Registered(cmd.Context(), task.scope)
+	defer task.Store.Close()
+	registered, found, err := task.Store.Registered(cmd.Context(), task.Scope)
 	if err != nil {
 		return err
 	}
 	if found {
-		if err := dedup.CompareScopes(task.scope, registered); err != nil {
+		if err := dedup.CompareScopes(task.Scope, registered); err != nil {
 			return err
 		}
 	}
 	return work(task)
-}
-
-// chooseTopic finds the entry with this input; the only one needs no name.
-func chooseTopic(topics []config.Topic, input string) (config.Topic, error) {
-	if input == "" && len(topics) == 1 {
-		return topics[0], nil
-	}
-	at := slices.IndexFunc(topics, func(t config.Topic) bool { return t.Input == input })
-	if at < 0 {
-		var inputs []string
-		for _, t := range topics {
-			inputs = append(inputs, t.Input)
-		}
-		return config.Topic{}, usageError{fmt.Errorf("--topic must be one of %s, got %q", strings.Join(inputs, ", "), input)}
-	}
-	return topics[at], nil
 }
 
 func (f *idFlags) parse(text string) (dedup.ID, error) {

@@ -8,20 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
 	"github.com/kdedup/kdedup/dedup"
 )
-
-// manualOwner owns the IDs that are claimed by hand. No record has such coordinates.
-var manualOwner = dedup.Coordinates{Partition: -1, Offset: -1, LeaderEpoch: -1}
 
 func newIDRelease() *cobra.Command {
 	cmd := newIDChange("release ID", "Forget an ID: the next copy is forwarded as the first one",
 		"Forget %s of %s? The next copy will be forwarded as the first one.",
-		func(cmd *cobra.Command, task *idTask) error {
-			if err := task.store.Release(cmd.Context(), task.scope, task.id); err != nil {
+		func(cmd *cobra.Command, task *lookup.Question) error {
+			if err := task.Store.Release(cmd.Context(), task.Scope, task.ID); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", shownID(task.id))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", lookup.Shown(task.ID))
 			return nil
 		})
 	cmd.Long = releaseHelp
@@ -37,25 +35,25 @@ the release: its claim takes the place of the old one for good.`
 func newIDClaim() *cobra.Command {
 	return newIDChange("claim ID", "Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
 		"Block %s of %s? No copy will be forwarded until the ttl ends.",
-		func(cmd *cobra.Command, task *idTask) error {
-			if err := task.store.Register(cmd.Context(), task.scope); err != nil {
+		func(cmd *cobra.Command, task *lookup.Question) error {
+			if err := task.Store.Register(cmd.Context(), task.Scope); err != nil {
 				return err
 			}
-			answers, err := task.store.Claim(cmd.Context(), task.scope, []dedup.Claim{{ID: task.id, Owner: manualOwner}})
+			answers, err := task.Store.Claim(cmd.Context(), task.Scope, []dedup.Claim{{ID: task.ID, Owner: lookup.ManualOwner}})
 			switch {
 			case err != nil:
 				return err
-			case answers[0].Owner != manualOwner:
+			case answers[0].Owner != lookup.ManualOwner:
 				return fmt.Errorf("%s is owned by the record at partition %d, offset %d; see kdedup id lookup",
-					shownID(task.id), answers[0].Owner.Partition, answers[0].Owner.Offset)
+					lookup.Shown(task.ID), answers[0].Owner.Partition, answers[0].Owner.Offset)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", shownID(task.id), task.topic.TTL)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", lookup.Shown(task.ID), task.Topic.TTL)
 			return nil
 		})
 }
 
 // newIDChange is a command that asks first.
-func newIDChange(use, short, question string, change func(*cobra.Command, *idTask) error) *cobra.Command {
+func newIDChange(use, short, question string, change func(*cobra.Command, *lookup.Question) error) *cobra.Command {
 	var (
 		flags idFlags
 		yes   bool
@@ -65,8 +63,8 @@ func newIDChange(use, short, question string, change func(*cobra.Command, *idTas
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(cmd, args[0], func(task *idTask) error {
-				if !yes && !agreed(cmd, fmt.Sprintf(question, shownID(task.id), task.topic.Input)) {
+			return flags.with(cmd, args[0], func(task *lookup.Question) error {
+				if !yes && !agreed(cmd, fmt.Sprintf(question, lookup.Shown(task.ID), task.Topic.Input)) {
 					return errors.New("nothing was changed")
 				}
 				return change(cmd, task)

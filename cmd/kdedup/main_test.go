@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,27 +22,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// output is what a command printed; it may be read while the command runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // kdedup runs a command as main does.
 func kdedup(ctx context.Context, args ...string) (code int, text string) {
-	var out output
+	var out testkit.Printed
 	return executeTo(ctx, args, &out), out.String()
 }
 
@@ -140,7 +120,7 @@ func TestValidateShowsEveryProblemOfTheServers(t *testing.T) {
 // running is a `run` in this process.
 type running struct {
 	t    *testing.T
-	out  output
+	out  testkit.Printed
 	stop context.CancelFunc
 	code chan int
 }

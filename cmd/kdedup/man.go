@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 )
 
 // newMan is for those who make packages. It is not among the commands that help shows.
@@ -22,8 +24,8 @@ func newMan() *cobra.Command {
 				return fmt.Errorf("manual pages: %w", err)
 			}
 			header := &doc.GenManHeader{
-				Section: "1", Source: "kdedup " + versionText(), Manual: "kdedup",
-				Date: thisBuild().Time, // of the commit, so that the same source makes the same pages; nil is today
+				Section: "1", Source: "kdedup " + build.Version(), Manual: "kdedup",
+				Date: build.This().Time, // of the commit, so that the same source makes the same pages; nil is today
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true

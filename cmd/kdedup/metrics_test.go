@@ -12,26 +12,28 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // runDemo runs the demo's pipeline until the test ends, with orders coming in all the time.
-func runDemo(t *testing.T, brokers []string, change func(*config.Config)) *process {
+func runDemo(t *testing.T, brokers []string, change func(*config.Config)) *process.Process {
 	t.Helper()
 	c := demoConfig(brokers, t.TempDir())
 	change(&c)
 	log := slog.New(slog.DiscardHandler)
-	if err := setup(t.Context(), c, log, false, func(string) {}); err != nil {
+	if err := wiring.Setup(t.Context(), c, log, false, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := wire(t.Context(), c, log, new(slog.LevelVar))
+	p, err := process.Wire(t.Context(), c, log, new(slog.LevelVar))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	go func() { ended <- p.run(ctx, nil) }()
+	go func() { ended <- p.Run(ctx, nil) }()
 	go func() { ended <- newTraffic(1_000_000).produce(ctx, brokers, 1000) }()
 	t.Cleanup(func() {
 		stop()
@@ -40,7 +42,7 @@ func runDemo(t *testing.T, brokers []string, change func(*config.Config)) *proce
 				t.Errorf("stop: %v", err)
 			}
 		}
-		p.close()
+		p.Close()
 	})
 	return p
 }
@@ -53,8 +55,8 @@ func demoKafka(t *testing.T) []string {
 
 func TestMetricsFollowTheConventions(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
-	problems, err := testutil.GatherAndLint(p.registry)
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return p.Outcomes()["duplicate"] > 0 })
+	problems, err := testutil.GatherAndLint(p.Registry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +69,12 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 // a fixed list.
 func TestMetricsAreDocumented(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return p.Outcomes()["duplicate"] > 0 })
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := p.registry.Gather()
+	families, err := p.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,13 +114,13 @@ func checkSection(t *testing.T, f *dto.MetricFamily, section, text string) {
 // The client's plug-in counts only what it is told to.
 func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return outcomesOf(p.registry)["duplicate"] > 0 })
-	m := readMetrics(p.registry)
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return p.Outcomes()["duplicate"] > 0 })
+	m := testkit.ReadMetrics(p.Registry())
 	for _, name := range []string{
 		"kdedup_kafka_client_fetch_records_total", "kdedup_kafka_client_produce_records_total",
 		"kdedup_kafka_client_fetch_uncompressed_bytes_total", "kdedup_kafka_client_produce_compressed_bytes_total",
 	} {
-		if m.value(name) == 0 {
+		if m.Value(name) == 0 {
 			t.Errorf("%s counts nothing", name)
 		}
 	}
@@ -126,12 +128,12 @@ func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 
 func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(c *config.Config) { c.Metrics.PerPartition = false })
-	testkit.Eventually(t, 2*time.Minute, "one lag", func() bool { return len(readMetrics(p.registry)["kdedup_consumer_lag"]) == 1 })
-	m := readMetrics(p.registry)
+	testkit.Eventually(t, 2*time.Minute, "one lag", func() bool { return len(testkit.ReadMetrics(p.Registry())["kdedup_consumer_lag"]) == 1 })
+	m := testkit.ReadMetrics(p.Registry())
 	if len(m["kdedup_partition_duplicates_total"]) > 0 {
 		t.Error("duplicates are counted by partition")
 	}
-	if !hasLabel(m["kdedup_consumer_lag"][0], "partition", "") {
+	if !testkit.HasLabel(m["kdedup_consumer_lag"][0], "partition", "") {
 		t.Errorf("the lag is that of one partition: %v", m["kdedup_consumer_lag"][0])
 	}
 }
@@ -140,8 +142,8 @@ func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 func TestEveryConsumedRecordHasAnOutcome(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
 	equal := func() bool {
-		m := readMetrics(p.registry)
-		consumed, outcomes := m.value("kdedup_consumed_records_total"), m.value("kdedup_records_total")
+		m := testkit.ReadMetrics(p.Registry())
+		consumed, outcomes := m.Value("kdedup_consumed_records_total"), m.Value("kdedup_records_total")
 		return consumed > 2000 && consumed == outcomes
 	}
 	testkit.Eventually(t, 2*time.Minute, "as many outcomes as consumed records", equal)
@@ -154,10 +156,10 @@ func TestTheConfigurationsHashLeavesOutWhatDiffersOnPurpose(t *testing.T) {
 	same.Instance, same.Kafka.SASL.Password = "another", "second"
 	other := demoConfig([]string{"kafka:9092"}, "data")
 	other.Topics[0].TTL = time.Hour
-	if configHash(one) != configHash(same) {
+	if process.ConfigHash(one) != process.ConfigHash(same) {
 		t.Error("the instance or a secret changes the hash")
 	}
-	if configHash(one) == configHash(other) {
+	if process.ConfigHash(one) == process.ConfigHash(other) {
 		t.Error("the TTL does not change the hash")
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
@@ -132,7 +134,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 }
 
 func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger) (report.Options, error) {
-	extractor, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
 	if err != nil {
 		return report.Options{}, err
 	}
@@ -146,7 +148,7 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 	}
 	o := report.Options{
 		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-report", log), Log: part, Bounded: bounds != logreader.Bounds{},
-		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: versionText(),
+		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: build.Version(),
 		Pipeline: report.Pipeline{
 			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode, OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
 			TTL: t.TTL, Store: c.Store.Type, Disk: diskOf(c.Store.Type),
@@ -165,9 +167,9 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 // oldUnread asks where the group's lag comes near the ttl. A group that has committed nothing has none: the report is made
 // before it begins.
 func oldUnread(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) ([]int32, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := adminClient(ctx, c, log)
+	client, err := wiring.AdminClient(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +190,9 @@ func diskOf(store string) report.Disk {
 
 // describeLog asks what of a topic there is to read.
 func describeLog(ctx context.Context, c config.Config, topic string, bounds logreader.Bounds, log *slog.Logger) (logreader.Log, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := adminClient(ctx, c, log)
+	client, err := wiring.AdminClient(ctx, c, log)
 	if err != nil {
 		return logreader.Log{}, err
 	}
@@ -203,7 +205,7 @@ func describeLog(ctx context.Context, c config.Config, topic string, bounds logr
 
 // outcomeOf names what the pipeline does with a verdict, as its metrics do.
 func outcomeOf(t config.Topic) func(dedup.Verdict) string {
-	policy := policyOf(t)
+	policy := wiring.PolicyOf(t)
 	return func(v dedup.Verdict) string {
 		outcome, goesOn := policy.Outcome(v)
 		if !goesOn {

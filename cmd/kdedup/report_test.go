@@ -46,7 +46,7 @@ func TestAReportOfATopic(t *testing.T) {
 	produceKeys(t, brokers, "orders", "a", "b", "a", "", "a", "c") // the third a comes after the first one's ttl
 	read := func(args ...string) (r report.Report) {
 		t.Helper()
-		var out, errs output
+		var out, errs testkit.Printed
 		if code := execute(t.Context(), append([]string{"report", "-c", path, "--format", "json"}, args...), &out, &errs); code != 0 {
 			t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
 		}

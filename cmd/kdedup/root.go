@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 )
 
@@ -78,9 +81,18 @@ func (f *configFlags) loadLevel(cmd *cobra.Command) (config.Config, *slog.Logger
 	if err != nil {
 		return config.Config{}, nil, nil, usageError{err}
 	}
-	log, level := newLogger(c.Log, cmd.ErrOrStderr())
+	log, level := process.NewLogger(c.Log, cmd.ErrOrStderr())
 	for _, name := range c.UnknownEnv {
 		log.Warn("environment variable overrides no setting", "name", name)
 	}
 	return c, log, level, nil
+}
+
+// chooseTopic finds the entry that --topic names.
+func chooseTopic(topics []config.Topic, input string) (config.Topic, error) {
+	t, err := wiring.FindTopic(topics, input)
+	if err != nil {
+		return t, usageError{fmt.Errorf("--topic %w", err)}
+	}
+	return t, nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 	"github.com/kdedup/kdedup/config"
 )
 
@@ -36,17 +38,17 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			containMemory(log, memlimit.FromCgroup)
-			defer limitMemory(c.Store.Type)()
-			log.Info("kdedup starts", "version", versionText(), "instance", c.Instance)
+			process.ContainMemory(log, memlimit.FromCgroup)
+			defer process.LimitMemory(c.Store.Type)()
+			log.Info("kdedup starts", "version", build.Version(), "instance", c.Instance)
 			warnOfUnencrypted(c, log)
 			return ended(log, c.Log, func() error {
-				p, err := newProcess(c, log, level)
+				p, err := process.New(c, log, level)
 				if err != nil {
 					return err
 				}
-				defer p.close()
-				return p.run(cmd.Context(), newConfigFile(flags.read, hangup, watchEvery, c))
+				defer p.Close()
+				return p.Run(cmd.Context(), process.NewConfigFile(flags.read, hangup, process.WatchEvery, c))
 			}())
 		},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/selftest"
 )
@@ -34,7 +35,7 @@ func selfTest(ctx context.Context, c config.Store, log *slog.Logger, say func(st
 		defer os.RemoveAll(scratch)
 		c.Embedded.Path = scratch
 	}
-	store, err := openStore(ctx, c, prometheus.NewRegistry(), log)
+	store, err := wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/fence"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -60,18 +61,18 @@ func (f *skipFlags) run(cmd *cobra.Command) error {
 	if err := f.check(t); err != nil {
 		return usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), wiring.StartTimeout)
 	defer cancel()
 	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return err
 	}
-	client, err := newClient(connector, c, log, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := wiring.NewClient(connector, c, log, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	group := groupOf(t)
+	group := wiring.GroupOf(t)
 	next, topicID, err := group.Next(ctx, client, connector.AdminOptions("kdedup-"+c.Instance+"-skip", log), f.partition)
 	if err != nil {
 		return err

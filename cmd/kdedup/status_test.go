@@ -51,6 +51,10 @@ type shownStatus struct {
 	Store struct {
 		Type, State string
 		Claims      struct{ Total float64 }
+		Facts       []struct {
+			Name  string
+			Value float64
+		}
 	}
 	Events []struct{ Message, Topic string }
 }
@@ -103,6 +107,9 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 	}
 	if s.Store.Type != "embedded" || s.Store.State != "up" || s.Store.Claims.Total < 3 {
 		t.Errorf("store: %+v", s.Store)
+	}
+	if disk := s.Store.Facts[0]; disk.Name != "disk_used" || disk.Value == 0 {
+		t.Errorf("what the store tells: %+v", s.Store.Facts)
 	}
 	if page := get(t, base+"/"); !strings.Contains(page, "orders.clean") || !strings.Contains(page, "topics[0].consumer_group") {
 		t.Errorf("the page lacks something:\n%s", page)

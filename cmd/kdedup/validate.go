@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/embedded"
@@ -55,9 +54,9 @@ func newValidate() *cobra.Command {
 
 // validate asks the servers, and goes on after a problem where the rest does not depend on it.
 func validate(ctx context.Context, c config.Config, log *slog.Logger, list *checklist) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := adminClient(ctx, c, log)
+	client, err := wiring.AdminClient(ctx, c, log)
 	if err == nil {
 		defer client.Close()
 		err = kafka.Ping(ctx, client)
@@ -79,45 +78,17 @@ func validate(ctx context.Context, c config.Config, log *slog.Logger, list *chec
 }
 
 func validateTopics(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist) {
-	entries := entriesOf(c.Topics)
-	if !list.check("rights, topics, partitions, fences and consumer groups", checkTopics(ctx, client, c, entries)) {
+	entries := wiring.Entries(c.Topics)
+	if !list.check("rights, topics, partitions, fences and consumer groups", wiring.CheckTopics(ctx, client, c, entries)) {
 		return
 	}
 	for _, t := range c.Topics {
 		warnOfOldUnread(ctx, client, t, log)
 	}
-	list.check("settings of the topics", each(entries, func(e *entry) error {
-		return compareTopics(ctx, client, e.Topic, false, warnOf(log, e.Topic))
+	list.check("settings of the topics", wiring.Each(entries, func(e *wiring.Entry) error {
+		return wiring.CompareTopics(ctx, client, e.Topic, false, wiring.WarnOf(log, e.Topic))
 	}))
 	list.check("message IDs of the newest records", validateIDs(ctx, client, c, log))
-}
-
-func warnOf(log *slog.Logger, t config.Topic) func(string) {
-	return func(text string) { log.Warn(text, "topic", t.Input) }
-}
-
-// compareTopics tells which records the topics would refuse or lose. Topics that lose some whatever they are, are an error.
-// tolerant: whoever asks need not be allowed to see all settings.
-func compareTopics(ctx context.Context, client *kgo.Client, t config.Topic, tolerant bool, tell func(string)) error {
-	compared, err := kafka.Compare(ctx, client, t)
-	if err != nil && tolerant {
-		tell("the topics' settings were not compared: " + err.Error())
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if compared.Unknown != nil && !tolerant {
-		tell(compared.Unknown.Error())
-	}
-	for _, text := range compared.Told {
-		tell(text)
-	}
-	var problems []error
-	for _, text := range compared.Refused {
-		problems = append(problems, errors.New(text))
-	}
-	return errors.Join(problems...)
 }
 
 // validateIDs refuses a message_id that finds nothing in records that need one.
@@ -127,14 +98,14 @@ func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *
 		return err
 	}
 	var problems []error
-	for _, e := range entriesOf(c.Topics) {
-		n, err := e.lookAtNewest(ctx, client, connector, c, log)
+	for _, e := range wiring.Entries(c.Topics) {
+		n, err := e.LookAtNewest(ctx, client, connector, c, log)
 		switch {
 		case err != nil:
-			problems = append(problems, fmt.Errorf("%s: %w", e.path, err))
-		case n.none() && needsIDs(e.Topic):
+			problems = append(problems, fmt.Errorf("%s: %w", e.Path, err))
+		case n.None() && wiring.NeedsIDs(e.Topic):
 			problems = append(problems, n)
-		case n.none():
+		case n.None():
 			log.Warn("records without a message ID pass unclaimed", "reason", n.Error())
 		}
 	}
@@ -157,19 +128,10 @@ func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, lo
 // openForLooking opens the store for who only looks into it. In the place of an embedded store that does not exist it
 // returns an empty one in memory.
 func openForLooking(ctx context.Context, c config.Store, log *slog.Logger) (dedup.Store, error) {
-	if notMade(c) {
+	if wiring.NotMade(c) {
 		return memory.New(memory.Options{}), nil
 	}
-	return openStore(ctx, c, prometheus.NewRegistry(), log)
-}
-
-// notMade reports whether the store is an embedded one that no run has made yet.
-func notMade(c config.Store) bool {
-	if c.Type != config.StoreEmbedded {
-		return false
-	}
-	_, err := os.Stat(c.Embedded.Path)
-	return errors.Is(err, fs.ErrNotExist)
+	return wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
 }
 
 // validateStore opens the store and looks into each scope. An embedded store that does not exist yet is not made; one that
@@ -184,16 +146,16 @@ func validateStore(ctx context.Context, client *kgo.Client, c config.Config, log
 		return false
 	}
 	defer store.Close()
-	if !list.check("rights on the store", checkRights(ctx, store)) {
+	if !list.check("rights on the store", wiring.CheckRights(ctx, store)) {
 		return false
 	}
-	entries := entriesOf(c.Topics)
-	if !list.check("claims of the store mean what they meant", each(entries, func(e *entry) error { return e.compare(ctx, store) })) || client == nil {
+	entries := wiring.Entries(c.Topics)
+	if !list.check("claims of the store mean what they meant", wiring.Each(entries, func(e *wiring.Entry) error { return e.Compare(ctx, store) })) || client == nil {
 		return false
 	}
-	k, err := newKnowledge(ctx, client, store, c.Store)
+	k, err := wiring.NewKnowledge(ctx, client, store, c.Store)
 	if err == nil {
-		err = each(entries, func(e *entry) error { return k.check(ctx, client, e) })
+		err = wiring.Each(entries, func(e *wiring.Entry) error { return k.Check(ctx, client, e) })
 	}
 	list.check("the store has the claims of what was handled, on this cluster", err)
 	return false

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 )
 
 func TestAVersionTellsHowItWasBuilt(t *testing.T) {
@@ -27,13 +29,13 @@ func TestAVersionTellsHowItWasBuilt(t *testing.T) {
 			"0123456789ab, changed",
 		},
 	} {
-		b := buildOf(&c.info)
+		b := build.Of(&c.info)
 		got, err := json.Marshal(b)
 		if err != nil || !strings.HasPrefix(string(got), c.json) {
 			t.Errorf("got %s, want %s…", got, c.json)
 		}
-		if b.short() != c.revision {
-			t.Errorf("got the revision %q, want %q", b.short(), c.revision)
+		if b.Short() != c.revision {
+			t.Errorf("got the revision %q, want %q", b.Short(), c.revision)
 		}
 	}
 }
@@ -43,7 +45,7 @@ func TestTheVersionCommand(t *testing.T) {
 		t.Errorf("%d: %s", code, text)
 	}
 	code, text := kdedup(t.Context(), "version", "--format", "json")
-	var b build
+	var b build.Info
 	if err := json.Unmarshal([]byte(text), &b); code != 0 || err != nil || b.Go == "" || b.Platform == "" {
 		t.Errorf("%d, %v: %s", code, err, text)
 	}

@@ -1,6 +1,11 @@
 package cassandra
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
+)
 
 type metrics struct {
 	requests  prometheus.Counter
@@ -38,3 +43,13 @@ func newMetrics(reg prometheus.Registerer, l *limiter) *metrics {
 
 // RegisterMetrics registers the families of a store without opening one, for the document that lists them.
 func RegisterMetrics(reg prometheus.Registerer) { newMetrics(reg, newLimiter(1)) }
+
+// Facts are for the status page.
+func (s *Store) Facts() []dedup.Fact {
+	limit, inUse := s.limiter.current()
+	return []dedup.Fact{
+		{Name: "requests_in_flight", Value: float64(inUse), Unit: "count"},
+		{Name: "requests_in_flight_at_most", Value: limit, Unit: "count"},
+		{Name: "requests_overloaded", Value: telemetry.Total(s.metrics.overloads), Unit: "count"},
+	}
+}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/hashlog"
 )
 
@@ -11,12 +12,7 @@ func (s *Store) registerMetrics(reg prometheus.Registerer) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 			func() float64 { return value(s.stats()) }))
 	}
-	gauge("kdedup_embedded_disk_bytes", "Size of the store's files.", func(all []hashlog.Stats) (sum float64) {
-		for _, scope := range all {
-			sum += float64(scope.Bytes)
-		}
-		return sum
-	})
+	gauge("kdedup_embedded_disk_bytes", "Size of the store's files.", diskBytes)
 	gauge("kdedup_embedded_read_amplification", "Files that a read may have to look into.", func(all []hashlog.Stats) (most float64) {
 		for _, scope := range all {
 			most = max(most, float64(scope.Indexes))
@@ -30,4 +26,16 @@ func (s *Store) stats() (all []hashlog.Stats) {
 		all = append(all, state.claims.Stats())
 	}
 	return all
+}
+
+func diskBytes(all []hashlog.Stats) (sum float64) {
+	for _, scope := range all {
+		sum += float64(scope.Bytes)
+	}
+	return sum
+}
+
+// Facts are for the status page.
+func (s *Store) Facts() []dedup.Fact {
+	return []dedup.Fact{{Name: "disk_used", Value: diskBytes(s.stats()), Unit: "bytes"}}
 }

@@ -1,6 +1,11 @@
 package postgres
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
+)
 
 type metrics struct {
 	seconds     prometheus.Histogram
@@ -50,4 +55,14 @@ func newMetrics(reg prometheus.Registerer, connections func() (inUse, limit int3
 // RegisterMetrics registers the families of a store without opening one, for the document that lists them.
 func RegisterMetrics(reg prometheus.Registerer) {
 	newMetrics(reg, func() (inUse, limit int32) { return 0, 0 })
+}
+
+// Facts are for the status page.
+func (s *Store) Facts() []dedup.Fact {
+	stat := s.pool.Stat()
+	return []dedup.Fact{
+		{Name: "connections_in_use", Value: float64(stat.AcquiredConns()), Unit: "count"},
+		{Name: "connections_at_most", Value: float64(stat.MaxConns()), Unit: "count"},
+		{Name: "statements_sent_again", Value: telemetry.Total(s.metrics.retries), Unit: "count"},
+	}
 }

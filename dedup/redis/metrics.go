@@ -1,6 +1,11 @@
 package redis
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
+)
 
 type metrics struct {
 	seconds  prometheus.Histogram
@@ -29,3 +34,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 // RegisterMetrics registers the families of a store without opening one, for the document that lists them.
 func RegisterMetrics(reg prometheus.Registerer) { newMetrics(reg) }
+
+// Facts are for the status page.
+func (s *Store) Facts() []dedup.Fact {
+	return []dedup.Fact{{Name: "requests_failed", Value: telemetry.Total(s.metrics.failures), Unit: "count"}}
+}

@@ -22,12 +22,12 @@ var layers = []struct {
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
 	{"dedup", []string{"internal/pause", "internal/telemetry"}},
-	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause", "internal/siphash"}},
+	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause", "internal/siphash", "internal/telemetry"}},
 	{"dedup/embedded", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog", "internal/steadyclock"}},
-	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/steadyclock"}},
+	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/steadyclock", "internal/telemetry"}},
 	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog", "internal/pause", "internal/siphash"}},
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
-	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause"}},
+	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", []string{"internal/certs"}},
 	// A library of its own: nothing of Kafka, and no telemetry.
@@ -58,10 +58,22 @@ var layers = []struct {
 	// The contestants are not part of the product and share nothing with it: they stand for other people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},
 	{"bench", []string{"internal/testkit/servers", "internal/workload"}},
-	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports pipeline.
+	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports pipeline. A command may
+	// use the process, never the other way round.
+	{"cmd/kdedup/internal/build", nil},
+	{"cmd/kdedup/internal/wiring", []string{
+		"config", "consumer/client", "dedup/...", "fence", "internal/certs", "internal/kafka", "internal/logreader", "pipeline",
+	}},
+	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup", "fence", "internal/kafka", "server"}},
+	{"cmd/kdedup/internal/process", []string{
+		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring", "config", "consumer",
+		"consumer/client", "dedup/...", "fence", "forwarder", "internal/certs", "internal/kafka", "internal/pause",
+		"internal/telemetry", "internal/tracing", "pipeline", "server",
+	}},
 	{"cmd/...", []string{
-		"backfill", "config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder", "internal/certs", "internal/idorder", "internal/kafka", "internal/logreader", "internal/pause", "internal/telemetry",
-		"internal/tracing", "internal/workload", "pipeline", "report", "server",
+		"backfill", "cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
+		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause", "internal/telemetry", "internal/tracing",
+		"internal/workload", "pipeline", "report",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -77,7 +89,7 @@ var dependencies = []struct {
 	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres", "examples/...", "e2e/..."}, false},
 	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres", "examples/..."}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
-	{"github.com/spf13/cobra", []string{"cmd/..."}, false},
+	{"github.com/spf13/cobra", []string{"cmd/kdedup"}, false},
 	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true}, // demos
 	// It also serves on http.DefaultServeMux, which nobody may use.
 	{"net/http/pprof", []string{"server"}, false},
@@ -167,20 +179,23 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"consumer/member.go", module + "forwarder", []string{"consumer/member.go imports forwarder: of this module consumer may import fence, internal/crashpoint, internal/pause"}},
 		{"consumer/member_test.go", module + "internal/testkit", nil},
 		{"dedup/redis/store.go", module + "dedup", nil},
-		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, internal/pause"}},
+		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, internal/pause, internal/telemetry"}},
 		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports dedup/memory: of this module dedup may import internal/pause, internal/telemetry"}},
 		{"idempotency/lease.go", module + "dedup", []string{"idempotency/lease.go imports dedup: of this module idempotency may import nothing"}},
 		{"server/page.go", module + "pipeline", []string{"server/page.go imports pipeline: of this module server may import internal/certs"}},
 		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
-		{"cmd/kdedup/wire.go", module + "dedup/cassandra", nil},
+		{"cmd/kdedup/internal/wiring/cassandra.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, config, consumer, consumer/client, dedup/..., fence, forwarder, internal/certs, internal/idorder, internal/kafka, internal/logreader, internal/pause, internal/telemetry, internal/tracing, internal/workload, pipeline, report, server",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., fence, forwarder, internal/idorder, internal/kafka, internal/logreader, internal/pause, internal/telemetry, internal/tracing, internal/workload, pipeline, report",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
+		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{
+			"cmd/kdedup/internal/process/reload.go imports github.com/spf13/cobra: only cmd/kdedup may",
+		}},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
 		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/..., bench/... may"}},
-		{"cmd/kdedup/wire_postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/wire_postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
+		{"cmd/kdedup/internal/wiring/postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/internal/wiring/postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup, examples/consumer may",
 		}},

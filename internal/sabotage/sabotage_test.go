@@ -111,7 +111,7 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "a start waits for servers that do not answer",
-		file:  "cmd/kdedup/outage.go", old: "if !outage(err) {", new: "if true {",
+		file:  "cmd/kdedup/internal/process/outage.go", old: "if !outage(err) {", new: "if true {",
 		caughtBy: "./cmd/kdedup", tests: "TestAStartWaitsForKafka/fake",
 	},
 	{
@@ -126,7 +126,7 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "a store that knows nothing of what was handled is refused",
-		file:  "cmd/kdedup/identity.go", old: "strange = append(strange, f)", new: "_ = f",
+		file:  "cmd/kdedup/internal/wiring/identity.go", old: "strange = append(strange, f)", new: "_ = f",
 		caughtBy: "./cmd/kdedup", tests: "TestAStoreThatKnowsNothingIsRefusedUntilItIsAccepted/fake",
 	},
 	{
@@ -136,7 +136,7 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "the input of another cluster is refused",
-		file:  "cmd/kdedup/identity.go", old: "k.cluster == \"\" || noted == k.cluster {", new: "true {",
+		file:  "cmd/kdedup/internal/wiring/identity.go", old: "k.cluster == \"\" || noted == k.cluster {", new: "true {",
 		caughtBy: "./cmd/kdedup", tests: "TestAMirrorOfTheInputIsRefusedAndGoesOnInAScopeOfItsOwn",
 	},
 	{

@@ -1,0 +1,129 @@
+// Package lookup answers what is known about one message ID: for kdedup id lookup, and for the status page.
+package lookup
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/server"
+)
+
+// ManualOwner owns the IDs that are claimed by hand. No record has such coordinates.
+var ManualOwner = dedup.Coordinates{Partition: -1, Offset: -1, LeaderEpoch: -1}
+
+// Question is the work on one ID, of a command or of the status page.
+type Question struct {
+	Config config.Config
+	Topic  config.Topic
+	Scope  dedup.Scope
+	ID     dedup.ID
+	Store  dedup.Store
+	Admin  *kgo.Client // nil: one is made when it is needed
+}
+
+// Answer is what is known about an ID.
+type Answer struct {
+	ID          string    `json:"id"`     // in hexadecimal digits if it is not UTF-8
+	Scope       string    `json:"scope"`  // consumer group or scope group, and scope
+	Seen        bool      `json:"seen"`   // the fields below mean nothing otherwise
+	Manual      bool      `json:"manual"` // claimed by hand: there is no owner
+	TopicID     string    `json:"owner_topic_id"`
+	Partition   int32     `json:"owner_partition"`
+	Offset      int64     `json:"owner_offset"`
+	LeaderEpoch int32     `json:"owner_leader_epoch"`
+	Fingerprint string    `json:"fingerprint"`
+	ClaimedAt   time.Time `json:"claimed_at"`
+	Ends        time.Time `json:"ends"` // by the ttl that is configured now
+	Forwarded   string    `json:"forwarded"`
+}
+
+func (t *Question) Ask(ctx context.Context) (Answer, error) {
+	answer, err := t.Store.Lookup(ctx, t.Scope, t.ID)
+	found := Answer{ID: Shown(t.ID), Scope: t.Scope.ConsumerGroup + "/" + t.Scope.Name}
+	if err != nil || answer.Outcome == dedup.Undecided {
+		return found, err
+	}
+	owner := answer.Owner
+	found.Seen, found.Manual = true, owner == ManualOwner
+	found.TopicID, found.Partition, found.Offset, found.LeaderEpoch = hex.EncodeToString(owner.TopicID[:]), owner.Partition, owner.Offset, owner.LeaderEpoch
+	found.Fingerprint, found.ClaimedAt = hex.EncodeToString(answer.Fingerprint[:]), answer.ClaimedAt
+	found.Ends = answer.ClaimedAt.Add(t.Topic.TTL)
+	if !found.Manual {
+		found.Forwarded = t.forwarded(ctx, owner, answer.ClaimedAt)
+	}
+	return found, nil
+}
+
+// forwarded compares the owner with the fence of its partition. The owner may be a record of another
+// input that shares the scope, whose fence is not this topic's, or of the clean topic itself.
+func (t *Question) forwarded(ctx context.Context, owner dedup.Coordinates, claimed time.Time) string {
+	client := t.Admin
+	if client == nil {
+		var err error
+		if client, err = wiring.AdminClient(ctx, t.Config, slog.New(slog.DiscardHandler)); err != nil {
+			return "unknown: " + err.Error()
+		}
+		defer client.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	clean, err := kafka.TopicID(ctx, client, t.Topic.Output)
+	if err == nil && clean != [16]byte{} && owner.TopicID == clean {
+		return "yes: it stands on " + t.Topic.Output + ", see kdedup backfill"
+	}
+	handled, err := fence.Handled(ctx, client, t.Topic.FenceTopic, t.Topic.Input, owner.TopicID,
+		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset, LeaderEpoch: owner.LeaderEpoch}, claimed)
+	switch {
+	case err != nil:
+		return "unknown: " + err.Error()
+	case handled:
+		return "yes"
+	default:
+		return "not for sure: the record is not below the fence of " + t.Topic.Input
+	}
+}
+
+// Rows is the lookup for people.
+func (l Answer) Rows() []server.Row {
+	var rows []server.Row
+	row := func(name, format string, args ...any) {
+		rows = append(rows, server.Row{Name: name, Text: fmt.Sprintf(format, args...)})
+	}
+	row("id", "%s", l.ID)
+	row("scope", "%s", l.Scope)
+	switch {
+	case !l.Seen:
+		row("seen", "no: the next copy will be forwarded")
+		return rows
+	case l.Manual:
+		row("seen", "claimed by hand: every copy is a duplicate")
+	default:
+		row("seen", "yes")
+		row("owner", "partition %d, offset %d, leader epoch %d, topic ID %s", l.Partition, l.Offset, l.LeaderEpoch, l.TopicID)
+	}
+	row("claimed", "%s, %s ago", l.ClaimedAt.UTC().Format(time.RFC3339), time.Since(l.ClaimedAt).Round(time.Second))
+	row("ends", "%s, by the ttl that is configured now", l.Ends.UTC().Format(time.RFC3339))
+	if !l.Manual {
+		row("fingerprint", "%s", l.Fingerprint)
+		row("forwarded", "%s", l.Forwarded)
+	}
+	return rows
+}
+
+func Shown(id dedup.ID) string {
+	if utf8.ValidString(string(id)) {
+		return string(id)
+	}
+	return hex.EncodeToString([]byte(id))
+}

@@ -1,0 +1,69 @@
+package process
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/kdedup/kdedup/config"
+)
+
+func TestMemoryIsLimitedUnlessTheEnvironmentSaysOtherwise(t *testing.T) {
+	for _, row := range []struct {
+		name, store, environment string
+		before, want             int64
+	}{
+		{"Cassandra", config.StoreCassandra, "", math.MaxInt64, leastMemory},
+		{"Redis", config.StoreRedis, "", math.MaxInt64, leastMemory},
+		{"the embedded store", config.StoreEmbedded, "", math.MaxInt64, math.MaxInt64},
+		{"GOGC", config.StoreCassandra, "200", math.MaxInt64, math.MaxInt64},
+		{"GOMEMLIMIT", config.StoreCassandra, "", leastMemory / 2, leastMemory / 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv("GOGC", row.environment)
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(row.before))
+			stop := LimitMemory(row.store)
+			if got := debug.SetMemoryLimit(-1); got != row.want {
+				t.Errorf("got %d, want %d", got, row.want)
+			}
+			stop()
+			if got := debug.SetMemoryLimit(-1); got != row.before {
+				t.Errorf("%d afterwards, was %d", got, row.before)
+			}
+		})
+	}
+}
+
+func TestTheMemoryStaysBelowThatOfTheContainer(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		limit memlimit.Provider
+		want  int64
+	}{
+		{"1 GiB", func() (uint64, error) { return 1000 << 20, nil }, 900 << 20},
+		{"none", func() (uint64, error) { return 0, memlimit.ErrNoLimit }, math.MaxInt64},
+		{"no cgroups", func() (uint64, error) { return 0, errors.ErrUnsupported }, math.MaxInt64},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
+			ContainMemory(slog.New(slog.DiscardHandler), row.limit)
+			if got := debug.SetMemoryLimit(-1); got != row.want {
+				t.Errorf("got %d, want %d", got, row.want)
+			}
+		})
+	}
+}
+
+func TestTheLimitLeavesRoomBesideWhatLives(t *testing.T) {
+	for _, row := range []struct{ live, want int64 }{
+		{0, 100}, {45, 100}, {66, 100}, {80, 120}, {3000, 4500},
+	} {
+		if got := memoryLimit(uint64(row.live) << 20); got != row.want<<20 {
+			t.Errorf("%d MiB for %d", got>>20, row.live)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/postgres"
+	"github.com/kdedup/kdedup/dedup/redis"
+	"github.com/kdedup/kdedup/internal/pause"
+	"github.com/kdedup/kdedup/server"
+)
+
+// A start waits for servers that do not answer: a sidecar that ends would keep its application from starting, and an
+// orchestrator would restart it in ever longer pauses. What no waiting mends (a login that is refused, a topic that is
+// missing, claims that would mean something else) ends it.
+
+const (
+	firstStartPause = 500 * time.Millisecond
+	longStartPause  = 15 * time.Second
+)
+
+// outage reports whether an error of a start says that a server cannot be reached, or does not serve now.
+func outage(err error) bool {
+	for _, temporary := range []error{
+		context.DeadlineExceeded, io.ErrUnexpectedEOF,
+		io.EOF, // of a proxy whose broker is down, for example; if it is of a broker that wants TLS, the error says so
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EPIPE,
+	} {
+		if errors.Is(err, temporary) {
+			return true
+		}
+	}
+	var (
+		name *net.DNSError
+		slow net.Error
+	)
+	return errors.As(err, &name) || errors.As(err, &slow) && slow.Timeout() || serverAnswers(err) ||
+		cassandra.Unreachable(err) || redis.Unreachable(err) || postgres.Unreachable(err)
+}
+
+// serverAnswers are those of brokers that do not serve now.
+func serverAnswers(err error) bool {
+	return kerr.IsRetriable(err) && !errors.Is(err, kerr.UnknownTopicOrPartition)
+}
+
+// notStarted is why a process has not begun its work.
+type notStarted struct{ why error }
+
+func (n *notStarted) check(context.Context) error { return n.why }
+
+// checks is what /readyz shows meanwhile.
+func (n *notStarted) checks() []server.Check {
+	return []server.Check{{Name: "start", Func: n.check}}
+}
+
+// openPatiently connects everything, again and again while a server does not answer. It returns nil without having
+// opened anything when ctx ends: every client has an error of its own for what was under way.
+func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
+	for wait := firstStartPause; ctx.Err() == nil; wait = min(2*wait, longStartPause) {
+		err := p.open(ctx, c)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if !outage(err) {
+			return err
+		}
+		p.starting.Store(&notStarted{err})
+		p.log.Warn("a server does not answer: nothing is forwarded yet, trying on", "error", err, "pause", wait)
+		pause.For(ctx, wait)
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/certs"
+	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/server"
+)
+
+// started is when this process began.
+var started = time.Now().UTC().Truncate(time.Millisecond)
+
+// serverOptions give the server what it shows. The pipelines and the store may come later.
+func (p *Process) serverOptions() server.Options {
+	c := p.Config()
+	return server.Options{
+		Listen: c.Server.Listen, Hosts: c.Server.Hosts, Lookup: c.Server.Lookup, Pprof: c.Server.Pprof,
+		Auth:     server.Auth{Username: c.Server.Auth.Username, Password: c.Server.Auth.Password.Reveal()},
+		TLS:      certs.ServerFiles{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile, ClientCAFile: c.Server.TLS.ClientCAFile},
+		Gatherer: p.registry, Checks: p.checks, Source: &processStatus{p}, About: about(c),
+		Secrets: c.Secrets(), Logger: p.log,
+	}
+}
+
+// checks are what /readyz asks of the pipelines that run now.
+func (p *Process) checks() []server.Check {
+	if waiting := p.starting.Load(); waiting != nil {
+		return waiting.checks()
+	}
+	now := p.active.Load()
+	scope := wiring.ScopeOf(now.config.Topics[0], "")
+	checks := []server.Check{{Name: server.StoreCheck, Func: func(ctx context.Context) error {
+		_, err := p.store.Lookup(ctx, scope, "readiness probe")
+		return err
+	}}}
+	for _, r := range now.pipelines {
+		checks = append(checks, server.Check{
+			Name: "topic " + r.topic.Input,
+			Func: func(context.Context) error { return r.Ready() }, Notes: r.Held,
+		})
+	}
+	return checks
+}
+
+func about(c config.Config) server.About {
+	b := build.This()
+	return server.About{
+		Instance: c.Instance, Version: b.Version, Revision: b.Short(), Started: started, Go: b.Go, Platform: b.Platform,
+	}
+}
+
+// processStatus is what the status page asks.
+type processStatus struct{ p *Process }
+
+var _ server.Source = (*processStatus)(nil)
+
+// Snapshot asks the pipelines, the store and the log.
+func (s *processStatus) Snapshot() server.Snapshot {
+	now := s.p.active.Load()
+	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config), Events: s.p.events.latest()}
+	for _, r := range now.pipelines {
+		snap.Pipelines = append(snap.Pipelines, s.p.pipelineNow(r))
+	}
+	return snap
+}
+
+// Settings are those of the configuration in force.
+func (s *processStatus) Settings() (all []server.Setting) {
+	for _, e := range s.p.Config().Settings() {
+		all = append(all, server.Setting{Name: e.Path, Value: e.Value, Default: e.Default})
+	}
+	return all
+}
+
+// LookUp is `kdedup id lookup` in a process that runs.
+func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
+	if waiting := s.p.starting.Load(); waiting != nil {
+		return server.Finding{}, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
+	}
+	c := s.p.Config()
+	task := &lookup.Question{Config: c, ID: dedup.NewID(id), Store: s.p.store, Admin: s.p.admin}
+	var err error
+	if task.Topic, err = wiring.FindTopic(c.Topics, topic); err != nil {
+		return server.Finding{}, fmt.Errorf("the topic %w", err)
+	}
+	task.Scope = wiring.ScopeOf(task.Topic, "")
+	found, err := task.Ask(ctx)
+	if err != nil {
+		return server.Finding{}, err
+	}
+	found.Forwarded = server.Cleaner(c.Secrets())(found.Forwarded)
+	return server.Finding{Rows: found.Rows(), JSON: found}, nil
+}
+
+func (p *Process) pipelineNow(r *pipelineRun) server.Pipeline {
+	t, totals, claims := r.topic, p.families.pipeline.Totals(r.topic.Input), p.families.dedup.Totals(r.topic.Input)
+	now := server.Pipeline{
+		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup, Delivery: t.Delivery, Mode: t.Mode,
+		Failures: uint64(totals.Failures),
+		Outcomes: counts(pipeline.Outcomes(), totals.Outcomes),
+		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),
+	}
+	for _, result := range pipeline.Results() {
+		now.Batches = append(now.Batches, server.Count{Name: result, Total: totals.Batches[result]})
+	}
+	for _, l := range r.Lanes() {
+		number := strconv.Itoa(l.Lane)
+		lane := laneNow(l, slices.Contains(claims.Blocked, number))
+		lane.InHand = int(totals.InHand[number])
+		now.Lanes = append(now.Lanes, lane)
+		now.Partitions = append(now.Partitions, partitionsNow(l)...)
+	}
+	sortPartitions(now.Partitions)
+	return now
+}
+
+// counts puts totals in the order in which they are shown.
+func counts[Name fmt.Stringer](order []Name, totals map[string]float64) (all []server.Count) {
+	for _, name := range order {
+		all = append(all, server.Count{Name: name.String(), Total: totals[name.String()]})
+	}
+	return all
+}
+
+func laneNow(l pipeline.LaneState, blocked bool) server.Lane {
+	lane := server.Lane{Lane: l.Lane, State: laneState(l, blocked), Partitions: len(l.Assigned), Failures: l.Failures}
+	if l.Failure.Err != nil {
+		lane.Failure = &server.Failure{Text: cut(l.Failure.Err.Error()), Hint: l.Failure.Hint, At: l.Failure.At}
+	}
+	return lane
+}
+
+func laneState(l pipeline.LaneState, blocked bool) string {
+	switch {
+	case l.Stopped:
+		return server.LaneStopped
+	case blocked:
+		return server.LaneBlocked
+	case l.Joined && !l.Failing:
+		return server.LaneRunning
+	case l.Failures > 0:
+		return server.LaneFailing
+	default:
+		return server.LaneJoining
+	}
+}
+
+func partitionsNow(l pipeline.LaneState) []server.Partition {
+	var all []server.Partition
+	for _, a := range l.Assigned {
+		p := server.Partition{Partition: a.Partition, Lane: l.Lane, DoneTo: a.Fence, Lag: a.Lag}
+		if a.Held != nil {
+			p.Held = cut(a.Held.String())
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func sortPartitions(all []server.Partition) {
+	slices.SortFunc(all, func(a, b server.Partition) int { return cmp.Compare(a.Partition, b.Partition) })
+}
+
+// storeNow adds up over the topics.
+func (p *Process) storeNow(c config.Config) server.Store {
+	now := server.Store{Type: c.Store.Type, Blocked: []string{}}
+	claims, again := make(map[string]float64), 0.0
+	for _, t := range c.Topics {
+		totals := p.families.dedup.Totals(t.Input)
+		for result, n := range totals.Claims {
+			claims[result] += n
+		}
+		again += totals.Ambiguous
+		now.Batches = sum(now.Batches, server.Durations(totals.Batches))
+		for _, lane := range totals.Blocked {
+			now.Blocked = append(now.Blocked, t.Input+" lane "+lane)
+		}
+	}
+	for _, result := range dedup.Results() {
+		now.Claims = append(now.Claims, server.Count{Name: result, Total: claims[result]})
+	}
+	if p.starting.Load() == nil {
+		for _, fact := range dedup.FactsOf(p.store) {
+			now.Facts = append(now.Facts, server.Fact(fact))
+		}
+	}
+	now.Facts = append(now.Facts, server.Fact{Name: "claims_repeated", Value: again, Unit: "count"})
+	return now
+}
+
+// sum adds up two histograms; the zero value stands for none.
+func sum(a, b server.Durations) server.Durations {
+	if a.Count == 0 {
+		return b
+	}
+	a.Count, a.Sum, a.Counts = a.Count+b.Count, a.Sum+b.Sum, slices.Clone(a.Counts)
+	for i := range b.Counts {
+		a.Counts[i] += b.Counts[i]
+	}
+	return a
+}

@@ -1,0 +1,98 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// active is the configuration in force and the pipelines that carry it out, one for each of its topics
+// and in their order. It is never changed: a reload puts another one in its place, so that whoever looks
+// sees pipelines and configuration that belong together.
+type active struct {
+	config    config.Config
+	since     time.Time
+	pipelines []*pipelineRun
+}
+
+// pipelineRun is one pipeline, from its first batch to its last.
+type pipelineRun struct {
+	topic config.Topic
+	*pipeline.Pipeline
+	stop  context.CancelFunc // nil until it began
+	ended chan struct{}
+	err   error // of Run; read it after ended
+}
+
+// find returns the pipeline of a consumer group, by which pipelines are told apart, or nil.
+func (a *active) find(group string) *pipelineRun {
+	at := slices.IndexFunc(a.pipelines, func(r *pipelineRun) bool { return r.topic.ConsumerGroup == group })
+	if at < 0 {
+		return nil
+	}
+	return a.pipelines[at]
+}
+
+// wait returns what the pipelines returned, when all have.
+func (a *active) wait() error {
+	var errs []error
+	for _, r := range a.pipelines {
+		<-r.ended
+		errs = append(errs, r.err)
+	}
+	return errors.Join(errs...)
+}
+
+// begin runs the pipeline until ctx ends or it is stopped. When it ends by itself, it cannot go on, and
+// gives up.
+func (r *pipelineRun) begin(ctx context.Context, giveUp context.CancelFunc) {
+	ctx, r.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(r.ended)
+		defer r.stop()
+		if r.err = r.Run(ctx); ctx.Err() == nil {
+			giveUp()
+		}
+	}()
+}
+
+// end has the pipelines finish their batches, side by side, and returns when they have left their groups.
+func end(pipelines []*pipelineRun) {
+	var wg sync.WaitGroup
+	for _, r := range pipelines {
+		wg.Go(func() {
+			r.stop()
+			<-r.ended
+		})
+	}
+	wg.Wait()
+}
+
+// failing reports whether a lane fails again and again.
+func (r *pipelineRun) failing() bool {
+	return slices.ContainsFunc(r.Lanes(), func(l pipeline.LaneState) bool { return l.Failing })
+}
+
+// activate puts a configuration in force. Pipelines are made for the fresh entries; they are still to begin.
+func (p *Process) activate(c config.Config, kept map[string]*pipelineRun, fresh []wiring.Entry) (made []*pipelineRun) {
+	next := &active{config: c}
+	for _, t := range c.Topics {
+		r := kept[t.ConsumerGroup]
+		if r == nil {
+			at := slices.IndexFunc(fresh, func(e wiring.Entry) bool { return e.ConsumerGroup == t.ConsumerGroup })
+			r = &pipelineRun{topic: t, Pipeline: p.pipeline(fresh[at]), ended: make(chan struct{})}
+			made = append(made, r)
+		}
+		next.pipelines = append(next.pipelines, r)
+	}
+	next.since = time.Now()
+	p.active.Store(next)
+	p.families.config.Loaded(ConfigHash(c), next.since)
+	return made
+}

@@ -1,0 +1,240 @@
+// Package process is the kdedup that runs: the pipelines of a configuration, the file that it follows, the server that
+// shows what they do.
+//
+// New listens, and Run works until its context ends: it connects to Kafka and the store, again and again while one does
+// not answer (outage.go), begins the pipelines (pipelines.go, lanes.go) and applies what the file says (config_file.go,
+// reload.go). One goroutine, that of Run, begins and ends pipelines. Close comes after Run.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/tracing"
+	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/server"
+)
+
+// Process is everything that one kdedup process runs.
+type Process struct {
+	log       *slog.Logger
+	level     *slog.LevelVar // of log
+	events    *eventLog      // the last warnings and errors of log
+	registry  *prometheus.Registry
+	families  families
+	connector *kafka.Connector
+	server    *server.Server
+	admin     *kgo.Client
+	store     dedup.Store
+	knowledge wiring.Knowledge
+	identity  string                     // of the store
+	tracing   *tracing.Provider          // nil: no traces
+	active    atomic.Pointer[active]     // replaced by run alone
+	starting  atomic.Pointer[notStarted] // nil when connector, admin, store and tracing are there
+}
+
+// Config is the configuration in force. A reload changes only its topics and what is in applied.
+func (p *Process) Config() config.Config { return p.active.Load().config }
+
+// Registry has the metrics of the process.
+func (p *Process) Registry() *prometheus.Registry { return p.registry }
+
+// URL is that of the status page.
+func (p *Process) URL() string { return p.server.URL() }
+
+// Store is that of the claims, once it is open.
+func (p *Process) Store() dedup.Store { return p.store }
+
+// Lanes are those of all pipelines that run.
+func (p *Process) Lanes() (all []pipeline.LaneState) {
+	for _, r := range p.active.Load().pipelines {
+		all = append(all, r.Lanes()...)
+	}
+	return all
+}
+
+// Totals is what the pipeline of an input has counted so far.
+func (p *Process) Totals(input string) (pipeline.Totals, dedup.Totals) {
+	return p.families.pipeline.Totals(input), p.families.dedup.Totals(input)
+}
+
+// Outcomes are the records of all pipelines by what became of them.
+func (p *Process) Outcomes() map[string]int {
+	counts := make(map[string]int)
+	for _, t := range p.Config().Topics {
+		for outcome, n := range p.families.pipeline.Totals(t.Input).Outcomes {
+			counts[outcome] += int(n)
+		}
+	}
+	return counts
+}
+
+// Wire connects everything and checks it, but starts no pipeline. What it opened before an error is
+// closed again.
+func Wire(ctx context.Context, c config.Config, log *slog.Logger, level *slog.LevelVar) (*Process, error) {
+	p, err := New(c, log, level)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.open(ctx, c); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// New makes what needs no other server: its own server listens. Run connects the rest.
+func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, err error) {
+	events := newEventLog(log.Handler())
+	p = &Process{log: slog.New(events), level: level, events: events, registry: newRegistry()}
+	p.active.Store(&active{config: c, since: time.Now()})
+	p.starting.Store(&notStarted{errors.New("connecting to Kafka and the store")})
+	p.families = newFamilies(p.registry, c)
+	if p.server, err = server.New(p.serverOptions()); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// open connects everything and checks it. What it opened before an error is closed again, and it may be called anew.
+func (p *Process) open(ctx context.Context, c config.Config) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			p.disconnect()
+		}
+	}()
+	if p.connector, err = kafka.NewConnector(ctx, c.Kafka, p.log); err != nil {
+		return err
+	}
+	if p.admin, err = wiring.NewClient(p.connector, c, p.log); err != nil {
+		return err
+	}
+	entries := wiring.Entries(c.Topics)
+	if err := wiring.CheckTopics(ctx, p.admin, c, entries); err != nil {
+		return err
+	}
+	for _, e := range entries { // what would be refused here runs already, or was told by setup
+		tell := wiring.WarnOf(p.log, e.Topic)
+		if err := wiring.CompareTopics(ctx, p.admin, e.Topic, true, tell); err != nil {
+			tell(err.Error())
+		}
+	}
+	metrics := prometheus.NewRegistry() // of this attempt's store
+	if p.store, err = wiring.OpenStore(ctx, c.Store, metrics, p.log); err != nil {
+		return err
+	}
+	if err := wiring.CheckRights(ctx, p.store); err != nil {
+		return err
+	}
+	p.store = p.families.dedup.Observed(p.store)
+	if p.knowledge, err = wiring.NewKnowledge(ctx, p.admin, p.store, c.Store); err != nil {
+		return err
+	}
+	p.log.Info("the store is open", "store", p.knowledge.Name)
+	if p.tracing, err = openTracing(ctx, c, p.families.tracing, p.log); err != nil {
+		return err
+	}
+	if err := p.register(ctx, entries); err != nil {
+		return err
+	}
+	if err := p.registry.Register(metrics); err != nil {
+		return fmt.Errorf("register the store's metrics: %w", err)
+	}
+	p.activate(c, nil, entries)
+	p.starting.Store(nil)
+	p.families.started.Set(1)
+	return nil
+}
+
+// Run works until ctx ends or a pipeline cannot go on; then all the others stop too. Meanwhile it
+// applies what the file says; a nil file stays as it was read.
+func (p *Process) Run(ctx context.Context, file *configFile) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- p.server.Run(serving) }()
+	p.log.Info("serving metrics", "address", p.server.Addr())
+	notifySystemd(p.log, daemon.SdNotifyReady) // systemd would end a start that waits for Kafka
+	err := p.work(ctx, cancel, file)
+	stopServing() // metrics stay readable while the last batches end
+	return errors.Join(err, <-ended)
+}
+
+// work begins the pipelines, when everything is connected, and returns when they have ended.
+func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *configFile) error {
+	if p.starting.Load() != nil {
+		if err := p.openPatiently(ctx, p.Config()); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.active.Load().pipelines {
+		r.begin(ctx, giveUp)
+	}
+	if file != nil && ctx.Err() == nil {
+		p.follow(ctx, giveUp, file)
+	}
+	<-ctx.Done()
+	notifySystemd(p.log, daemon.SdNotifyStopping)
+	return p.active.Load().wait()
+}
+
+// notifySystemd does nothing where systemd did not start the process.
+func notifySystemd(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd was not notified", "state", state, "error", err)
+	}
+}
+
+// RunBeside runs the process while work does, and stops it after that. When the process ends first, so
+// does work's context.
+func (p *Process) RunBeside(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- p.Run(ctx, nil)
+	}()
+	err := work(ctx)
+	cancel()
+	return errors.Join(<-ended, err)
+}
+
+// Close ends everything; the pipelines have returned by then.
+func (p *Process) Close() {
+	if p.server != nil {
+		_ = p.server.Close() // it has been closed already if it ever ran
+	}
+	p.disconnect()
+	_ = p.events.flush() // there is nowhere left to say it
+}
+
+// disconnect ends what open opened.
+func (p *Process) disconnect() {
+	if p.store != nil {
+		if err := p.store.Close(); err != nil {
+			p.log.Error("close the store", "error", err)
+		}
+	}
+	if p.admin != nil {
+		p.admin.Close()
+	}
+	p.closeTracing()
+	p.store, p.admin, p.tracing = nil, nil, nil
+}

@@ -1,0 +1,46 @@
+package process
+
+import (
+	"context"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer/client"
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// register leaves the entries' marks in the store and the group: the settings of their scopes, and where
+// start: latest begins. All scopes are compared before the first is registered, so that one that is
+// refused leaves nothing of the others behind.
+func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
+	k := p.knowledge
+	if err := wiring.Each(entries, func(e *wiring.Entry) error {
+		if err := e.Compare(ctx, p.store); err != nil {
+			return err
+		}
+		return k.Check(ctx, p.admin, e)
+	}); err != nil {
+		return err
+	}
+	if p.identity == "" { // at the start: lanes read it later on
+		identity, err := dedup.Identify(ctx, p.store)
+		if err != nil {
+			return err
+		}
+		p.identity = identity
+	}
+	return wiring.Each(entries, func(e *wiring.Entry) error { return p.registerOne(ctx, e) })
+}
+
+func (p *Process) registerOne(ctx context.Context, e *wiring.Entry) error {
+	if err := e.Register(ctx, p.store); err != nil {
+		return err
+	}
+	if err := p.knowledge.Note(ctx, e); err != nil {
+		return err
+	}
+	if e.Start == config.StartLatest {
+		return client.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input, e.FenceTopic, wiring.EarlierOf(e.Topic))
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+)
+
+// applied are the settings outside of topics that a reload puts in force. All others belong to what the
+// process has opened.
+var applied = []string{"log.level", "reload.watch"}
+
+// change is what a new configuration does to the pipelines.
+type change struct {
+	kept  map[string]*pipelineRun // by consumer group
+	fresh []wiring.Entry          // to be started: added, changed, or failing and the same
+	ended []*pipelineRun          // to be ended: removed, or to be started anew
+}
+
+// reload puts a configuration in force, or changes nothing and returns why not. Pipelines that are the same
+// in both go on undisturbed. It is called by run alone: one reload ends before the next begins.
+func (p *Process) reload(ctx context.Context, to config.Config, giveUp context.CancelFunc) error {
+	if err := refused(p.Config(), to); err != nil {
+		return err
+	}
+	c := p.active.Load().changeTo(to)
+	if err := p.prepare(ctx, c.fresh); err != nil {
+		return err
+	}
+	end(c.ended)
+	if ctx.Err() != nil {
+		return nil // run ends, and with it what is left
+	}
+	p.retire(c)
+	p.level.Set(levelOf(to.Log))
+	for _, r := range p.activate(to, c.kept, c.fresh) {
+		r.begin(ctx, giveUp)
+	}
+	p.report(c)
+	return nil
+}
+
+// changeTo compares by consumer group: an entry with another group is another pipeline.
+func (a *active) changeTo(to config.Config) change {
+	c := change{kept: make(map[string]*pipelineRun)}
+	for _, e := range wiring.Entries(to.Topics) {
+		r := a.find(e.ConsumerGroup)
+		if r != nil && reflect.DeepEqual(r.topic, e.Topic) && !r.failing() {
+			c.kept[e.ConsumerGroup] = r
+			continue
+		}
+		c.fresh = append(c.fresh, e)
+	}
+	for _, r := range a.pipelines {
+		if c.kept[r.topic.ConsumerGroup] == nil {
+			c.ended = append(c.ended, r)
+		}
+	}
+	return c
+}
+
+// refused names everything that the file alone shows to be impossible in a running process.
+func refused(from, to config.Config) error {
+	var errs []error
+	restart := slices.DeleteFunc(to.Differences(from), func(path string) bool { return slices.Contains(applied, path) })
+	if len(restart) > 0 {
+		errs = append(errs, fmt.Errorf("restart to apply: %s", strings.Join(restart, ", ")))
+	}
+	for _, e := range wiring.Entries(to.Topics) {
+		at := slices.IndexFunc(from.Topics, func(t config.Topic) bool { return t.ConsumerGroup == e.ConsumerGroup })
+		if at >= 0 {
+			errs = append(errs, refusedEntry(e, from.Topics[at])...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// refusedEntry names the settings that give a group's offsets, fences and claims their meaning. What depends on
+// the store, message_id and buckets, is compared by register.
+func refusedEntry(e wiring.Entry, before config.Topic) (errs []error) {
+	for _, s := range []struct{ key, before, now, why string }{
+		{"input", before.Input, e.Input, "the group's offsets and fences are those of the old input"},
+		{"scope", before.Scope, e.Scope, "copies of what was forwarded so far would be forwarded"},
+		{"scope_group", before.ScopeGroup, e.ScopeGroup, "copies of what was forwarded so far would be forwarded"},
+		{"fence_topic", before.FenceTopic, e.FenceTopic, "what was forwarded so far would be forwarded again if it is read again"},
+	} {
+		if s.before != s.now {
+			errs = append(errs, fmt.Errorf("%s.%s: was %s and is now %s: %s; set it back, or restart if that is meant",
+				e.Path, s.key, s.before, s.now, s.why))
+		}
+	}
+	return errs
+}
+
+// prepare does for some entries what a start does for all, before anything that runs is touched.
+func (p *Process) prepare(ctx context.Context, fresh []wiring.Entry) error {
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := wiring.CheckTopics(ctx, p.admin, p.Config(), fresh); err != nil {
+		return unready{err}
+	}
+	if err := p.register(ctx, fresh); err != nil {
+		return unready{err}
+	}
+	return nil
+}
+
+// unready marks what may be good without another file: a topic is made, or the store comes back.
+type unready struct{ error }
+
+func (e unready) Unwrap() error { return e.error }
+
+// retire takes away the series of lanes that have ended. Those of a pipeline that is started anew come back,
+// and its counters go on; those of a pipeline that is removed are gone, unless another one has its input.
+func (p *Process) retire(c change) {
+	for _, r := range c.ended {
+		input := r.topic.Input
+		shares := func(k *pipelineRun) bool { return k.topic.Input == input }
+		again := func(e wiring.Entry) bool { return e.Input == input }
+		switch {
+		case slices.ContainsFunc(slices.Collect(maps.Values(c.kept)), shares):
+		case slices.ContainsFunc(c.fresh, again):
+			p.families.retire(input)
+		default:
+			p.families.forget(input)
+		}
+	}
+}
+
+func (p *Process) report(c change) {
+	var started, ended []string
+	for _, e := range c.fresh {
+		started = append(started, e.Input)
+	}
+	for _, r := range c.ended {
+		ended = append(ended, r.topic.Input)
+		if r.err != nil {
+			p.log.Warn("the pipeline did not end well", "topic", r.topic.Input, "error", r.err)
+		}
+	}
+	p.log.Info("configuration reloaded", "ended", ended, "started", started, "undisturbed", len(c.kept))
+}

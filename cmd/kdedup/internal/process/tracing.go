@@ -1,0 +1,65 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/tracing"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// openTracing returns nil if no traces are wanted.
+func openTracing(ctx context.Context, c config.Config, m *tracing.Metrics, log *slog.Logger) (*tracing.Provider, error) {
+	t := c.Tracing
+	if !t.Enabled {
+		return nil, nil
+	}
+	collector := tracing.Collector{Endpoint: t.Endpoint, Protocol: t.Protocol, Headers: make(map[string]string), Timeout: t.Timeout}
+	for _, h := range t.Headers {
+		collector.Headers[h.Name] = h.Value.Reveal()
+	}
+	encrypted, err := wiring.Encryption("tracing.tls", t.TLS, log)
+	if err != nil {
+		return nil, err
+	}
+	if encrypted != nil {
+		collector.TLS = encrypted() // the exporter keeps it: renewed certificates are read at the next start
+	}
+	return tracing.Open(ctx, tracing.Options{
+		Collector: collector, SampleRatio: t.SampleRatio,
+		Instance: c.Instance, Version: build.Version(), Metrics: m, Logger: log,
+	})
+}
+
+// tracer makes the spans of a topic.
+func (p *Process) tracer(e wiring.Entry) pipeline.Tracer {
+	if p.tracing == nil {
+		return nil
+	}
+	topic := tracing.Topic{Input: e.Input, ConsumerGroup: e.ConsumerGroup}
+	if p.Config().Tracing.IncludeIDs {
+		topic.ID = func(r *kgo.Record) string {
+			id, _ := e.Extractor.Extract(r)
+			return string(id)
+		}
+	}
+	return p.tracing.Tracer(topic)
+}
+
+// closeTracing exports the last spans. It comes after all that matters more.
+func (p *Process) closeTracing() {
+	if p.tracing == nil {
+		return
+	}
+	c := p.Config()
+	ctx, cancel := context.WithTimeout(context.Background(), min(c.ShutdownTimeout, c.Tracing.Timeout))
+	defer cancel()
+	if err := p.tracing.Close(ctx); err != nil {
+		p.log.Warn("tracing stopped", "error", err)
+	}
+}

@@ -1,0 +1,91 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// Acceptance is what an operator declares, once.
+type Acceptance struct{ EmptyStore, Cluster bool }
+
+// AcceptStore declares for all entries what run refuses.
+func AcceptStore(ctx context.Context, c config.Config, log *slog.Logger, a Acceptance, dryRun bool, say func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	client, err := AdminClient(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	store, err := OpenStore(ctx, c.Store, prometheus.NewRegistry(), log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	k, err := NewKnowledge(ctx, client, store, c.Store)
+	if err != nil {
+		return err
+	}
+	return Each(Entries(c.Topics), func(e *Entry) error {
+		if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
+			return err
+		}
+		if a.Cluster {
+			if err := k.shareCluster(ctx, e, dryRun, say); err != nil {
+				return err
+			}
+		}
+		if a.EmptyStore {
+			return k.acceptEmpty(ctx, client, e, dryRun, say)
+		}
+		return nil
+	})
+}
+
+func (k Knowledge) acceptEmpty(ctx context.Context, client *kgo.Client, e *Entry, dryRun bool, say func(string)) error {
+	strange, err := k.strangeFences(ctx, client, e)
+	if err != nil || len(strange) == 0 {
+		return err
+	}
+	what := fmt.Sprintf("%s in the place of the store of %d fences of %s: copies of what it knew pass", k.Name, len(strange), e.Input)
+	if dryRun {
+		say("would accept " + what)
+		return nil
+	}
+	if _, err := dedup.Identify(ctx, k.store); err != nil {
+		return err
+	}
+	for _, f := range strange {
+		if f.Store == "" {
+			continue
+		}
+		if err := dedup.DeclareFor(ctx, k.store, f.Store); err != nil {
+			return err
+		}
+	}
+	say("accepted " + what)
+	return nil
+}
+
+func (k Knowledge) shareCluster(ctx context.Context, e *Entry, dryRun bool, say func(string)) error {
+	if k.checkCluster(ctx, e) == nil {
+		return nil
+	}
+	what := fmt.Sprintf("the claims of scope %s/%s with the Kafka cluster %s", e.ScopeGroup, e.Scope, k.cluster)
+	if dryRun {
+		say("would share " + what)
+		return nil
+	}
+	if err := dedup.ShareWith(ctx, k.store, e.ClaimScope(), e.Input, k.cluster); err != nil {
+		return err
+	}
+	say("shared " + what)
+	return nil
+}

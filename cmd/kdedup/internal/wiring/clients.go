@@ -1,0 +1,36 @@
+// Package wiring turns a configuration into what it names: clients of Kafka, stores, scopes, consumer groups, policies. It
+// checks them against each other and sets them up, for every command and for the process that runs.
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// StartTimeout bounds every command's talk with the servers before the work begins.
+const StartTimeout = 60 * time.Second
+
+// AdminClient is a client that joins no group, for a command.
+func AdminClient(ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(connector, c, log, more...)
+}
+
+// NewClient is AdminClient over a connector that there is already.
+func NewClient(connector *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(append(connector.AdminOptions("kdedup-"+c.Instance, log), more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return client, nil
+}

@@ -1,0 +1,139 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// Entry is one of the configuration's topics and its place there, for errors.
+type Entry struct {
+	Path string // topics[2]
+	config.Topic
+	Extractor *dedup.Extractor // known after Compare
+}
+
+// Entries are the topics in their order.
+func Entries(topics []config.Topic) []Entry {
+	entries := make([]Entry, len(topics))
+	for i, t := range topics {
+		entries[i] = Entry{Path: fmt.Sprintf("topics[%d]", i), Topic: t}
+	}
+	return entries
+}
+
+// Each joins the errors of all entries, under their paths.
+func Each(entries []Entry, check func(*Entry) error) error {
+	var problems []error
+	for i := range entries {
+		if err := check(&entries[i]); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", entries[i].Path, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// CheckTopics asks the brokers and joins every problem.
+func CheckTopics(ctx context.Context, client *kgo.Client, c config.Config, entries []Entry) error {
+	if err := kafka.Ping(ctx, client); err != nil {
+		return err
+	}
+	var problems []error
+	for _, e := range entries {
+		found := kafka.CheckRights(ctx, client, e.Topic, transactionalIDs(c, e.Topic))
+		if len(found) == 0 { // without rights the topics seem to be missing
+			found = kafka.Check(ctx, client, e.Topic)
+		}
+		if len(found) == 0 && e.OnSkip != config.ActionAccept {
+			found = errorsOf(GroupOf(e.Topic).Check(ctx, client))
+		}
+		for _, err := range found {
+			problems = append(problems, fmt.Errorf("%s: %w", e.Path, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func errorsOf(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// Compare finds out whether the claims that the scope has mean to this entry what they meant to those that
+// made them. It changes nothing in the store.
+func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
+	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
+		return err
+	}
+	registered, found, err := store.Registered(ctx, e.ClaimScope())
+	if err != nil || !found {
+		return err
+	}
+	mismatch := dedup.CompareScopes(e.ClaimScope(), registered)
+	if mismatch == nil {
+		return nil
+	}
+	if _, claimed, err := amender(ctx, store, registered); err != nil || claimed {
+		return errors.Join(mismatch, err)
+	}
+	return nil
+}
+
+// amender is the store as one that can register a scope anew, and whether the scope has claims, which forbids it.
+func amender(ctx context.Context, store dedup.Store, registered dedup.Scope) (amends dedup.Amender, claimed bool, err error) {
+	if watched, is := store.(interface{ Unwrap() dedup.Store }); is {
+		store = watched.Unwrap()
+	}
+	amends, can := store.(dedup.Amender)
+	if !can {
+		return nil, true, nil
+	}
+	claimed, err = amends.HasClaims(ctx, registered)
+	return amends, claimed, err
+}
+
+// Register records the scope's settings, or those of now in the place of earlier ones by which nothing was claimed.
+func (e *Entry) Register(ctx context.Context, store dedup.Store) error {
+	mismatch := store.Register(ctx, e.ClaimScope())
+	if !errors.Is(mismatch, dedup.ErrScopeMismatch) {
+		return mismatch
+	}
+	registered, found, err := store.Registered(ctx, e.ClaimScope())
+	if err != nil || !found {
+		return errors.Join(mismatch, err)
+	}
+	amends, claimed, err := amender(ctx, store, registered)
+	if err != nil || claimed {
+		return errors.Join(mismatch, err)
+	}
+	return amends.Amend(ctx, registered, e.ClaimScope())
+}
+
+// ClaimScope is what the claims of the entry stand under. Compare comes before it.
+func (e *Entry) ClaimScope() dedup.Scope { return ScopeOf(e.Topic, e.Extractor.String()) }
+
+// FindTopic finds the entry with this input; the only one needs no name.
+func FindTopic(topics []config.Topic, input string) (config.Topic, error) {
+	if input == "" && len(topics) == 1 {
+		return topics[0], nil
+	}
+	at := slices.IndexFunc(topics, func(t config.Topic) bool { return t.Input == input })
+	if at < 0 {
+		var inputs []string
+		for _, t := range topics {
+			inputs = append(inputs, t.Input)
+		}
+		return config.Topic{}, fmt.Errorf("must be one of %s, got %q", strings.Join(inputs, ", "), input)
+	}
+	return topics[at], nil
+}

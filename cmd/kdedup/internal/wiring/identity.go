@@ -1,0 +1,135 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/fence"
+)
+
+// Knowledge is what tells whether a store has the claims of what a consumer group has handled, on this cluster.
+type Knowledge struct {
+	store   dedup.Store
+	Name    string // of the store, for errors
+	cluster string // its ID; empty where the brokers tell none
+}
+
+// errUnknowing says that the store lacks the claims.
+var errUnknowing = errors.New("the store knows nothing of what this consumer group has handled: copies of it would pass")
+
+// NewKnowledge asks the brokers for the cluster's ID.
+func NewKnowledge(ctx context.Context, client *kgo.Client, store dedup.Store, c config.Store) (Knowledge, error) {
+	meta, err := kadm.NewClient(client).BrokerMetadata(ctx)
+	if err != nil {
+		return Knowledge{}, fmt.Errorf("ask for the cluster's ID: %w", err)
+	}
+	return Knowledge{store, StoreName(c), meta.Cluster}, nil
+}
+
+// StoreName says where the store is, with absolute paths.
+func StoreName(c config.Store) string {
+	switch c.Type {
+	case config.StoreCassandra:
+		return "store.cassandra.keyspace " + c.Cassandra.Keyspace
+	case config.StoreRedis:
+		return "store.redis.key_prefix " + c.Redis.KeyPrefix
+	case config.StorePostgres:
+		return "store.postgres.schema " + c.Postgres.Schema
+	}
+	path, err := filepath.Abs(c.Embedded.Path)
+	if err != nil {
+		path = c.Embedded.Path
+	}
+	return "store.embedded.path " + path
+}
+
+// Check changes nothing.
+func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) error {
+	if err := k.checkCluster(ctx, e); err != nil {
+		return err
+	}
+	strange, err := k.strangeFences(ctx, client, e)
+	for _, f := range strange {
+		return k.unknowing(f)
+	}
+	return err
+}
+
+func (k Knowledge) unknowing(f fence.Fence) error {
+	return fmt.Errorf("%w (%s; the fence, up to offset %d, was written with another store). Name the store that was used before; "+
+		"if it is lost, claim what is on the clean topic with kdedup backfill --force, and run: kdedup setup -c FILE --accept-empty-store",
+		errUnknowing, k.Name, f.Next())
+}
+
+// strangeFences are those that build on claims that the store does not have.
+func (k Knowledge) strangeFences(ctx context.Context, client *kgo.Client, e *Entry) (strange []fence.Fence, err error) {
+	found, err := GroupOf(e.Topic).Fences(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	identity, identified, err := dedup.IdentityOf(ctx, k.store)
+	if err != nil {
+		return nil, err
+	}
+	_, registered, err := k.store.Registered(ctx, e.ClaimScope())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found.Fences {
+		known := f.Store == identity || f.Store == "" && (identified || registered) // fences of earlier versions name none
+		if known || f.Foreign(found.Input) {
+			continue
+		}
+		if err := k.CheckFence(ctx, *e, f); errors.Is(err, errUnknowing) {
+			strange = append(strange, f)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return strange, nil
+}
+
+// CheckFence is asked about the fence of another store.
+func (k Knowledge) CheckFence(ctx context.Context, e Entry, f fence.Fence) error {
+	if f.Claimed().Before(time.Now().Add(-e.TTL)) {
+		return nil // all that it builds on has ended
+	}
+	if f.Store != "" {
+		if stands, err := dedup.StandsFor(ctx, k.store, f.Store); err != nil || stands {
+			return err
+		}
+	}
+	return k.unknowing(f)
+}
+
+// checkCluster refuses the input of another cluster than the one whose records have the claims.
+func (k Knowledge) checkCluster(ctx context.Context, e *Entry) error {
+	noted, found, err := dedup.ClusterOf(ctx, k.store, e.ClaimScope(), e.Input)
+	if err != nil || !found || k.cluster == "" || noted == k.cluster {
+		return err
+	}
+	if shared, err := dedup.SharedWith(ctx, k.store, e.ClaimScope(), e.Input, k.cluster); err != nil || shared {
+		return err
+	}
+	return fmt.Errorf("scope %s/%s has the claims of %s on the Kafka cluster %s, and this is %s: records that were mirrored would be duplicates of "+
+		"their originals. To go on with a mirror, name another scope, claim what is on its clean topic with kdedup backfill, and start; "+
+		"docs/rollout.md has the steps. If both clusters are to share the claims: kdedup setup -c FILE --share-with-cluster",
+		e.ScopeGroup, e.Scope, e.Input, noted, k.cluster)
+}
+
+// Note leaves the store's identity and the cluster's in the store, where they are not yet.
+func (k Knowledge) Note(ctx context.Context, e *Entry) error {
+	if k.cluster == "" {
+		return nil
+	}
+	_, err := dedup.NoteCluster(ctx, k.store, e.ClaimScope(), e.Input, k.cluster)
+	return err
+}

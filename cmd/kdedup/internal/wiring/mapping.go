@@ -1,0 +1,77 @@
+package wiring
+
+import (
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer/client"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// transactionalIDs are those of all lanes.
+func transactionalIDs(c config.Config, t config.Topic) []string {
+	all := make([]string, t.Lanes)
+	for lane := range all {
+		all[lane] = client.TransactionalID(t.ConsumerGroup, c.Instance, lane)
+	}
+	return all
+}
+
+// GroupOf is the consumer group of an entry.
+func GroupOf(t config.Topic) client.Group {
+	return client.Group{
+		Name: t.ConsumerGroup, Input: t.Input, FenceTopic: t.FenceTopic, FromEnd: t.Start == config.StartLatest, Earlier: EarlierOf(t),
+	}
+}
+
+// EarlierOf is the group whose claims the entry goes on with: a scope_group that is not its own group is the name that the
+// group had before, or one that several inputs share.
+func EarlierOf(t config.Topic) client.Earlier {
+	topic := config.FenceTopicOf(t.ScopeGroup)
+	if t.ScopeGroup == t.ConsumerGroup || topic == t.FenceTopic {
+		return client.Earlier{}
+	}
+	return client.Earlier{Group: t.ScopeGroup, FenceTopic: topic}
+}
+
+// SourceOf is where a message ID stands.
+func SourceOf(m config.MessageID) dedup.Source {
+	s := dedup.Source{From: m.From, Name: m.Name, Path: m.Path}
+	for _, part := range m.Parts {
+		s.Parts = append(s.Parts, SourceOf(part))
+	}
+	return s
+}
+
+// ScopeOf is what the claims of an entry stand under. The extractor matters only to who registers or compares it.
+func ScopeOf(t config.Topic, extractor string) dedup.Scope {
+	return dedup.Scope{ConsumerGroup: t.ScopeGroup, Name: t.Scope, TTL: t.TTL, Buckets: t.Buckets, Extractor: extractor}
+}
+
+// RetryOf is how long a lane claims again.
+func RetryOf(t config.Topic) dedup.Retry {
+	retry := dedup.DefaultRetry
+	if t.OnStoreOutage == config.ActionForward {
+		retry.GiveUpAfter = t.OutageGrace
+	}
+	return retry
+}
+
+// PolicyOf maps names that config has checked.
+func PolicyOf(t config.Topic) pipeline.Policy {
+	choices := map[string]pipeline.Choice{
+		config.ActionDrop: pipeline.Drop, config.ActionForward: pipeline.Forward,
+		config.ActionDeadLetter: pipeline.DeadLetter, config.ActionFail: pipeline.Fail,
+	}
+	modes := map[string]pipeline.Mode{
+		config.ModeEnforce: pipeline.Enforce, config.ModeAnnotate: pipeline.Annotate, config.ModeObserve: pipeline.Observe,
+	}
+	undeliverable := map[string]pipeline.Undeliverable{
+		config.ActionDeadLetter: pipeline.BuryUndeliverable, config.ActionDrop: pipeline.DropUndeliverable,
+		config.ActionStop: pipeline.StopAtUndeliverable,
+	}
+	return pipeline.Policy{
+		Mode: modes[t.Mode], OnMissingID: choices[t.OnMissingID],
+		OnConflict: choices[t.OnConflict], OnReplay: choices[t.OnReplay],
+		OnUndeliverable: undeliverable[t.OnUndeliverable],
+	}
+}

@@ -1,0 +1,117 @@
+package wiring
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/logreader"
+)
+
+// newestLooked is how many of an input's newest records are looked at for message IDs.
+const newestLooked = 100
+
+// newest is what the newest records of an input show of their message IDs.
+type newest struct {
+	entry          Entry
+	looked, found  int
+	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
+	reason         string          // why the last record without an ID has none
+}
+
+// LookAtNewest reads the newest records of an entry's input.
+func LookAtNewest(ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry) (newest, error) {
+	n := newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
+	log, err := logreader.Describe(ctx, client, e.Input, logreader.Bounds{MaxRecords: newestLooked})
+	if err == nil {
+		err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
+			for _, r := range records {
+				n.look(r)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return newest{}, fmt.Errorf("look at the newest records of %s: %w", e.Input, err)
+	}
+	return n, nil
+}
+
+// LookAtNewest is for commands.
+func (e *Entry) LookAtNewest(ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config, log *slog.Logger) (n newest, err error) {
+	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
+		return newest{}, err
+	}
+	return LookAtNewest(ctx, client, connector.AdminOptions("kdedup-"+c.Instance, log), *e)
+}
+
+func (n *newest) look(r *kgo.Record) {
+	n.looked++
+	_, missing := n.entry.Extractor.Extract(r)
+	if missing == dedup.NotMissing {
+		n.found++
+		return
+	}
+	n.reason = missing.String()
+	for _, h := range r.Headers {
+		n.headers[h.Key] = true
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(r.Value, &fields) == nil {
+		for name := range fields {
+			n.field[name] = true
+		}
+	}
+}
+
+// None says that no record has an ID: the setting is wrong, or the records are.
+func (n newest) None() bool { return n.looked > 0 && n.found == 0 }
+
+// Error is for None.
+func (n newest) Error() string {
+	text := fmt.Sprintf("%s.message_id: %s found in 0 of the newest %d records of %s (%s)",
+		n.entry.Path, n.entry.Extractor, n.looked, n.entry.Input, n.reason)
+	for _, seen := range []struct {
+		what  string
+		names map[string]bool
+	}{{"headers", n.headers}, {"JSON fields", n.field}} {
+		if len(seen.names) > 0 {
+			text += fmt.Sprintf("; %s seen: %s", seen.what, someOf(slices.Sorted(maps.Keys(seen.names))))
+		}
+	}
+	return text
+}
+
+// someOf keeps a message short.
+func someOf(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// String is for setup and validate.
+func (n newest) String() string {
+	switch {
+	case n.looked == 0:
+		return fmt.Sprintf("message_id of %s: there is no record to look at yet", n.entry.Input)
+	case n.None():
+		return n.Error()
+	}
+	return fmt.Sprintf("message_id of %s: found in %d of the newest %d records", n.entry.Input, n.found, n.looked)
+}
+
+// NeedsIDs reports whether the pipeline keeps records without an ID from the clean topic.
+func NeedsIDs(t config.Topic) bool {
+	return t.Mode == config.ModeEnforce && (t.OnMissingID == config.ActionDeadLetter || t.OnMissingID == config.ActionDrop)
+}

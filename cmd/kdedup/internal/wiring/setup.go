@@ -1,0 +1,67 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// Setup creates the tables and topics that are missing, and says what it did.
+func Setup(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	if err := setupStore(ctx, c.Store, log, dryRun, say); err != nil {
+		return err
+	}
+	// The default is to answer from memory for 5 s, which is how long each new topic would take to be seen.
+	client, err := AdminClient(ctx, c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for i, t := range c.Topics {
+		if err := kafka.Setup(ctx, client, t, dryRun, say); err != nil {
+			return fmt.Errorf("topics[%d]: %w", i, err)
+		}
+	}
+	if err := sayIDs(ctx, client, c, log, say); err != nil || dryRun {
+		return err
+	}
+	return Each(Entries(c.Topics), func(e *Entry) error { return CompareTopics(ctx, client, e.Topic, true, say) })
+}
+
+// sayIDs tells how many of the newest records have a message ID. The user of setup may not be allowed to read them.
+func sayIDs(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, say func(string)) error {
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	if err != nil {
+		return err
+	}
+	for _, e := range Entries(c.Topics) {
+		n, err := e.LookAtNewest(ctx, client, connector, c, log)
+		if err != nil {
+			say(fmt.Sprintf("message_id of %s: not looked at: %v", e.Input, err))
+			continue
+		}
+		say(n.String())
+	}
+	return nil
+}
+
+// AdoptOffsets makes offsets that run refuses kdedup's own: the operator says that what lies below them is not to be
+// forwarded.
+func AdoptOffsets(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	client, err := AdminClient(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return Each(Entries(c.Topics), func(e *Entry) error { return GroupOf(e.Topic).Adopt(ctx, client, dryRun, say) })
+}

@@ -1,0 +1,81 @@
+package wiring
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/internal/certs"
+)
+
+// OpenStore connects the store that the configuration names.
+func OpenStore(ctx context.Context, c config.Store, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
+	switch c.Type {
+	case config.StoreCassandra:
+		return openCassandra(ctx, c.Cassandra, reg, log)
+	case config.StoreRedis:
+		return openRedis(ctx, c.Redis, reg, log)
+	case config.StorePostgres:
+		return openPostgres(ctx, c.Postgres, reg, log)
+	}
+	store, err := embedded.Open(embedded.Options{Path: c.Embedded.Path, Logger: log, Registerer: reg})
+	if err != nil {
+		return nil, fmt.Errorf("store.embedded.path: %w", err)
+	}
+	return store, nil
+}
+
+// CheckRights asks a store that has rights whether it may do what run does.
+func CheckRights(ctx context.Context, store dedup.Store) error {
+	guarded, ok := store.(interface{ CheckRights(context.Context) error })
+	if !ok {
+		return nil
+	}
+	return guarded.CheckRights(ctx)
+}
+
+func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bool, say func(string)) error {
+	switch c.Type {
+	case config.StoreCassandra:
+		return setupCassandra(ctx, c.Cassandra, log, dryRun, say)
+	case config.StoreRedis:
+		return setupRedis(ctx, c.Redis, log, say)
+	case config.StorePostgres:
+		return setupPostgres(ctx, c.Postgres, log, dryRun, say)
+	}
+	say("store " + c.Embedded.Path + " needs no setup: run creates its directory")
+	return nil
+}
+
+// Encryption returns what connections are made with, which follows the files; nil if none is wanted. Section
+// is the name of the settings, for errors.
+func Encryption(section string, t config.TLS, log *slog.Logger) (func() *tls.Config, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	files, err := certs.Client(section, certs.ClientFiles{
+		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+	}, log)
+	if err != nil {
+		return nil, err
+	}
+	return files.Current, nil
+}
+
+// NotMade reports whether the store is an embedded one that no run has made yet.
+func NotMade(c config.Store) bool {
+	if c.Type != config.StoreEmbedded {
+		return false
+	}
+	_, err := os.Stat(c.Embedded.Path)
+	return errors.Is(err, fs.ErrNotExist)
+}
