@@ -41,7 +41,7 @@ func startPrometheus(t *testing.T, processes ...*process.Process) monitor {
 	}
 	var targets []string
 	for _, p := range processes {
-		targets = append(targets, strings.TrimPrefix(p.URL(), "http://"))
+		targets = append(targets, strings.Trim(strings.TrimPrefix(p.URL(), "http:"), "/"))
 	}
 	directory := t.TempDir()
 	file := filepath.Join(directory, "prometheus.yml")
