@@ -37,11 +37,12 @@ type Counts struct {
 }
 
 // errNoTopicIDs refuses brokers on which the places of input and clean topic cannot be told apart.
-var errNoTopicIDs = errors.New("the brokers have no topic IDs, so that records of the clean topic and of the input " +
-	"could be taken for each other; backfill needs Kafka 2.8 or later")
+var errNoTopicIDs = errors.New(
+	"the brokers have no topic IDs, so that records of the clean topic and of the input " +
+		"could be taken for each other; backfill needs Kafka 2.8 or later")
 
-// Run claims the IDs of all records of the clean topic. The counts are those up to an error; the claims
-// that were made stand, and running again goes on.
+// Run claims the IDs of all records of the clean topic. The counts are those up to an error; the
+// claims that were made stand, and running again goes on.
 func Run(ctx context.Context, o Options) (Counts, error) {
 	if o.Clean.TopicID == ([16]byte{}) {
 		return Counts{}, fmt.Errorf("backfill from %s: %w", o.Clean.Topic, errNoTopicIDs)
@@ -50,7 +51,9 @@ func Run(ctx context.Context, o Options) (Counts, error) {
 		o.Progress = func(int64, int64) {}
 	}
 	r := &run{options: o, total: o.Clean.Offsets(), began: time.Now().Truncate(time.Millisecond)}
-	err := logreader.Read(ctx, o.Connection, o.Clean, func(records []*kgo.Record) error { return r.add(ctx, records) })
+	err := logreader.Read(ctx, o.Connection, o.Clean, func(records []*kgo.Record) error {
+		return r.add(ctx, records)
+	})
 	if err == nil {
 		err = r.claim(ctx)
 	}
@@ -84,7 +87,8 @@ func (r *run) add(ctx context.Context, records []*kgo.Record) error {
 // owner is the record's place on the clean topic.
 func (r *run) owner(record *kgo.Record) dedup.Coordinates {
 	return dedup.Coordinates{
-		TopicID: r.options.Clean.TopicID, Partition: record.Partition, Offset: record.Offset, LeaderEpoch: record.LeaderEpoch,
+		TopicID: r.options.Clean.TopicID, Partition: record.Partition, Offset: record.Offset,
+		LeaderEpoch: record.LeaderEpoch,
 	}
 }
 
@@ -110,7 +114,8 @@ func (r *run) count(j *dedup.Judgement) {
 	switch {
 	case j.Verdict == dedup.VerdictMissing:
 		r.counts.Missing++
-	case j.Verdict == dedup.VerdictFirst, j.Own() && !j.ClaimedAt.Before(r.began): // the latter's answer was lost at first
+	case j.Verdict == dedup.VerdictFirst, j.Own() && !j.ClaimedAt.Before(r.began):
+		// the latter's answer was lost at first
 		r.counts.Claimed++
 	case j.Own():
 		r.counts.Earlier++

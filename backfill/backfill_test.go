@@ -35,12 +35,14 @@ type rig struct {
 
 var inputID = [16]byte{1, 2, 3}
 
-var scope = dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: time.Hour, Buckets: 4, Extractor: "key"}
+var scope = dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: time.Hour, Buckets: 4,
+	Extractor: "key"}
 
 func newRig(t *testing.T, opts ...kfake.Opt) *rig {
 	t.Helper()
 	_, brokers := testkit.FakeKafka(t, opts...)
-	r := &rig{t: t, brokers: brokers, clean: testkit.Topic(t, brokers, "clean", 2, nil), now: time.Now()}
+	r := &rig{t: t, brokers: brokers, clean: testkit.Topic(t, brokers, "clean", 2, nil),
+		now: time.Now()}
 	r.store = memory.New(memory.Options{
 		Now: func() time.Time { return r.now }, Violation: t.Errorf,
 		Faults: func(claims []dedup.Claim) memory.Fault {
@@ -56,7 +58,8 @@ func newRig(t *testing.T, opts ...kfake.Opt) *rig {
 
 func (r *rig) newClient(opts ...kgo.Opt) *kgo.Client {
 	r.t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -94,7 +97,8 @@ func (r *rig) options(claimer dedup.Claimer) Options {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return Options{Connection: []kgo.Opt{kgo.SeedBrokers(r.brokers...)}, Clean: log, Judge: r.deduper(claimer), BatchRecords: 3}
+	return Options{Connection: []kgo.Opt{kgo.SeedBrokers(r.brokers...)}, Clean: log,
+		Judge: r.deduper(claimer), BatchRecords: 3}
 }
 
 func (r *rig) run(claimer dedup.Claimer, want Counts) {
@@ -108,7 +112,8 @@ func (r *rig) run(claimer dedup.Claimer, want Counts) {
 	}
 }
 
-// judge is what a lane does with a record of the input; everything below offset 1000 is below the fence.
+// judge is what a lane does with a record of the input; everything below offset 1000 is below the
+// fence.
 func (r *rig) judge(id string, partition int32, offset int64) dedup.Verdict {
 	r.t.Helper()
 	message := dedup.Message{
@@ -129,12 +134,13 @@ func (r *rig) judge(id string, partition int32, offset int64) dedup.Verdict {
 func (r *rig) wantVerdict(want dedup.Verdict, id string, partition int32, offset int64) {
 	r.t.Helper()
 	if got := r.judge(id, partition, offset); got != want {
-		r.t.Errorf("%s at %d@%d of the input is judged %v, want %v", id, partition, offset, got, want)
+		r.t.Errorf("%s at %d@%d of the input is judged %v, want %v", id, partition, offset, got,
+			want)
 	}
 }
 
-// The clean topic has the input's partitions and often its offsets, so that a record of the input may
-// stand at the very place of the one that owns its ID.
+// The clean topic has the input's partitions and often its offsets, so that a record of the input
+// may stand at the very place of the one that owns its ID.
 func TestNoRecordOfTheInputOwnsABackfilledID(t *testing.T) {
 	r := newRig(t)
 	r.emit(r.client, 0, "a", "b")
@@ -172,7 +178,8 @@ func TestAnInterruptedRunGoesOnWhereItWas(t *testing.T) {
 		}
 	}
 	first, err := Run(ctx, o)
-	if !errors.Is(err, context.Canceled) || first.Claimed < 10 || first.Claimed >= 30 || first.Claimed != first.Records {
+	if !errors.Is(err, context.Canceled) || first.Claimed < 10 || first.Claimed >= 30 ||
+		first.Claimed != first.Records {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	r.run(r.store, Counts{Records: 30, Earlier: first.Claimed, Claimed: 30 - first.Claimed})
@@ -218,8 +225,9 @@ func TestAClaimOfALaneStaysTheLanes(t *testing.T) {
 	r.wantVerdict(dedup.VerdictDuplicate, "emitted before", 1, 2001)
 }
 
-// With at_least_once a record is on the clean topic before its batch is committed. If its claim has ended
-// or was never made, the backfill owns the ID, and the repeat of the batch is dropped: it is there.
+// With at_least_once a record is on the clean topic before its batch is committed. If its claim has
+// ended or was never made, the backfill owns the ID, and the repeat of the batch is dropped: it is
+// there.
 func TestWhatALaneForwardedAndDidNotCommitIsThere(t *testing.T) {
 	r := newRig(t)
 	r.wantVerdict(dedup.VerdictFirst, "a", 0, 2000)

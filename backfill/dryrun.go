@@ -14,15 +14,17 @@ type Lookup interface {
 	Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error)
 }
 
-// DryRun answers claims as the store would now, and makes none. Copies that stand in different batches
-// each count as claimed.
+// DryRun answers claims as the store would now, and makes none. Copies that stand in different
+// batches each count as claimed.
 type DryRun struct{ Store Lookup }
 
 // lookupsAtOnce go to the store side by side.
 const lookupsAtOnce = 64
 
 // Claim implements dedup.Claimer.
-func (d DryRun) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (d DryRun) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	lookups, ctx := errgroup.WithContext(ctx)
 	lookups.SetLimit(lookupsAtOnce)
@@ -33,7 +35,8 @@ func (d DryRun) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 				return err
 			}
 			if answer.Outcome == dedup.Undecided { // nobody owns it
-				answer = dedup.Answer{Outcome: dedup.Applied, Owner: claims[i].Owner, Fingerprint: claims[i].Fingerprint}
+				answer = dedup.Answer{Outcome: dedup.Applied, Owner: claims[i].Owner,
+					Fingerprint: claims[i].Fingerprint}
 			}
 			answers[i] = answer
 			return nil

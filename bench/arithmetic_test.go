@@ -71,8 +71,10 @@ func TestRatiosCompareWithinRounds(t *testing.T) {
 	runs := []Run{
 		{Contestant: "slow", Round: 1, Rate: 10}, {Contestant: "fast", Round: 1, Rate: 50},
 		{Contestant: "slow", Round: 2, Rate: 1}, {Contestant: "fast", Round: 2, Rate: 10},
-		{Contestant: "slow", Round: 3, Rate: 1}, {Contestant: "fast", Round: 3, Rate: 99, Failure: "it fell over"},
-		{Contestant: "slow", Round: 4, Rate: 1, Failure: "it fell over"}, {Contestant: "fast", Round: 4, Rate: 99},
+		{Contestant: "slow", Round: 3, Rate: 1},
+		{Contestant: "fast", Round: 3, Rate: 99, Failure: "it fell over"},
+		{Contestant: "slow", Round: 4, Rate: 1, Failure: "it fell over"},
+		{Contestant: "fast", Round: 4, Rate: 99},
 	}
 	if diff := cmp.Diff([]float64{5, 10}, ratios(runs, "fast", "slow", rate)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -83,7 +85,8 @@ func TestRatiosCompareWithinRounds(t *testing.T) {
 }
 
 func TestThousands(t *testing.T) {
-	for f, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 123456.7: "123,457", 10_000_000: "10,000,000"} {
+	for f, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 123456.7: "123,457",
+		10_000_000: "10,000,000"} {
 		if got := thousands(f); got != want {
 			t.Errorf("%v: got %s, want %s", f, got, want)
 		}
@@ -91,7 +94,8 @@ func TestThousands(t *testing.T) {
 }
 
 func TestMemoryOfAProcess(t *testing.T) {
-	got, err := parseMemory("Name:\tkdedup\nVmPeak:\t  999 kB\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n")
+	got, err := parseMemory(
+		"Name:\tkdedup\nVmPeak:\t  999 kB\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n")
 	if want := (memory{now: 1 << 20, peak: 2 << 20}); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -110,7 +114,8 @@ func TestCPUOfAProcess(t *testing.T) {
 			t.Errorf("%s: got %v, %v", name, got, err)
 		}
 	}
-	for _, stat := range []string{"", "4711 (kdedup) S 1", "4711 (kdedup) S 1 2 3 4 5 6 7 8 9 10 x 50 0"} {
+	for _, stat := range []string{"", "4711 (kdedup) S 1",
+		"4711 (kdedup) S 1 2 3 4 5 6 7 8 9 10 x 50 0"} {
 		if _, err := parseCPU(stat); err == nil {
 			t.Errorf("%q: no error", stat)
 		}

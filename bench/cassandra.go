@@ -47,7 +47,8 @@ func (d *database) drop(ctx context.Context, keyspace string) error {
 }
 
 func createKeyspace(ctx context.Context, s *stage) error {
-	return s.database.exec(ctx, "CREATE KEYSPACE "+s.keyspace()+" WITH replication = "+s.replication)
+	return s.database.exec(ctx, "CREATE KEYSPACE "+s.keyspace()+" WITH replication = "+
+		s.replication)
 }
 
 // createSeen makes the table of the hand-written consumer: one partition for each ID, with the
@@ -56,18 +57,22 @@ func createSeen(ctx context.Context, s *stage) error {
 	if err := createKeyspace(ctx, s); err != nil {
 		return err
 	}
-	return s.database.exec(ctx, "CREATE TABLE "+s.keyspace()+".seen (id text PRIMARY KEY, at timestamp)"+
+	return s.database.exec(ctx, "CREATE TABLE "+s.keyspace()+
+		".seen (id text PRIMARY KEY, at timestamp)"+
 		" WITH default_time_to_live = 604800 AND gc_grace_seconds = 10800"+
-		" AND compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_size': '1', 'compaction_window_unit': 'DAYS'}")
+		" AND compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_size': "+
+		"'1', 'compaction_window_unit': 'DAYS'}")
 }
 
-// settle returns when the node that answers compacts nothing: what one contestant left behind must not
-// slow the next one down. A server before Cassandra 4 does not tell.
+// settle returns when the node that answers compacts nothing: what one contestant left behind must
+// not slow the next one down. A server before Cassandra 4 does not tell.
 func (d *database) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit, fmt.Errorf("cassandra has compacted for %v", settleLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
+		fmt.Errorf("cassandra has compacted for %v", settleLimit))
 	defer cancel()
 	for quiet := 0; quiet < 2; {
-		iter := d.session.Query("SELECT task_id FROM system_views.sstable_tasks").WithContext(ctx).Consistency(gocql.One).Iter()
+		iter := d.session.Query("SELECT task_id FROM system_views.sstable_tasks").WithContext(
+			ctx).Consistency(gocql.One).Iter()
 		tasks := iter.NumRows()
 		if err := iter.Close(); err != nil && ctx.Err() == nil {
 			return nil // no such table

@@ -17,16 +17,20 @@ func (n needs) and(other needs) needs {
 
 // contestant is a program that drains the input topic.
 type contestant struct {
-	name    string // in flags and results
-	title   string // in tables, with the options that matter
-	needs   needs
-	setup   func(context.Context, *stage) error // makes what the program needs beside its two topics; may be nil
+	name  string // in flags and results
+	title string // in tables, with the options that matter
+	needs needs
+	// makes what the program needs beside its two topics; may be nil
+	setup   func(context.Context, *stage) error
 	command func(s *stage, instance string) []string
 	exact   bool // loses and doubles nothing, or the measurement fails
 	ceiling bool // measures the store alone, see Run.measureCeiling
-	peer    bool // runs only if it is named; commits when it likes, so that its records on the clean topic are counted
+	// runs only if it is named; commits when it likes, so that its records on the clean topic are
+	// counted
+	peer bool
 
-	divided  int    // it gets only this part of the records, as it would take too long otherwise; 0 for all
+	// it gets only this part of the records, as it would take too long otherwise; 0 for all
+	divided  int
 	assigned string // in the line that it logs when it is given partitions; empty for assignedLine
 }
 
@@ -49,16 +53,19 @@ var contestants = []contestant{
 		command: handWritten("copy"),
 	},
 	{
-		name: "copy-transactions", title: "raw copy in transactions (franz-go, 2 members, polls of 20,000)",
+		name:    "copy-transactions",
+		title:   "raw copy in transactions (franz-go, 2 members, polls of 20,000)",
 		command: handWritten("copy", "-transactions"),
 	},
 	{
-		name: "lwt", title: "hand-written consumer, `INSERT … IF NOT EXISTS` per record, 256 in flight, at least once (gocql, polls of 10,000)",
+		name: "lwt", title: "hand-written consumer, `INSERT … IF NOT EXISTS` per record, 256 in " +
+			"flight, at least once (gocql, polls of 10,000)",
 		needs: needs{cassandra: true}, setup: createSeen,
 		command: handWritten("lwt", "-in-flight", "256"),
 	},
 	{
-		name: "redis", title: "hand-written consumer, pipelined `SET NX EX` per record, unordered, at least once (go-redis, 2 members, polls of 10,000, pipelines of 1,000)",
+		name: "redis", title: "hand-written consumer, pipelined `SET NX EX` per record, " +
+			"unordered, at least once (go-redis, 2 members, polls of 10,000, pipelines of 1,000)",
 		needs: needs{redis: true}, command: handWritten("redis"),
 	},
 	{
@@ -67,31 +74,38 @@ var contestants = []contestant{
 	},
 	{
 		name: kdedupCassandra, title: "**kdedup, Cassandra, exactly_once**", exact: true,
-		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "exactly_once"), command: kdedup("run"),
+		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "exactly_once"),
+		command: kdedup("run"),
 	},
 	{
 		name: "kdedup-cassandra-alo", title: "**kdedup, Cassandra, at_least_once**", exact: true,
-		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "at_least_once"), command: kdedup("run"),
+		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "at_least_once"),
+		command: kdedup("run"),
 	},
 	{
 		name: kdedupRedis, title: "**kdedup, Redis, exactly_once**", exact: true,
-		needs: needs{redis: true}, setup: setupKdedup("redis", "exactly_once"), command: kdedup("run"),
+		needs: needs{redis: true}, setup: setupKdedup("redis", "exactly_once"),
+		command: kdedup("run"),
 	},
 	{
 		name: kdedupEmbedded, title: "**kdedup, embedded store, exactly_once**", exact: true,
 		setup: setupKdedup("embedded", "exactly_once"), command: kdedup("run"),
 	},
 	{
-		name: "kdedup-embedded-alo", title: "**kdedup, embedded store, at_least_once**", exact: true,
+		name: "kdedup-embedded-alo", title: "**kdedup, embedded store, at_least_once**",
+		exact: true,
 		setup: setupKdedup("embedded", "at_least_once"), command: kdedup("run"),
 	},
 	{
-		name: "claims", title: "`kdedup bench claims`: the Cassandra store alone, without Kafka", ceiling: true,
-		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "exactly_once"), command: kdedupClaims,
+		name: "claims", title: "`kdedup bench claims`: the Cassandra store alone, without Kafka",
+		ceiling: true,
+		needs:   needs{cassandra: true}, setup: setupKdedup("cassandra", "exactly_once"),
+		command: kdedupClaims,
 	},
 }
 
-// choose returns those that a list names, in the order of a round. An empty list names all but the peers.
+// choose returns those that a list names, in the order of a round. An empty list names all but the
+// peers.
 func choose(list string) ([]contestant, error) {
 	if list == "" {
 		return contestants, nil
@@ -99,10 +113,13 @@ func choose(list string) ([]contestant, error) {
 	names, all := strings.Split(list, ","), everybody()
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(c contestant) bool { return c.name == name }) {
-			return nil, fmt.Errorf("-only: there is no contestant %q; there are %s", name, strings.Join(allNames(), ", "))
+			return nil, fmt.Errorf("-only: there is no contestant %q; there are %s", name,
+				strings.Join(allNames(), ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(c contestant) bool { return !slices.Contains(names, c.name) }), nil
+	return slices.DeleteFunc(all, func(c contestant) bool {
+		return !slices.Contains(names, c.name)
+	}), nil
 }
 
 func everybody() []contestant { return slices.Concat(peers, contestants) }
@@ -120,7 +137,8 @@ func handWritten(program string, more ...string) func(*stage, string) []string {
 	return func(s *stage, _ string) []string {
 		args := []string{
 			s.programs.contestant(program),
-			"-brokers", s.fleet.kafka, "-group", s.group(), "-input", s.input(), "-output", s.output(),
+			"-brokers", s.fleet.kafka, "-group", s.group(), "-input", s.input(), "-output",
+			s.output(),
 		}
 		switch program {
 		case "lwt":
@@ -134,11 +152,13 @@ func handWritten(program string, more ...string) func(*stage, string) []string {
 
 func kdedup(args ...string) func(*stage, string) []string {
 	return func(s *stage, instance string) []string {
-		return append(append([]string{s.programs.kdedup}, args...), "-c", s.configFile(), "--instance", instance)
+		return append(append([]string{s.programs.kdedup}, args...), "-c", s.configFile(),
+			"--instance", instance)
 	}
 }
 
 func kdedupClaims(s *stage, instance string) []string {
 	return kdedup("bench", "claims", "--json",
-		"--ids", fmt.Sprint(s.spec.Records), "--duplicates", fmt.Sprint(s.spec.Duplicates))(s, instance)
+		"--ids", fmt.Sprint(s.spec.Records), "--duplicates", fmt.Sprint(s.spec.Duplicates))(s,
+		instance)
 }

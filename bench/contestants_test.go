@@ -46,9 +46,11 @@ func testSuite(t *testing.T, c contestant) *suite {
 	}
 	_, brokers := testkit.FakeKafka(t)
 	s := &suite{
-		contestants: []contestant{c}, programs: built, dir: t.TempDir(), progress: t.Output(), hurry: true,
+		contestants: []contestant{c}, programs: built, dir: t.TempDir(), progress: t.Output(),
+		hurry:   true,
 		timeout: 3 * time.Minute, rounds: 1, rate: 200,
-		times:       latencyTimes{warmUp: 500 * time.Millisecond, measured: time.Second, calm: 100 * time.Millisecond, idle: 500 * time.Millisecond},
+		times: latencyTimes{warmUp: 500 * time.Millisecond, measured: time.Second,
+			calm: 100 * time.Millisecond, idle: 500 * time.Millisecond},
 		replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}",
 		fleet:       &fleet{kafka: strings.Join(brokers, ",")},
 	}
@@ -91,7 +93,9 @@ func TestEveryContestantDrainsItsTopic(t *testing.T) {
 }
 
 func TestProfilesOfRunsAreMerged(t *testing.T) {
-	c := contestants[slices.IndexFunc(contestants, func(c contestant) bool { return c.name == kdedupEmbedded })]
+	c := contestants[slices.IndexFunc(contestants, func(c contestant) bool {
+		return c.name == kdedupEmbedded
+	})]
 	s := testSuite(t, c)
 	var err error
 	if s.profiler, err = newProfiler(); err != nil {
@@ -100,7 +104,8 @@ func TestProfilesOfRunsAreMerged(t *testing.T) {
 	s.profiler.during = time.Second
 	s.rounds = 2
 	base := workload.Default()
-	base.Records = 100_000 // a profile has a hundred samples a second: a few thousand records may leave none of a lane
+	// a profile has a hundred samples a second: a few thousand records may leave none of a lane
+	base.Records = 100_000
 	s.variants = asItIs(base)
 	if err := s.allRounds(t.Context(), new(Report)); err != nil {
 		t.Fatal(err)
@@ -109,7 +114,8 @@ func TestProfilesOfRunsAreMerged(t *testing.T) {
 	if err := s.profiler.merge(t.Context(), merged); err != nil {
 		t.Fatal(err)
 	}
-	top, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-cum", "-nodecount=1000", merged).CombinedOutput()
+	top, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-cum",
+		"-nodecount=1000", merged).CombinedOutput()
 	if err != nil || !strings.Contains(string(top), "pipeline.(*lane).turn") {
 		t.Errorf("%v\n%s", err, top)
 	}
@@ -126,10 +132,11 @@ func checkRun(t *testing.T, c contestant, r Run) {
 	if c.ceiling {
 		return
 	}
-	// The copies of the copiers are what there is to remove. Without a crash nobody loses anything, but lwt
-	// where an insert that the node applied timed out.
+	// The copies of the copiers are what there is to remove. Without a crash nobody loses anything,
+	// but lwt where an insert that the node applied timed out.
 	removes := !strings.HasPrefix(c.name, "copy")
-	if f := r.Found; (f.Lost > 0 && c.name != "lwt") || f.Changed > 0 || (f.Doubled > 0) == removes {
+	if f := r.Found; (f.Lost > 0 && c.name != "lwt") || f.Changed > 0 ||
+		(f.Doubled > 0) == removes {
 		t.Errorf("found %+v", *f)
 	}
 	if r.Found.Misplaced > 0 && c.name != "redis" {
@@ -139,7 +146,8 @@ func checkRun(t *testing.T, c contestant, r Run) {
 
 func checkNothingIsLeft(t *testing.T, s *suite) {
 	t.Helper()
-	testkit.Eventually(t, 30*time.Second, "no topics", func() bool { // the client remembers them for a moment
+	// the client remembers them for a moment
+	testkit.Eventually(t, 30*time.Second, "no topics", func() bool {
 		topics, err := s.admin.ListTopics(t.Context())
 		return err == nil && len(topics) == 0
 	})
@@ -175,7 +183,8 @@ func TestTheLatencyOfRecordsAndTheCostOfAnIdleProcess(t *testing.T) {
 	}
 	l := report.Latency[0]
 	// Of 200 records that count about one in ten is a copy.
-	if l.Records < 120 || l.Records > 240 || l.P50 <= 0 || l.P99 < l.P50 || l.Max < l.P99 || l.IdleMiB <= 0 || l.IdleCPU > 100 {
+	if l.Records < 120 || l.Records > 240 || l.P50 <= 0 || l.P99 < l.P50 || l.Max < l.P99 ||
+		l.IdleMiB <= 0 || l.IdleCPU > 100 {
 		t.Errorf("got %+v", l)
 	}
 	checkNothingIsLeft(t, s)
@@ -192,14 +201,17 @@ func named(t *testing.T, name string) contestant {
 
 // A contestant that falls over is a result, with the end of its log, and the others still run.
 func TestAContestantThatFailsIsReported(t *testing.T) {
-	c := contestant{name: "broken", command: func(*stage, string) []string { return []string{"sh", "-c", "echo out of luck >&2; exit 3"} }}
+	c := contestant{name: "broken", command: func(*stage, string) []string {
+		return []string{"sh", "-c", "echo out of luck >&2; exit 3"}
+	}}
 	s := testSuite(t, c)
 	s.variants = asItIs(workload.Spec{Records: 10, Size: 20, Partitions: 1, IDBytes: 36})
 	var report Report
 	if err := s.allRounds(t.Context(), &report); err != nil {
 		t.Fatal(err)
 	}
-	if got := report.Runs[0].Failure; !strings.Contains(got, "out of luck") || !strings.Contains(got, "exit status 3") {
+	if got := report.Runs[0].Failure; !strings.Contains(got, "out of luck") ||
+		!strings.Contains(got, "exit status 3") {
 		t.Errorf("got %q", got)
 	}
 	c.exact = true
@@ -217,7 +229,8 @@ func TestAnExactContestantThatDoublesFailsTheMeasurement(t *testing.T) {
 	base := workload.Default()
 	base.Records = 2000
 	s.variants = asItIs(base)
-	if err := s.allRounds(t.Context(), new(Report)); err == nil || !strings.Contains(err.Error(), "doubled") {
+	if err := s.allRounds(t.Context(), new(Report)); err == nil ||
+		!strings.Contains(err.Error(), "doubled") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -230,7 +243,8 @@ func TestThePeakOfAProcessIsItsOwn(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p, err := startProcess(ctx, "sleeper", assignedLine, "sh", "-c", "echo '"+assignedLine+"' >&2; exec sleep 60")
+	p, err := startProcess(ctx, "sleeper", assignedLine, "sh", "-c",
+		"echo '"+assignedLine+"' >&2; exec sleep 60")
 	if err != nil {
 		t.Fatal(err)
 	}

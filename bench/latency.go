@@ -13,9 +13,9 @@ import (
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
-// Latency is how long records took through one contestant, from when the broker appended them to the
-// input to when a read_committed consumer of the clean topic had them, and what the process costs when
-// nothing comes.
+// Latency is how long records took through one contestant, from when the broker appended them to
+// the input to when a read_committed consumer of the clean topic had them, and what the process
+// costs when nothing comes.
 type Latency struct {
 	Contestant string  `json:"contestant"`
 	Round      int     `json:"round"`
@@ -37,10 +37,13 @@ type latencyTimes struct {
 
 // measure lets the brokers stamp the records when they append them; kdedup keeps timestamps. So the
 // clock of the broker and this one must agree, as on one machine they do.
-func (l *Latency) measure(ctx context.Context, c contestant, s *stage, times latencyTimes) (err error) {
+func (l *Latency) measure(
+	ctx context.Context, c contestant, s *stage, times latencyTimes,
+) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	appended := "LogAppendTime"
-	if err := s.prepare(ctx, c, map[string]*string{"message.timestamp.type": &appended}); err != nil {
+	if err := s.prepare(ctx, c,
+		map[string]*string{"message.timestamp.type": &appended}); err != nil {
 		return err
 	}
 	if err := s.settle(ctx); err != nil {
@@ -87,7 +90,8 @@ func (l *Latency) load(ctx context.Context, p *process, s *stage, times latencyT
 	}
 	slices.Sort(delays)
 	l.Records, l.CPU = len(delays), 100*cpuTook
-	l.P50, l.P99, l.Max = milliseconds(percentile(delays, 0.5)), milliseconds(percentile(delays, 0.99)), milliseconds(delays[len(delays)-1])
+	l.P50, l.P99, l.Max = milliseconds(percentile(delays, 0.5)),
+		milliseconds(percentile(delays, 0.99)), milliseconds(delays[len(delays)-1])
 	return nil
 }
 
@@ -121,15 +125,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// offerLinger is what Kafka's own producer waits for since 4.0 (KIP-1030). Without it each record is a request of
-// its own, and the broker's work for these is measured, too.
+// offerLinger is what Kafka's own producer waits for since 4.0 (KIP-1030). Without it each record
+// is a request of its own, and the broker's work for these is measured, too.
 const offerLinger = 5 * time.Millisecond
 
-// offer produces the records of the workload, so many a second, each when it is due. Late ones follow
-// at once; the latency is counted from the append, so that does not distort it. It calls warm before
-// the first record that counts, and returns of how many messages the records were.
-func offer(ctx context.Context, s *stage, rate int, times latencyTimes, warm func()) (messages int, err error) {
-	client, err := kgo.NewClient(append(s.connection(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(offerLinger))...)
+// offer produces the records of the workload, so many a second, each when it is due. Late ones
+// follow at once; the latency is counted from the append, so that does not distort it. It calls
+// warm before the first record that counts, and returns of how many messages the records were.
+func offer(
+	ctx context.Context, s *stage, rate int, times latencyTimes, warm func(),
+) (messages int, err error) {
+	client, err := kgo.NewClient(append(s.connection(),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(offerLinger))...)
 	if err != nil {
 		return 0, fmt.Errorf("offer records: %w", err)
 	}

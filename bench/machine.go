@@ -48,7 +48,8 @@ func field(text, name string) string {
 	return ""
 }
 
-// coresAtWork watches the machine for a while. The kernel's load average would not do: it still holds the benchmark before.
+// coresAtWork watches the machine for a while. The kernel's load average would not do: it still
+// holds the benchmark before.
 func coresAtWork(ctx context.Context, while time.Duration) float64 {
 	before := ticks()
 	select {
@@ -65,8 +66,8 @@ func ticks() string {
 	return first
 }
 
-// busyCores is how many cores worked on the average between two such lines: user, nice, system, then idle and waiting
-// for disks, then interrupts and what a hypervisor took away.
+// busyCores is how many cores worked on the average between two such lines: user, nice, system,
+// then idle and waiting for disks, then interrupts and what a hypervisor took away.
 func busyCores(before, after string, while time.Duration) float64 {
 	worked, earlier := 0, strings.Fields(before)
 	for i, field := range strings.Fields(after) {
@@ -87,5 +88,6 @@ const quiet = 0.25
 func (m Machine) Busy() bool { return m.Load > quiet*float64(m.Cores) }
 
 func (m Machine) String() string {
-	return fmt.Sprintf("%d cores (%s), %.0f GiB of memory, %s", m.Cores, m.CPU, float64(m.Memory)/(1<<30), m.System)
+	return fmt.Sprintf("%d cores (%s), %.0f GiB of memory, %s", m.Cores, m.CPU,
+		float64(m.Memory)/(1<<30), m.System)
 }

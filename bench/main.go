@@ -1,10 +1,10 @@
-// Command bench compares kdedup with other ways to remove duplicates, one after the other on the same
-// servers and the same records, and writes what it finds into docs/performance.md:
+// Command bench compares kdedup with other ways to remove duplicates, one after the other on the
+// same servers and the same records, and writes what it finds into docs/performance.md:
 //
 //	bench [flags] [compare|peers|latency|backlog|processes|partitions|duplicates|hot|ids]
 //
-// It starts the servers that KDEDUP_BENCH_KAFKA, KDEDUP_BENCH_CASSANDRA and KDEDUP_BENCH_REDIS do not
-// name. `make bench` builds it and everything that it runs. It reads /proc, so it needs Linux.
+// It starts the servers that KDEDUP_BENCH_KAFKA, KDEDUP_BENCH_CASSANDRA and KDEDUP_BENCH_REDIS do
+// not name. `make bench` builds it and everything that it runs. It reads /proc, so it needs Linux.
 package main
 
 import (
@@ -70,24 +70,34 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	}
 	workloadFlags(flags, &base)
 	only := flags.String("only", "", "contestants, with commas: "+strings.Join(allNames(), ", "))
-	topic := flags.String("topic", "", "settings of kdedup's topic that differ from the defaults, as `YAML` with semicolons: \"buckets: 64; lanes: 4\"")
-	store := flags.String("cassandra", "", "settings under store.cassandra, as `YAML` with semicolons: \"in_flight: 256\"")
-	flags.StringVar(&s.replication, "replication", "{'class': 'SimpleStrategy', 'replication_factor': 1}", "of the keyspaces, as in CQL")
+	topic := flags.String("topic", "", "settings of kdedup's topic that differ from the "+
+		"defaults, as `YAML` with semicolons: \"buckets: 64; lanes: 4\"")
+	store := flags.String("cassandra", "",
+		"settings under store.cassandra, as `YAML` with semicolons: \"in_flight: 256\"")
+	flags.StringVar(&s.replication, "replication",
+		"{'class': 'SimpleStrategy', 'replication_factor': 1}", "of the keyspaces, as in CQL")
 	flags.IntVar(&s.rounds, "rounds", 3, "how often every contestant runs, in turns")
 	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute, "for one run")
-	flags.IntVar(&s.unmeasured, "unmeasured", 0, "`rounds` before those, which do not count: a node needs minutes of load to compile its code")
+	flags.IntVar(&s.unmeasured, "unmeasured", 0, "`rounds` before those, which do not count: a "+
+		"node needs minutes of load to compile its code")
 	flags.IntVar(&s.rate, "rate", 1000, "records a second that are offered, for latency")
-	flags.DurationVar(&s.times.warmUp, "warm-up", 5*time.Second, "before records count, for latency")
+	flags.DurationVar(&s.times.warmUp, "warm-up", 5*time.Second,
+		"before records count, for latency")
 	flags.DurationVar(&s.times.measured, "for", time.Minute, "how long records count, for latency")
-	flags.DurationVar(&s.times.idle, "idle", 30*time.Second, "how long an idle process is watched, for latency")
+	flags.DurationVar(&s.times.idle, "idle", 30*time.Second,
+		"how long an idle process is watched, for latency")
 	flags.StringVar(&s.programs.kdedup, "kdedup", "bin/kdedup", "the `program` that is measured")
-	flags.StringVar(&s.programs.dir, "programs", besideThis(), "`directory` of the hand-written contestants")
-	flags.StringVar(&s.dir, "dir", "", "`directory` for the servers' data (default: a temporary one; everything is removed at the end)")
+	flags.StringVar(&s.programs.dir, "programs", besideThis(),
+		"`directory` of the hand-written contestants")
+	flags.StringVar(&s.dir, "dir", "", "`directory` for the servers' data (default: a temporary "+
+		"one; everything is removed at the end)")
 	flags.StringVar(&c.heap.kafka, "kafka-heap", "1g", "of the broker that is started")
 	flags.StringVar(&c.heap.cassandra, "cassandra-heap", "2g", "of the node that is started")
 	flags.StringVar(&c.results, "results", "bench/results", "`directory` for the results as JSON")
-	flags.StringVar(&c.docs, "docs", "docs/performance.md", "`file` whose table is rewritten; empty for none")
-	flags.StringVar(&c.profile, "profile", "", "`file` for a CPU profile of all runs of kdedup, from which its next build is optimised")
+	flags.StringVar(&c.docs, "docs", "docs/performance.md",
+		"`file` whose table is rewritten; empty for none")
+	flags.StringVar(&c.profile, "profile", "",
+		"`file` for a CPU profile of all runs of kdedup, from which its next build is optimised")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -96,12 +106,15 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 }
 
 func workloadFlags(flags *flag.FlagSet, w *workload.Spec) {
-	flags.IntVar(&w.Records, "records", w.Records, "on the input topic (backlog takes ten times as many)")
+	flags.IntVar(&w.Records, "records", w.Records,
+		"on the input topic (backlog takes ten times as many)")
 	flags.IntVar(&w.Size, "size", w.Size, "`bytes` of a value")
 	flags.IntVar(&w.Partitions, "partitions", w.Partitions, "of the topics")
-	flags.Float64Var(&w.Duplicates, "duplicates", w.Duplicates, "`share` of the records that are copies of any earlier one")
+	flags.Float64Var(&w.Duplicates, "duplicates", w.Duplicates,
+		"`share` of the records that are copies of any earlier one")
 	flags.IntVar(&w.IDBytes, "id-bytes", w.IDBytes, "length of an ID; 36 makes UUIDs")
-	flags.BoolVar(&w.Ordered, "ordered", w.Ordered, "IDs in the order of time, as UUIDv7, instead of random ones")
+	flags.BoolVar(&w.Ordered, "ordered", w.Ordered,
+		"IDs in the order of time, as UUIDv7, instead of random ones")
 	flags.Uint64Var(&w.Seed, "seed", w.Seed, "of the records")
 }
 
@@ -149,7 +162,8 @@ func (c *call) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	report := &Report{Mode: s.mode.name, Date: time.Now(), Command: c.words, Machine: thisMachine(ctx, s.programs.kdedup)}
+	report := &Report{Mode: s.mode.name, Date: time.Now(), Command: c.words,
+		Machine: thisMachine(ctx, s.programs.kdedup)}
 	measured := s.run(ctx, report, c.heap)
 	file, err := report.save(c.results)
 	if err := errors.Join(measured, err); err != nil {
@@ -165,7 +179,8 @@ func (c *call) run(ctx context.Context) (err error) {
 	return report.rewrite(c.docs, s.mode)
 }
 
-// shown is the command as a reader would repeat it. The mode peers has a target of its own, which builds them.
+// shown is the command as a reader would repeat it. The mode peers has a target of its own, which
+// builds them.
 func shown(args []string) string {
 	target := "make bench"
 	if last := len(args) - 1; last >= 0 && args[last] == "peers" {

@@ -7,25 +7,32 @@ import (
 	"path/filepath"
 )
 
-// peers are other systems that people use for the same purpose. They run only when they are named, or in
-// the mode peers: `make bench-peers` builds them, which takes Java 17, Maven and some minutes. Each is tuned for speed
-// as far as its manual goes; what was set is in its title, in peers/java, or below.
+// peers are other systems that people use for the same purpose. They run only when they are named,
+// or in the mode peers: `make bench-peers` builds them, which takes Java 17, Maven and some
+// minutes. Each is tuned for speed as far as its manual goes; what was set is in its title, in
+// peers/java, or below.
 var peers = []contestant{
 	{
-		name: "camel", title: "Apache Camel 4.18, `CassandraIdempotentRepository`, 8 consumers, at least once (a fifth of the records)",
-		needs: needs{cassandra: true}, setup: createKeyspace, command: camel, divided: 5, peer: true, assigned: javaAssigned,
+		name: "camel", title: "Apache Camel 4.18, `CassandraIdempotentRepository`, 8 consumers, " +
+			"at least once (a fifth of the records)",
+		needs: needs{cassandra: true}, setup: createKeyspace, command: camel, divided: 5,
+		peer: true, assigned: javaAssigned,
 	},
 	{
-		name: "streams", title: "Kafka Streams 4.3, `exactly_once_v2`, repartitioned by ID, RocksDB window store, 2 threads",
+		name: "streams", title: "Kafka Streams 4.3, `exactly_once_v2`, repartitioned by ID, " +
+			"RocksDB window store, 2 threads",
 		command: streams, peer: true, assigned: javaAssigned,
 	},
 	{
-		name: "bento", title: "Bento 1.10, `dedupe` with a Redis cache, 64 threads, unordered, at least once",
-		needs: needs{redis: true}, setup: setupBento(64), command: bento, peer: true, assigned: bentoAssigned,
+		name:  "bento",
+		title: "Bento 1.10, `dedupe` with a Redis cache, 64 threads, unordered, at least once",
+		needs: needs{redis: true}, setup: setupBento(64), command: bento, peer: true,
+		assigned: bentoAssigned,
 	},
 	{
 		name: "bento-ordered", title: "the same with 1 thread, in order",
-		needs: needs{redis: true}, setup: setupBento(1), command: bento, peer: true, assigned: bentoAssigned,
+		needs: needs{redis: true}, setup: setupBento(1), command: bento, peer: true,
+		assigned: bentoAssigned,
 	},
 }
 
@@ -37,7 +44,8 @@ const (
 
 func java(s *stage, class string, args ...string) []string {
 	lib := filepath.Join(s.programs.dir, "peers")
-	return append([]string{"java", peerHeap, "-cp", filepath.Join(lib, "peers.jar") + ":" + filepath.Join(lib, "lib", "*"), class,
+	return append([]string{"java", peerHeap, "-cp", filepath.Join(lib, "peers.jar") + ":" +
+		filepath.Join(lib, "lib", "*"), class,
 		s.fleet.kafka, s.group(), s.input(), s.output()}, args...)
 }
 
@@ -51,7 +59,8 @@ func streams(s *stage, _ string) []string {
 
 // bento logs to the standard output.
 func bento(s *stage, _ string) []string {
-	return []string{"sh", "-c", `exec "$0" "$@" 1>&2`, filepath.Join(s.programs.dir, "peers", "bento"), "-c", s.bentoFile()}
+	return []string{"sh", "-c", `exec "$0" "$@" 1>&2`,
+		filepath.Join(s.programs.dir, "peers", "bento"), "-c", s.bentoFile()}
 }
 
 func (s *stage) bentoFile() string { return filepath.Join(s.dir, "bento.yaml") }

@@ -31,24 +31,30 @@ type mode struct {
 var modes = []mode{
 	{name: "compare", title: "Throughput, against others", vary: asItIs, compares: true},
 	{name: "peers", title: "Throughput, against other systems", vary: asItIs, compares: true,
-		only: "camel,streams,bento,bento-ordered," + kdedupCassandra + "," + kdedupRedis + "," + kdedupEmbedded},
+		only: "camel,streams,bento,bento-ordered," + kdedupCassandra + "," + kdedupRedis + "," +
+			kdedupEmbedded},
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
 		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-embedded,kdedup-embedded-alo"},
-	{name: "backlog", title: "Memory over a long backlog", only: kdedupCassandra + "," + kdedupEmbedded, tail: true,
+	{name: "backlog", title: "Memory over a long backlog", only: kdedupCassandra + "," +
+		kdedupEmbedded, tail: true,
 		vary: func(base workload.Spec) []variant {
 			base.Records *= 10
 			return asItIs(base)
 		}},
-	{name: "processes", title: "More processes", only: kdedupCassandra, vary: func(base workload.Spec) []variant {
-		return append([]variant{{"1 process", base, 1}},
-			vary([]int{2, 4}, func(n int) variant { return variant{fmt.Sprintf("%d processes", n), base, n} })...)
-	}},
-	{name: "partitions", title: "More partitions", only: kdedupCassandra, vary: func(base workload.Spec) []variant {
-		return vary([]int{8, 64, 512}, func(n int) variant {
-			base.Partitions = n
-			return variant{fmt.Sprintf("%d partitions", n), base, 1}
-		})
-	}},
+	{name: "processes", title: "More processes", only: kdedupCassandra,
+		vary: func(base workload.Spec) []variant {
+			return append([]variant{{"1 process", base, 1}},
+				vary([]int{2, 4}, func(n int) variant {
+					return variant{fmt.Sprintf("%d processes", n), base, n}
+				})...)
+		}},
+	{name: "partitions", title: "More partitions", only: kdedupCassandra,
+		vary: func(base workload.Spec) []variant {
+			return vary([]int{8, 64, 512}, func(n int) variant {
+				base.Partitions = n
+				return variant{fmt.Sprintf("%d partitions", n), base, 1}
+			})
+		}},
 	{name: "duplicates", title: "More duplicates", only: kdedupCassandra + "," + kdedupEmbedded,
 		vary: func(base workload.Spec) []variant {
 			return vary([]int{0, 1, 10, 50, 99}, func(percent int) variant {
@@ -90,7 +96,8 @@ func ordered(base workload.Spec) variant {
 func modeNamed(name string) (mode, error) {
 	at := slices.IndexFunc(modes, func(m mode) bool { return m.name == name })
 	if at < 0 {
-		return mode{}, fmt.Errorf("there is no %q; there are %s", name, strings.Join(modeNames(), ", "))
+		return mode{}, fmt.Errorf("there is no %q; there are %s", name,
+			strings.Join(modeNames(), ", "))
 	}
 	return modes[at], nil
 }

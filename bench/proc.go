@@ -12,8 +12,8 @@ import (
 // memory is what a process has resident, in bytes.
 type memory struct{ now, peak int64 }
 
-// memoryOf reads /proc. The peak that wait4 reports is of no use: a child begins with the peak of the
-// process that started it.
+// memoryOf reads /proc. The peak that wait4 reports is of no use: a child begins with the peak of
+// the process that started it.
 func memoryOf(pid int) (memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -59,8 +59,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	return parseCPU(string(text))
 }
 
-// parseCPU adds up utime and stime, the 14th and 15th field. The second one is a name in parentheses,
-// which may hold anything.
+// parseCPU adds up utime and stime, the 14th and 15th field. The second one is a name in
+// parentheses, which may hold anything.
 func parseCPU(stat string) (time.Duration, error) {
 	end := strings.LastIndexByte(stat, ')')
 	fields := strings.Fields(stat[end+1:])

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// assignedLine is what the contestants of this repository log when the group gives them partitions.
+	// assignedLine is what the contestants of this repository log when the group gives them
+	// partitions.
 	assignedLine = `msg="partitions assigned"`
 
 	stopLimit = time.Minute // for a contestant to end after SIGTERM
@@ -38,8 +39,8 @@ type process struct {
 	tail []string
 }
 
-// startProcess runs a command whose log is its standard error; the first line with the text assigned tells
-// that it has partitions. The end of ctx stops it.
+// startProcess runs a command whose log is its standard error; the first line with the text
+// assigned tells that it has partitions. The end of ctx stops it.
 func startProcess(ctx context.Context, name, assigned string, args ...string) (*process, error) {
 	p := &process{name: name, assigned: make(chan time.Time, 1), exited: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
@@ -64,7 +65,9 @@ func startProcess(ctx context.Context, name, assigned string, args ...string) (*
 
 // withoutSettings leaves out what kdedup would take for its configuration.
 func withoutSettings(env []string) []string {
-	return slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "KDEDUP_") })
+	return slices.DeleteFunc(env, func(entry string) bool {
+		return strings.HasPrefix(entry, "KDEDUP_")
+	})
 }
 
 // follow reads the log to its end.
@@ -95,7 +98,8 @@ func (p *process) waitAssigned(ctx context.Context) (time.Time, error) {
 	case <-p.exited:
 		return time.Time{}, p.failure()
 	case <-ctx.Done():
-		return time.Time{}, fmt.Errorf("%s joins its group: %w\n%s", p.name, context.Cause(ctx), p.log())
+		return time.Time{}, fmt.Errorf("%s joins its group: %w\n%s", p.name, context.Cause(ctx),
+			p.log())
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// profiler keeps a CPU profile of every run of kdedup, for the compiler (https://go.dev/doc/pgo). A nil one keeps none.
+// profiler keeps a CPU profile of every run of kdedup, for the compiler (https://go.dev/doc/pgo). A
+// nil one keeps none.
 type profiler struct {
 	address string        // of kdedup's server; one process runs at a time
 	during  time.Duration // of each run, from when the process has partitions
@@ -35,7 +36,8 @@ func (p *profiler) server() string {
 	return fmt.Sprintf("{listen: %q, pprof: true}", p.address)
 }
 
-// begin profiles a run into a file; wait returns when it is there. A run that is over earlier adds nothing to it.
+// begin profiles a run into a file; wait returns when it is there. A run that is over earlier adds
+// nothing to it.
 func (p *profiler) begin(ctx context.Context, c contestant, file string) (wait func() error) {
 	if p == nil || !c.exact {
 		return func() error { return nil }
@@ -82,7 +84,8 @@ func (p *profiler) merge(ctx context.Context, to string) error {
 	if len(p.files) == 0 {
 		return errors.New("-profile: no run of kdedup was profiled")
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "pprof", "-proto", "-output", to}, p.files...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "pprof", "-proto", "-output", to},
+		p.files...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("merge profiles: %w\n%s", err, out)
 	}

@@ -27,7 +27,8 @@ type visible struct{ appended, at time.Time }
 
 func openReader(ctx context.Context, s *stage) (*reader, error) {
 	client, err := kgo.NewClient(append(s.connection(), kgo.ConsumeTopics(s.output()),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMinBytes(1))...)
 	if err != nil {
 		return nil, err
@@ -62,8 +63,8 @@ func (r *reader) read(ctx context.Context) {
 // lateLimit is how long the last record may take to the clean topic.
 const lateLimit = 3 * time.Minute
 
-// stop waits until every message was seen, also those that take long: they count most. It returns the
-// delays of the records that were appended from a time on.
+// stop waits until every message was seen, also those that take long: they count most. It returns
+// the delays of the records that were appended from a time on.
 func (r *reader) stop(ctx context.Context, messages int, from time.Time) ([]time.Duration, error) {
 	late := r.wait(ctx, messages)
 	r.close()
@@ -76,7 +77,9 @@ func (r *reader) stop(ctx context.Context, messages int, from time.Time) ([]time
 			continue
 		}
 		if v.at.Before(v.appended) {
-			return nil, errors.Join(r.err, fmt.Errorf("a record was visible %v before it was appended: the clocks of the broker and of this machine disagree", v.appended.Sub(v.at)))
+			return nil, errors.Join(r.err, fmt.Errorf("a record was visible %v before it was "+
+				"appended: the clocks of the broker and of this machine disagree",
+				v.appended.Sub(v.at)))
 		}
 		delays = append(delays, v.at.Sub(v.appended))
 	}
@@ -100,7 +103,8 @@ func (r *reader) close() {
 }
 
 func (r *reader) wait(ctx context.Context, messages int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, lateLimit, fmt.Errorf("not all records came within %v", lateLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, lateLimit,
+		fmt.Errorf("not all records came within %v", lateLimit))
 	defer cancel()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -110,7 +114,8 @@ func (r *reader) wait(ctx context.Context, messages int) error {
 		case <-r.ended:
 			return r.failure()
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d messages are on the clean topic: %w", r.count.Load(), messages, context.Cause(ctx))
+			return fmt.Errorf("%d of %d messages are on the clean topic: %w", r.count.Load(),
+				messages, context.Cause(ctx))
 		}
 	}
 	return nil

@@ -40,9 +40,11 @@ func (r *Report) save(dir string) (string, error) {
 func (r *Report) markdown(m mode) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, `%s`  \n%s  \n", r.Date.Format("2006-01-02"), r.Command, r.Machine)
-	fmt.Fprintf(&b, "%s\n", strings.Join(append([]string{r.Machine.Kdedup, r.Machine.Go}, r.Machine.Servers...), ", "))
+	fmt.Fprintf(&b, "%s\n", strings.Join(append([]string{r.Machine.Kdedup, r.Machine.Go},
+		r.Machine.Servers...), ", "))
 	if r.Machine.Busy() {
-		fmt.Fprintf(&b, "\n**The machine was busy** before the start (%.1f of %d cores): compare rows, and trust no figure by itself.\n",
+		fmt.Fprintf(&b, "\n**The machine was busy** before the start (%.1f of %d cores): compare "+
+			"rows, and trust no figure by itself.\n",
 			r.Machine.Load, r.Machine.Cores)
 	}
 	b.WriteString("\n")
@@ -68,7 +70,8 @@ func replaceBetween(document, mode, text string) (string, error) {
 	if !ok || !ok2 {
 		return "", fmt.Errorf("there is no %s … %s", beginMarker(mode), endMarker(mode))
 	}
-	return before + beginMarker(mode) + "\n" + strings.TrimSpace(text) + "\n" + endMarker(mode) + after, nil
+	return before + beginMarker(mode) + "\n" + strings.TrimSpace(text) + "\n" + endMarker(mode) +
+		after, nil
 }
 
 // rewrite changes the document in place.

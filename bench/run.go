@@ -44,13 +44,14 @@ type Sample struct {
 }
 
 const (
-	// watchEvery is how often the group's offsets are asked for: the error of the time of a run. It costs
-	// the broker less than a hundredth of a core.
+	// watchEvery is how often the group's offsets are asked for: the error of the time of a run. It
+	// costs the broker less than a hundredth of a core.
 	watchEvery  = 20 * time.Millisecond
 	sampleEvery = time.Second
 )
 
-// measure does the run. A contestant that fails is a result; an error is a failure of the benchmark.
+// measure does the run. A contestant that fails is a result; an error is a failure of the
+// benchmark.
 func (r *Run) measure(ctx context.Context, c contestant, s *stage) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	if err := s.prepare(ctx, c, nil); err != nil {
@@ -81,7 +82,8 @@ func (r *Run) measure(ctx context.Context, c contestant, s *stage) (err error) {
 	return nil
 }
 
-// settle gives every run the same start: what was just produced is on the disk, and Cassandra is idle.
+// settle gives every run the same start: what was just produced is on the disk, and Cassandra is
+// idle.
 func (s *stage) settle(ctx context.Context) error {
 	if s.hurry {
 		return nil
@@ -93,8 +95,8 @@ func (s *stage) settle(ctx context.Context) error {
 	return s.database.settle(ctx)
 }
 
-// drain runs the contestant until the offsets of all records are committed, a peer until all messages are on
-// the clean topic.
+// drain runs the contestant until the offsets of all records are committed, a peer until all
+// messages are on the clean topic.
 func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (err error) {
 	handled, stopCounting, err := r.handled(ctx, c, s, messages)
 	if err != nil {
@@ -126,11 +128,13 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	return errors.Join(err, waitProfile())
 }
 
-// progress tells how many records a contestant has handled, and whether that is all. An error says that
-// this will never be known.
+// progress tells how many records a contestant has handled, and whether that is all. An error says
+// that this will never be known.
 type progress func() (all bool, records int64, err error)
 
-func (r *Run) handled(ctx context.Context, c contestant, s *stage, messages int) (handled progress, stop func(), err error) {
+func (r *Run) handled(
+	ctx context.Context, c contestant, s *stage, messages int,
+) (handled progress, stop func(), err error) {
 	if !c.peer {
 		return func() (bool, int64, error) {
 			n, err := s.committed(ctx) // the next answer may be better
@@ -223,7 +227,8 @@ func (r *Run) watch(ctx context.Context, handled progress, all []*process, since
 func (r *Run) sample(all []*process, at time.Duration, committed int64) {
 	memory, err := largest(all)
 	if err == nil {
-		r.Memory = append(r.Memory, Sample{at.Seconds(), committed, float64(memory.now) / (1 << 20)})
+		r.Memory = append(r.Memory, Sample{at.Seconds(), committed,
+			float64(memory.now) / (1 << 20)})
 	}
 }
 

@@ -26,8 +26,9 @@ const (
 // fleet is the servers of a measurement. An address is empty where there is no such server.
 type fleet struct {
 	kafka, cassandra, redis string
-	versions                []string // of what was started, and what else readers of the numbers should know
-	stops                   []func() error
+	// of what was started, and what else readers of the numbers should know
+	versions []string
+	stops    []func() error
 }
 
 // stopper is a server that was started.
@@ -39,15 +40,18 @@ type stopper interface {
 // startFleet starts the servers that are needed and that the environment does not name, with their
 // data in dir. What was started is in the fleet also after an error.
 func startFleet(ctx context.Context, need needs, dir string, heap heaps) (*fleet, error) {
-	f := &fleet{kafka: os.Getenv(kafkaEnv), cassandra: os.Getenv(cassandraEnv), redis: os.Getenv(redisEnv)}
+	f := &fleet{kafka: os.Getenv(kafkaEnv), cassandra: os.Getenv(cassandraEnv),
+		redis: os.Getenv(redisEnv)}
 	var err error
 	if f.kafka == "" {
 		f.kafka, err = f.started(startKafka(ctx, filepath.Join(dir, "kafka"), heap.kafka))
 		f.versions = append(f.versions, "Kafka "+servers.KafkaVersion()+" ("+heap.kafka+" heap)")
 	}
 	if err == nil && need.cassandra && f.cassandra == "" {
-		f.cassandra, err = f.started(startCassandra(ctx, filepath.Join(dir, "cassandra"), heap.cassandra))
-		f.versions = append(f.versions, "Cassandra "+servers.CassandraVersion()+" ("+heap.cassandra+" heap, Paxos v2)")
+		f.cassandra, err = f.started(startCassandra(ctx, filepath.Join(dir, "cassandra"),
+			heap.cassandra))
+		f.versions = append(f.versions, "Cassandra "+servers.CassandraVersion()+" ("+heap.cassandra+
+			" heap, Paxos v2)")
 	}
 	if err == nil && need.redis && f.redis == "" {
 		err = f.startRedis(ctx, filepath.Join(dir, "redis"))
@@ -86,8 +90,9 @@ func hasJava(ctx context.Context) bool {
 
 // startKafka prefers a process to a container: nothing then stands between it and its clients.
 func startKafka(ctx context.Context, dir, heap string) (stopper, error) {
-	// As brokers have it unless told otherwise: all members of a contestant are in the group's first generation. Without it, it is a
-	// matter of luck whether the second one waits for a rebalance.
+	// As brokers have it unless told otherwise: all members of a contestant are in the group's
+	// first generation. Without it, it is a matter of luck whether the second one waits for a
+	// rebalance.
 	config := map[string]string{"group.initial.rebalance.delay.ms": "3000"}
 	options := servers.KafkaOptions{Dir: dir, Heap: heap, Config: config}
 	if hasJava(ctx) {
@@ -127,7 +132,8 @@ func (f *fleet) startRedis(ctx context.Context, dir string) error {
 	f.redis, err = f.started(asStopper(servers.StartProgram(ctx, servers.ProgramOptions{
 		Name: "redis", Dir: dir, Addr: addr,
 		Command: func() *exec.Cmd {
-			return exec.Command(program, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+			return exec.Command(program, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1",
+				"--save", "", "--appendonly", "no")
 		},
 		Probe: func(ctx context.Context) error { return pingRedis(ctx, addr) },
 	})))
@@ -154,7 +160,8 @@ func pingRedis(ctx context.Context, addr string) error {
 
 // redisVersion takes "v=7.0.15" from what the program prints.
 func redisVersion(ctx context.Context, program string) string {
-	out, _ := exec.CommandContext(ctx, program, "--version").Output() // the version is for readers only
+	// the version is for readers only
+	out, _ := exec.CommandContext(ctx, program, "--version").Output()
 	for field := range strings.FieldsSeq(string(out)) {
 		if version, ok := strings.CutPrefix(field, "v="); ok {
 			return version

@@ -10,7 +10,8 @@ import (
 // spread is the middle and the ends of some measurements.
 type spread struct{ Median, Min, Max float64 }
 
-// spreadOf is zero without values. The median of an even number is the mean of the two in the middle.
+// spreadOf is zero without values. The median of an even number is the mean of the two in the
+// middle.
 func spreadOf(values []float64) spread {
 	if len(values) == 0 {
 		return spread{}
@@ -61,8 +62,8 @@ func valuesOf(runs []Run, contestant string, value func(Run) float64) []float64 
 	return all
 }
 
-// percentile of sorted durations by the nearest rank: the least one that so large a share of them does
-// not exceed.
+// percentile of sorted durations by the nearest rank: the least one that so large a share of them
+// does not exceed.
 func percentile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -37,8 +37,8 @@ type suite struct {
 	admin    *kadm.Client
 }
 
-// run starts what is missing, lets every contestant run in turn, round after round, and stops what it
-// started. What was measured before an error is in the report.
+// run starts what is missing, lets every contestant run in turn, round after round, and stops what
+// it started. What was measured before an error is in the report.
 func (s *suite) run(ctx context.Context, report *Report, heap heaps) (err error) {
 	var need needs
 	for _, c := range s.contestants {
@@ -52,7 +52,8 @@ func (s *suite) run(ctx context.Context, report *Report, heap heaps) (err error)
 	}
 	report.Machine.Servers = s.fleet.versions
 	if need.redis && s.fleet.redis == "" {
-		report.Skipped = append(report.Skipped, "Redis: there is no redis-server here and "+redisEnv+" names none")
+		report.Skipped = append(report.Skipped, "Redis: there is no redis-server here and "+
+			redisEnv+" names none")
 	}
 	if err := s.connect(); err != nil {
 		return err
@@ -62,7 +63,8 @@ func (s *suite) run(ctx context.Context, report *Report, heap heaps) (err error)
 }
 
 func (s *suite) connect() (err error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(s.fleet.kafka, ",")...), kgo.MetadataMinAge(50*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(s.fleet.kafka, ",")...),
+		kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -98,19 +100,22 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 	if round < 1 {
 		report = new(Report)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done within -timeout %v", s.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout,
+		fmt.Errorf("not done within -timeout %v", s.timeout))
 	defer cancel()
 	if s.mode.latency {
 		l := Latency{Contestant: c.name, Round: round, Offered: s.rate}
 		err := l.measure(ctx, c, s.stage(c, v), s.times)
 		if err == nil {
 			report.Latency = append(report.Latency, l)
-			s.say("round %d: %s: p50 %.1f ms, p99 %.1f ms, idle CPU %.2f %%", round, c.name, l.P50, l.P99, l.IdleCPU)
+			s.say("round %d: %s: p50 %.1f ms, p99 %.1f ms, idle CPU %.2f %%", round, c.name, l.P50,
+				l.P99, l.IdleCPU)
 		}
 		return err
 	}
 	v.spec.Records /= max(1, c.divided)
-	r := Run{Contestant: c.name, Variant: v.label, Round: round, Spec: v.spec, Processes: v.processes}
+	r := Run{Contestant: c.name, Variant: v.label, Round: round, Spec: v.spec,
+		Processes: v.processes}
 	err := r.measure(ctx, c, s.stage(c, v))
 	report.Runs = append(report.Runs, r)
 	s.sayRun(r)
@@ -121,12 +126,14 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 }
 
 func (s *suite) sayRun(r Run) {
-	line := fmt.Sprintf("round %d: %s %s: %s records/s, %.1f µs of CPU per record, %.0f MiB", r.Round, r.Contestant, r.Variant, thousands(r.Rate), r.CPUMicros, r.PeakMiB)
+	line := fmt.Sprintf("round %d: %s %s: %s records/s, %.1f µs of CPU per record, %.0f MiB",
+		r.Round, r.Contestant, r.Variant, thousands(r.Rate), r.CPUMicros, r.PeakMiB)
 	if r.Found != nil {
 		line += fmt.Sprintf(", %d lost, %d doubled", r.Found.Lost, r.Found.Doubled)
 	}
 	if r.Failure != "" {
-		line = fmt.Sprintf("round %d: %s %s failed: %s", r.Round, r.Contestant, r.Variant, r.Failure)
+		line = fmt.Sprintf("round %d: %s %s failed: %s", r.Round, r.Contestant, r.Variant,
+			r.Failure)
 	}
 	s.say("%s", line)
 }
@@ -136,7 +143,8 @@ func (s *suite) stage(c contestant, v variant) *stage {
 	name := "kdedup-bench-" + strings.ToLower(rand.Text()[:8])
 	st := &stage{
 		fleet: s.fleet, programs: s.programs, settings: s.settings, replication: s.replication,
-		admin: s.admin, name: name, dir: filepath.Join(s.dir, name), spec: v.spec, profiler: s.profiler, hurry: s.hurry,
+		admin: s.admin, name: name, dir: filepath.Join(s.dir, name), spec: v.spec,
+		profiler: s.profiler, hurry: s.hurry,
 	}
 	if c.needs.cassandra {
 		st.database = s.database

@@ -22,7 +22,8 @@ func rows(cells [][]string) string {
 
 // runsTable has one row for each variant and contestant.
 func runsTable(runs []Run, m mode) string {
-	head := []string{"", "records/s", "CPU µs/record", "peak RSS MiB", "start s", "lost", "doubled", "changed", "out of order"}
+	head := []string{"", "records/s", "CPU µs/record", "peak RSS MiB", "start s", "lost", "doubled",
+		"changed", "out of order"}
 	if m.tail {
 		head = append(head, "RSS MiB after 10 / 50 / 100 %")
 	}
@@ -32,7 +33,9 @@ func runsTable(runs []Run, m mode) string {
 	}
 	cells := [][]string{head}
 	for _, variant := range variantsOf(runs) {
-		ofVariant := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Variant != variant })
+		ofVariant := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
+			return r.Variant != variant
+		})
 		for _, name := range distinct(ofVariant) {
 			row := runRow(ofVariant, variant, name)
 			if m.tail {
@@ -52,9 +55,10 @@ func basesOf(runs []Run, m mode) []string {
 	if !m.compares {
 		return nil
 	}
-	return slices.DeleteFunc([]string{kdedupCassandra, kdedupRedis, kdedupEmbedded}, func(name string) bool {
-		return !slices.Contains(distinct(runs), name)
-	})
+	return slices.DeleteFunc([]string{kdedupCassandra, kdedupRedis, kdedupEmbedded},
+		func(name string) bool {
+			return !slices.Contains(distinct(runs), name)
+		})
 }
 
 func rate(r Run) float64 { return r.Rate }
@@ -68,7 +72,9 @@ func runRow(runs []Run, variant, name string) []string {
 		return spreadOf(values).text(format)
 	}
 	count := func(value func(workload.Found) int) string {
-		if !slices.ContainsFunc(runs, func(r Run) bool { return r.Contestant == name && r.Found != nil }) {
+		if !slices.ContainsFunc(runs, func(r Run) bool {
+			return r.Contestant == name && r.Found != nil
+		}) {
 			return "–"
 		}
 		return thousands(float64(most(runs, name, func(r Run) int {
@@ -124,7 +130,8 @@ func memoryText(runs []Run, name string) string {
 		if r.Contestant == name && len(r.Memory) > 0 {
 			var at []string
 			for _, share := range []float64{0.1, 0.5, 1} {
-				at = append(at, fmt.Sprintf("%.0f", memoryAt(r.Memory, int64(share*float64(r.Spec.Records)))))
+				at = append(at, fmt.Sprintf("%.0f",
+					memoryAt(r.Memory, int64(share*float64(r.Spec.Records)))))
 			}
 			text = strings.Join(at, " / ")
 		}
@@ -144,7 +151,8 @@ func memoryAt(samples []Sample, committed int64) float64 {
 
 // latencyTable has one row for each contestant.
 func latencyTable(all []Latency) string {
-	cells := [][]string{{"", "offered records/s", "p50 ms", "p99 ms", "max ms", "CPU % of a core", "idle CPU % of a core", "idle RSS MiB"}}
+	cells := [][]string{{"", "offered records/s", "p50 ms", "p99 ms", "max ms", "CPU % of a core",
+		"idle CPU % of a core", "idle RSS MiB"}}
 	for _, name := range latencyNames(all) {
 		column := func(format func(float64) string, value func(Latency) float64) string {
 			var values []float64

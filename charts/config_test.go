@@ -14,7 +14,8 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// loadConfig reads the configuration as kdedup would in the first of the pods: with its environment and its files.
+// loadConfig reads the configuration as kdedup would in the first of the pods: with its environment
+// and its files.
 func loadConfig(t *testing.T, s shape, r release, p pods) config.Config {
 	t.Helper()
 	c, err := config.Load(layOut(t, r, p), environmentOf(s, p))
@@ -46,8 +47,8 @@ func environmentOf(s shape, p pods) []string {
 	return env
 }
 
-// layOut writes the files of the pod to a folder, the configuration with paths to match, and returns its path. A file
-// that the configuration names but no volume brings is missing there too.
+// layOut writes the files of the pod to a folder, the configuration with paths to match, and
+// returns its path. A file that the configuration names but no volume brings is missing there too.
 func layOut(t *testing.T, r release, p pods) string {
 	t.Helper()
 	root, spec := t.TempDir(), p.template.Spec
@@ -123,7 +124,8 @@ func TestKdedupAcceptsTheConfiguration(t *testing.T) {
 			t.Errorf("the instance is %s, want %s", c.Instance, want)
 		}
 		grace := time.Duration(*p.template.Spec.TerminationGracePeriodSeconds) * time.Second
-		if margin := grace - c.ShutdownTimeout; margin < 15*time.Second || margin >= 16*time.Second {
+		if margin := grace - c.ShutdownTimeout; margin < 15*time.Second ||
+			margin >= 16*time.Second {
 			t.Errorf("the grace period is %v, shutdown_timeout %v", grace, c.ShutdownTimeout)
 		}
 	})
@@ -139,7 +141,8 @@ func TestValuesReachKdedupUnchanged(t *testing.T) {
 
 func TestTheGracePeriodFollowsTheShutdownTimeout(t *testing.T) {
 	for text, want := range map[string]int64{
-		"1s": 16, "30s": 45, "1m30s": 105, "90000ms": 105, "1.5m": 105, "1500ms": 17, "1d": 86415, "1d1h": 90015, "2000000us": 17,
+		"1s": 16, "30s": 45, "1m30s": 105, "90000ms": 105, "1.5m": 105, "1500ms": 17, "1d": 86415,
+		"1d1h": 90015, "2000000us": 17,
 	} {
 		r := mustRender(t, loadChart(t), with(t, "default", "config: {shutdown_timeout: "+text+"}"))
 		if got := *workload(t, r).template.Spec.TerminationGracePeriodSeconds; got != want {
@@ -152,12 +155,14 @@ func TestTheEmbeddedStoreIsOnItsVolume(t *testing.T) {
 	for _, name := range []string{"default", "embedded"} {
 		r := mustRender(t, loadChart(t), valuesOf(t, name))
 		p := workload(t, r)
-		if len(p.claims) != 1 || *p.claims[0].Spec.Resources.Requests.Storage() != mustQuantity(t, name) {
+		if len(p.claims) != 1 || *p.claims[0].Spec.Resources.Requests.Storage() != mustQuantity(t,
+			name) {
 			t.Fatalf("%s: claims %+v", name, p.claims)
 		}
 		path, mounted := loadConfig(t, shape{}, r, p).Store.Embedded.Path, false
 		for _, m := range p.template.Spec.Containers[0].VolumeMounts {
-			inside := strings.HasPrefix(path, m.MountPath+"/") || strings.Contains(path, m.MountPath+"/")
+			inside := strings.HasPrefix(path, m.MountPath+"/") ||
+				strings.Contains(path, m.MountPath+"/")
 			mounted = mounted || m.Name == p.claims[0].Name && !m.ReadOnly && inside
 		}
 		if !mounted {
@@ -201,7 +206,8 @@ func TestPodsThatWatchTheirFileAreNotReplacedForTopics(t *testing.T) {
 		"config: {log: {level: debug}}":  false,
 		"config: {log: {format: json}}":  true,
 		"config: {shutdown_timeout: 7s}": true,
-		"config: {topics: [{input: a, output: b, consumer_group: c, message_id: {from: key}, on_missing_id: drop}]}": false,
+		"config: {topics: [{input: a, output: b, consumer_group: c, message_id: {from: key}, " +
+			"on_missing_id: drop}]}": false,
 	} {
 		after, changed := at(more)
 		if changed == config {
@@ -212,7 +218,8 @@ func TestPodsThatWatchTheirFileAreNotReplacedForTopics(t *testing.T) {
 		}
 	}
 	r := mustRender(t, loadChart(t), valuesOf(t, "default"))
-	if data, _ := configMap(r, workload(t, r).owner.GetName()); !strings.Contains(data["kdedup.yaml"], "watch: false") {
+	if data, _ := configMap(r, workload(t, r).owner.GetName()); !strings.Contains(
+		data["kdedup.yaml"], "watch: false") {
 		t.Error("pods that are replaced watch their file as well")
 	}
 }

@@ -21,20 +21,25 @@ import (
 
 // types are all that the chart and its documents may hold.
 var types = map[metav1.TypeMeta]func() metav1.Object{
-	{APIVersion: "v1", Kind: "ConfigMap"}:                            made[corev1.ConfigMap],
-	{APIVersion: "v1", Kind: "Pod"}:                                  made[corev1.Pod],
-	{APIVersion: "v1", Kind: "Secret"}:                               made[corev1.Secret],
-	{APIVersion: "v1", Kind: "Service"}:                              made[corev1.Service],
-	{APIVersion: "v1", Kind: "ServiceAccount"}:                       made[corev1.ServiceAccount],
-	{APIVersion: "apps/v1", Kind: "Deployment"}:                      made[appsv1.Deployment],
-	{APIVersion: "apps/v1", Kind: "StatefulSet"}:                     made[appsv1.StatefulSet],
-	{APIVersion: "batch/v1", Kind: "Job"}:                            made[batchv1.Job],
-	{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}:           made[policyv1.PodDisruptionBudget],
-	{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:      made[networkingv1.NetworkPolicy],
-	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}:     made[monitoringv1.PodMonitor],
-	{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}: made[monitoringv1.PrometheusRule],
-	{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject"}:           made[kedav1alpha1.ScaledObject],
-	{APIVersion: "keda.sh/v1alpha1", Kind: "TriggerAuthentication"}:  made[kedav1alpha1.TriggerAuthentication],
+	{APIVersion: "v1", Kind: "ConfigMap"}:        made[corev1.ConfigMap],
+	{APIVersion: "v1", Kind: "Pod"}:              made[corev1.Pod],
+	{APIVersion: "v1", Kind: "Secret"}:           made[corev1.Secret],
+	{APIVersion: "v1", Kind: "Service"}:          made[corev1.Service],
+	{APIVersion: "v1", Kind: "ServiceAccount"}:   made[corev1.ServiceAccount],
+	{APIVersion: "apps/v1", Kind: "Deployment"}:  made[appsv1.Deployment],
+	{APIVersion: "apps/v1", Kind: "StatefulSet"}: made[appsv1.StatefulSet],
+	{APIVersion: "batch/v1", Kind: "Job"}:        made[batchv1.Job],
+	{APIVersion: "policy/v1",
+		Kind: "PodDisruptionBudget"}: made[policyv1.PodDisruptionBudget],
+	{APIVersion: "networking.k8s.io/v1",
+		Kind: "NetworkPolicy"}: made[networkingv1.NetworkPolicy],
+	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}: made[monitoringv1.PodMonitor],
+	{APIVersion: "monitoring.coreos.com/v1",
+		Kind: "PrometheusRule"}: made[monitoringv1.PrometheusRule],
+	{APIVersion: "keda.sh/v1alpha1",
+		Kind: "ScaledObject"}: made[kedav1alpha1.ScaledObject],
+	{APIVersion: "keda.sh/v1alpha1",
+		Kind: "TriggerAuthentication"}: made[kedav1alpha1.TriggerAuthentication],
 }
 
 func made[T any, P interface {
@@ -60,8 +65,8 @@ func decodeAll(text string) ([]metav1.Object, error) {
 	return objects, nil
 }
 
-// decode is stricter than the API server by default: unknown fields, fields in the wrong case and duplicates are errors.
-// An empty document is nil.
+// decode is stricter than the API server by default: unknown fields, fields in the wrong case and
+// duplicates are errors. An empty document is nil.
 func decode(document string) (metav1.Object, error) {
 	text, err := yaml.YAMLToJSONStrict([]byte(document))
 	if err != nil || string(text) == "null" {

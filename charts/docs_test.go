@@ -60,7 +60,8 @@ func firstKey(block string) string {
 	return strings.Join(slices.Sorted(maps.Keys(all)), ",")
 }
 
-// documentedValues are a block alone if it has a configuration, otherwise on top of one that can scale.
+// documentedValues are a block alone if it has a configuration, otherwise on top of one that can
+// scale.
 func documentedValues(t *testing.T, block string) map[string]any {
 	t.Helper()
 	var values map[string]any
@@ -100,15 +101,19 @@ func TestDocumentedObjectsAreValid(t *testing.T) {
 func checkSidecar(t *testing.T, r release, p pods) {
 	t.Helper()
 	sidecar := p.template.Spec.InitContainers[0]
-	if sidecar.RestartPolicy == nil || *sidecar.RestartPolicy != corev1.ContainerRestartPolicyAlways || !isConfined(sidecar.SecurityContext) {
-		t.Errorf("the sidecar restarts %v and has the rights %+v", sidecar.RestartPolicy, sidecar.SecurityContext)
+	if sidecar.RestartPolicy == nil ||
+		*sidecar.RestartPolicy != corev1.ContainerRestartPolicyAlways ||
+		!isConfined(sidecar.SecurityContext) {
+		t.Errorf("the sidecar restarts %v and has the rights %+v", sidecar.RestartPolicy,
+			sidecar.SecurityContext)
 	}
 	for key, value := range p.selector {
 		if p.template.Labels[key] != value {
 			t.Errorf("%s does not select its pods by %s", p.owner.GetName(), key)
 		}
 	}
-	if get := sidecar.LivenessProbe.HTTPGet; get.Path != "/healthz" || get.Port.String() != sidecar.Ports[0].Name {
+	if get := sidecar.LivenessProbe.HTTPGet; get.Path != "/healthz" ||
+		get.Port.String() != sidecar.Ports[0].Name {
 		t.Errorf("the liveness probe asks %+v", get)
 	}
 	p.template.Spec.Containers = p.template.Spec.InitContainers
@@ -116,8 +121,10 @@ func checkSidecar(t *testing.T, r release, p pods) {
 	if want := fmt.Sprintf("0.0.0.0:%d", sidecar.Ports[0].ContainerPort); c.Server.Listen != want {
 		t.Errorf("server.listen is %s, want %s", c.Server.Listen, want)
 	}
-	if grace := *p.template.Spec.TerminationGracePeriodSeconds; grace < int64(c.ShutdownTimeout.Seconds())+15 {
-		t.Errorf("the grace period of %d s does not hold shutdown_timeout %v and 15 s", grace, c.ShutdownTimeout)
+	if grace := *p.template.Spec.TerminationGracePeriodSeconds; grace < int64(
+		c.ShutdownTimeout.Seconds())+15 {
+		t.Errorf("the grace period of %d s does not hold shutdown_timeout %v and 15 s", grace,
+			c.ShutdownTimeout)
 	}
 }
 
@@ -132,7 +139,8 @@ func commands(t *testing.T) []string {
 	t.Helper()
 	lines := strings.Split(strings.Join(blocks(t, ""), "\n"), "\n")
 	for _, s := range shapes {
-		lines = append(lines, strings.Split(mustRender(t, loadChart(t), valuesOf(t, s.name)).notes, "\n")...)
+		lines = append(lines, strings.Split(mustRender(t, loadChart(t), valuesOf(t, s.name)).notes,
+			"\n")...)
 	}
 	return lines
 }
@@ -175,7 +183,8 @@ func TestDocumentedNamesExist(t *testing.T) {
 	names := regexp.MustCompile(`\b(?:statefulset|deployment|job)/[a-z-]+`).FindAllString(text, -1)
 	for _, name := range names {
 		if !there[name] {
-			t.Errorf("the documents name %s, a release kdedup has %v", name, slices.Sorted(maps.Keys(there)))
+			t.Errorf("the documents name %s, a release kdedup has %v", name,
+				slices.Sorted(maps.Keys(there)))
 		}
 	}
 	sources, err := filepath.Glob("../cmd/kdedup/*.go")

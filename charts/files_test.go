@@ -76,7 +76,8 @@ func installed(t *testing.T, r release) []any {
 }
 
 func TestRulesAreInstalledUnchanged(t *testing.T) {
-	c := chartWith(t, map[string]string{"rules/b.yaml": record, "rules/a.yaml": alert, "rules/README.md": "no rules"})
+	c := chartWith(t, map[string]string{"rules/b.yaml": record, "rules/a.yaml": alert,
+		"rules/README.md": "no rules"})
 	r := mustRender(t, c, valuesOf(t, "everything"))
 	if diff := cmp.Diff(groupsOf(t, alert, record), installed(t, r)); diff != "" {
 		t.Errorf("groups (-files +installed):\n%s", diff)
@@ -107,7 +108,8 @@ func TestWhatIsNoRuleFileIsRefused(t *testing.T) {
 		"groups: [":           "rules/a.yaml is no rule file of Prometheus: error converting YAML",
 		"groups: {name: one}": "rules/a.yaml is no rule file of Prometheus: it has no list of groups",
 	} {
-		_, err := render(chartWith(t, map[string]string{"rules/a.yaml": text}), "shop", valuesOf(t, "everything"))
+		_, err := render(chartWith(t, map[string]string{"rules/a.yaml": text}), "shop",
+			valuesOf(t, "everything"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
@@ -121,9 +123,12 @@ func dashboardsOf(r release) map[string]string {
 }
 
 func TestDashboardsAreInstalledUnchanged(t *testing.T) {
-	const board = "{\n  \"title\": \"kdedup\", \"legend\": \"{{ topic }}\",\n\n  \"panels\": [{\"unit\": \"é\\t\"}]\n}\n"
-	r := mustRender(t, chartWith(t, map[string]string{"dashboards/a.json": board, "dashboards/b.json": "{}"}), valuesOf(t, "everything"))
-	if diff := cmp.Diff(map[string]string{"a.json": board, "b.json": "{}"}, dashboardsOf(r)); diff != "" {
+	const board = "{\n  \"title\": \"kdedup\", \"legend\": \"{{ topic }}\",\n\n  \"panels\": " +
+		"[{\"unit\": \"é\\t\"}]\n}\n"
+	r := mustRender(t, chartWith(t, map[string]string{"dashboards/a.json": board,
+		"dashboards/b.json": "{}"}), valuesOf(t, "everything"))
+	if diff := cmp.Diff(map[string]string{"a.json": board, "b.json": "{}"},
+		dashboardsOf(r)); diff != "" {
 		t.Errorf("dashboards (-files +installed):\n%s", diff)
 	}
 }

@@ -28,7 +28,8 @@ func readValues(t *testing.T) []value {
 	return commented(t, document.Content[0], "")
 }
 
-// commented lists the entries in the order of the file. A mapping without a comment is a group; its entries have one.
+// commented lists the entries in the order of the file. A mapping without a comment is a group; its
+// entries have one.
 func commented(t *testing.T, node *yaml.Node, path string) []value {
 	t.Helper()
 	var all []value
@@ -96,11 +97,13 @@ func keep(t *testing.T, path string, want []byte) {
 		}
 	}
 	if !bytes.Equal(read(t, path), want) {
-		t.Errorf("%s does not say what values.yaml and package config say; run: make chart-docs", path)
+		t.Errorf("%s does not say what values.yaml and package config say; run: make chart-docs",
+			path)
 	}
 }
 
-const tableBegin, tableEnd = "<!-- values: made by make chart-docs from values.yaml -->\n", "<!-- end of values -->\n"
+const tableBegin, tableEnd = "<!-- values: made by make chart-docs from values.yaml -->\n",
+	"<!-- end of values -->\n"
 
 func TestTheReadmeListsTheValues(t *testing.T) {
 	const path = "kdedup/README.md"
@@ -111,7 +114,8 @@ func TestTheReadmeListsTheValues(t *testing.T) {
 	}
 	table := "\n| Value | Default | Meaning |\n|---|---|---|\n"
 	for _, v := range readValues(t) {
-		table += "| `" + v.path + "` | `" + v.fallback + "` | " + strings.ReplaceAll(v.manual, "|", "\\|") + " |\n"
+		table += "| `" + v.path + "` | `" + v.fallback + "` | " + strings.ReplaceAll(v.manual, "|",
+			"\\|") + " |\n"
 	}
 	keep(t, path, []byte(before+tableBegin+table+"\n"+tableEnd+after))
 }

@@ -22,13 +22,15 @@ type pods struct {
 func podsOf(o metav1.Object) (pods, bool) {
 	switch o := o.(type) {
 	case *appsv1.StatefulSet:
-		return pods{o, o.Spec.Template, o.Spec.Selector.MatchLabels, o.Spec.VolumeClaimTemplates}, true
+		return pods{o, o.Spec.Template, o.Spec.Selector.MatchLabels, o.Spec.VolumeClaimTemplates},
+			true
 	case *appsv1.Deployment:
 		return pods{o, o.Spec.Template, o.Spec.Selector.MatchLabels, nil}, true
 	case *batchv1.Job:
 		return pods{o, o.Spec.Template, nil, nil}, true
 	case *corev1.Pod:
-		return pods{o, corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil}, true
+		return pods{o, corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil},
+			true
 	default:
 		return pods{}, false
 	}
@@ -64,20 +66,22 @@ func TestPodsHaveNoRights(t *testing.T) {
 				t.Errorf("%s gets a token for the Kubernetes API", name)
 			}
 			if c := spec.SecurityContext; c == nil || c.RunAsNonRoot == nil || !*c.RunAsNonRoot ||
-				c.SeccompProfile == nil || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				c.SeccompProfile == nil ||
+				c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 				t.Errorf("%s: security context %+v", name, c)
 			}
 			for _, c := range spec.Containers {
 				if !isConfined(c.SecurityContext) {
-					t.Errorf("%s, container %s: security context %+v", name, c.Name, c.SecurityContext)
+					t.Errorf("%s, container %s: security context %+v", name, c.Name,
+						c.SecurityContext)
 				}
 			}
 		}
 	})
 }
 
-// isConfined reports what the restricted Pod Security Standard wants of a container, and a root file system that cannot
-// be written to.
+// isConfined reports what the restricted Pod Security Standard wants of a container, and a root
+// file system that cannot be written to.
 func isConfined(c *corev1.SecurityContext) bool {
 	return c != nil && c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation &&
 		c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem &&
@@ -99,11 +103,13 @@ func TestProbesAskThePortThatIsOpen(t *testing.T) {
 		for path, of := range paths {
 			get := of(c).HTTPGet
 			if get.Path != path || get.Port.String() != c.Ports[0].Name || get.Scheme != scheme {
-				t.Errorf("got %+v, want %s of the port %s by %s", get, path, c.Ports[0].Name, scheme)
+				t.Errorf("got %+v, want %s of the port %s by %s", get, path, c.Ports[0].Name,
+					scheme)
 			}
 		}
 		if diff := cmp.Diff(c.LivenessProbe.HTTPGet, c.StartupProbe.HTTPGet); diff != "" {
-			t.Errorf("the startup probe asks otherwise than the liveness probe (-liveness +startup):\n%s", diff)
+			t.Errorf("the startup probe asks otherwise than the liveness probe (-liveness "+
+				"+startup):\n%s", diff)
 		}
 	})
 }
@@ -111,7 +117,8 @@ func TestProbesAskThePortThatIsOpen(t *testing.T) {
 func TestTheInstanceIsThePodsName(t *testing.T) {
 	eachShape(t, func(t *testing.T, _ shape, r release) {
 		first := workload(t, r).template.Spec.Containers[0].Env[0]
-		if first.Name != "KDEDUP_INSTANCE" || first.ValueFrom.FieldRef.FieldPath != "metadata.name" {
+		if first.Name != "KDEDUP_INSTANCE" ||
+			first.ValueFrom.FieldRef.FieldPath != "metadata.name" {
 			t.Errorf("got %+v", first)
 		}
 	})
@@ -119,8 +126,9 @@ func TestTheInstanceIsThePodsName(t *testing.T) {
 
 func TestTheSelfTestOfTheSetupCanBeLeftOut(t *testing.T) {
 	for values, want := range map[string][]string{
-		"setup: {enabled: true}":                  {"setup", "-c", "/etc/kdedup/kdedup.yaml"},
-		"setup: {enabled: true, selfTest: false}": {"setup", "-c", "/etc/kdedup/kdedup.yaml", "--skip-self-test"},
+		"setup: {enabled: true}": {"setup", "-c", "/etc/kdedup/kdedup.yaml"},
+		"setup: {enabled: true, selfTest: false}": {"setup", "-c", "/etc/kdedup/kdedup.yaml",
+			"--skip-self-test"},
 	} {
 		r, err := render(loadChart(t), "kdedup", with(t, "default", values))
 		if err != nil {

@@ -36,7 +36,8 @@ func TestThePolicyAdmitsTheCollectorOfTraces(t *testing.T) {
 		}
 	}
 	r := mustRender(t, loadChart(t), with(t, "everything", "networkPolicy: {egress: []}"))
-	if types := find[*networkingv1.NetworkPolicy](r)[0].Spec.PolicyTypes; slices.Contains(types, networkingv1.PolicyTypeEgress) {
+	if types := find[*networkingv1.NetworkPolicy](r)[0].Spec.PolicyTypes; slices.Contains(types,
+		networkingv1.PolicyTypeEgress) {
 		t.Error("without rules for it egress is restricted")
 	}
 }

@@ -76,7 +76,8 @@ func operatorReferences(r release) []string {
 	for _, m := range find[*monitoringv1.PodMonitor](r) {
 		for _, e := range m.Spec.PodMetricsEndpoints {
 			if e.BasicAuth != nil {
-				found = append(found, "Secret "+e.BasicAuth.Username.Name, "Secret "+e.BasicAuth.Password.Name)
+				found = append(found, "Secret "+e.BasicAuth.Username.Name,
+					"Secret "+e.BasicAuth.Password.Name)
 			}
 		}
 	}
@@ -102,7 +103,8 @@ func TestWhatIsReferencedExists(t *testing.T) {
 			}
 			for _, reference := range references(p) {
 				if !there[reference] && !slices.Contains(s.external, reference) {
-					t.Errorf("%s needs %s, which is neither made nor declared", p.owner.GetName(), reference)
+					t.Errorf("%s needs %s, which is neither made nor declared", p.owner.GetName(),
+						reference)
 				}
 				used = append(used, reference)
 			}
@@ -160,7 +162,8 @@ func TestSelectorsFindTheWorkloadsPodsAndNoOthers(t *testing.T) {
 			for _, p := range r.pods() {
 				matches := labels.SelectorFromSet(selector).Matches(labels.Set(p.template.Labels))
 				if want := p.selector != nil; len(selector) == 0 || matches != want {
-					t.Errorf("%s: %v finds %s: %t, want %t", of, selector, p.owner.GetName(), matches, want)
+					t.Errorf("%s: %v finds %s: %t, want %t", of, selector, p.owner.GetName(),
+						matches, want)
 				}
 			}
 		}
@@ -175,7 +178,8 @@ func TestTheTestsPodMayConnect(t *testing.T) {
 		t.Errorf("the policy lets %v in, the pod has %v", from, pod.Labels)
 	}
 	service := find[*corev1.Service](r)[0]
-	if want := fmt.Sprintf("http://%s:%d/readyz", service.Name, service.Spec.Ports[0].Port); pod.Spec.Containers[0].Args[1] != want {
+	if want := fmt.Sprintf("http://%s:%d/readyz", service.Name,
+		service.Spec.Ports[0].Port); pod.Spec.Containers[0].Args[1] != want {
 		t.Errorf("the test asks %s, want %s", pod.Spec.Containers[0].Args[1], want)
 	}
 }
@@ -185,12 +189,15 @@ func TestNamesOfPortsAndTargetsExist(t *testing.T) {
 		p := workload(t, r)
 		port := p.template.Spec.Containers[0].Ports[0]
 		service := find[*corev1.Service](r)[0]
-		if got := service.Spec.Ports[0]; got.TargetPort.String() != port.Name || got.Port != port.ContainerPort {
+		if got := service.Spec.Ports[0]; got.TargetPort.String() != port.Name ||
+			got.Port != port.ContainerPort {
 			t.Errorf("the Service's port is %+v, that of the pods %+v", got, port)
 		}
 		for _, s := range find[*appsv1.StatefulSet](r) {
-			if s.Spec.ServiceName != service.Name || service.Spec.ClusterIP != corev1.ClusterIPNone {
-				t.Errorf("the Service of the pods' names is %s; there is %s with %s", s.Spec.ServiceName, service.Name, service.Spec.ClusterIP)
+			if s.Spec.ServiceName != service.Name ||
+				service.Spec.ClusterIP != corev1.ClusterIPNone {
+				t.Errorf("the Service of the pods' names is %s; there is %s with %s",
+					s.Spec.ServiceName, service.Name, service.Spec.ClusterIP)
 			}
 		}
 		for _, m := range find[*monitoringv1.PodMonitor](r) {
@@ -199,14 +206,16 @@ func TestNamesOfPortsAndTargetsExist(t *testing.T) {
 			}
 		}
 		for _, s := range find[*kedav1alpha1.ScaledObject](r) {
-			if target := s.Spec.ScaleTargetRef; target.Kind != kindOf(p.owner) || target.Name != p.owner.GetName() {
+			if target := s.Spec.ScaleTargetRef; target.Kind != kindOf(p.owner) ||
+				target.Name != p.owner.GetName() {
 				t.Errorf("KEDA scales %s %s", target.Kind, target.Name)
 			}
 		}
 	})
 }
 
-// The name of a pod's revision label has 11 more characters than that of its StatefulSet, within 63.
+// The name of a pod's revision label has 11 more characters than that of its StatefulSet, within
+// 63.
 func TestLongNamesFit(t *testing.T) {
 	long := strings.Repeat("a", 53) // the longest that Helm takes
 	for _, s := range shapes {

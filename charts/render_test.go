@@ -1,5 +1,5 @@
-// Package charts holds the Helm chart. Its tests render it as Helm does and read what comes out as Kubernetes, the
-// operators and kdedup would: no cluster and no network is needed.
+// Package charts holds the Helm chart. Its tests render it as Helm does and read what comes out as
+// Kubernetes, the operators and kdedup would: no cluster and no network is needed.
 package charts
 
 import (
@@ -37,7 +37,8 @@ var shapes = []shape{
 	{
 		name: "ha",
 		external: []string{
-			"Secret cassandra-kdedup", "Secret kafka-ca", "Secret kafka-kdedup", "Secret kafka-kdedup-setup",
+			"Secret cassandra-kdedup", "Secret kafka-ca", "Secret kafka-kdedup",
+			"Secret kafka-kdedup-setup",
 			"Secret kdedup-status", "Secret kdedup-tls",
 		},
 		env: map[string]string{"CASSANDRA_USERNAME": "kdedup"},
@@ -46,7 +47,8 @@ var shapes = []shape{
 	{
 		name: "everything",
 		external: []string{
-			"ConfigMap ca-bundle", "ConfigMap more-settings", "Secret kafka-kdedup", "Secret registry",
+			"ConfigMap ca-bundle", "ConfigMap more-settings", "Secret kafka-kdedup",
+			"Secret registry",
 			"TriggerAuthentication kdedup-kafka",
 		},
 	},
@@ -63,7 +65,9 @@ func TestEveryFileOfValuesIsAShape(t *testing.T) {
 func eachShape(t *testing.T, check func(*testing.T, shape, release)) {
 	t.Helper()
 	for _, s := range shapes {
-		t.Run(s.name, func(t *testing.T) { check(t, s, mustRender(t, loadChart(t), valuesOf(t, s.name))) })
+		t.Run(s.name, func(t *testing.T) {
+			check(t, s, mustRender(t, loadChart(t), valuesOf(t, s.name)))
+		})
 	}
 }
 
@@ -102,7 +106,8 @@ func mustRender(t *testing.T, c *chart.Chart, values map[string]any) release {
 
 // render does what `helm template` does: defaults, schema, templates.
 func render(c *chart.Chart, name string, values map[string]any) (release, error) {
-	options := common.ReleaseOptions{Name: name, Namespace: "streaming", Revision: 1, IsInstall: true}
+	options := common.ReleaseOptions{Name: name, Namespace: "streaming", Revision: 1,
+		IsInstall: true}
 	all, err := util.ToRenderValues(c, values, options, nil)
 	if err != nil {
 		return release{}, err
@@ -163,7 +168,8 @@ func TestTheNotesSayWhatWasInstalled(t *testing.T) {
 }
 
 var notesOf = map[string][]string{
-	"default":    {"statefulset/shop-kdedup", "setup.enabled=true", "volume store-shop-kdedup-0", "test shop"},
+	"default": {"statefulset/shop-kdedup", "setup.enabled=true", "volume store-shop-kdedup-0",
+		"test shop"},
 	"embedded":   {"statefulset/shop-kdedup", "volume store-shop-kdedup-0", "test shop"},
 	"deployment": {"deployment/shop-kdedup", "get new names"},
 	"ha":         {"https://127.0.0.1:9480/", "orders.clean must read"},

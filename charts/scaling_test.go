@@ -18,11 +18,13 @@ func TestKEDAWatchesTheLagOfEveryTopic(t *testing.T) {
 	trigger := func(topic, group, start string) map[string]string {
 		return map[string]string{
 			"bootstrapServers": "kafka-1:9093,kafka-2:9092", "topic": topic, "consumerGroup": group,
-			"lagThreshold": "1000000", "offsetResetPolicy": start, "tls": "enable", "sasl": "plaintext",
+			"lagThreshold": "1000000", "offsetResetPolicy": start, "tls": "enable",
+			"sasl": "plaintext",
 		}
 	}
 	want := []map[string]string{
-		trigger("orders", "orders-dedup", "latest"), trigger("payments", "payments-dedup", "earliest"),
+		trigger("orders", "orders-dedup", "latest"),
+		trigger("payments", "payments-dedup", "earliest"),
 	}
 	var got []map[string]string
 	for _, trigger := range scaled.Triggers {
@@ -40,8 +42,9 @@ func TestTheBrokersMayBeOneText(t *testing.T) {
 	r := mustRender(t, loadChart(t), with(t, "deployment", "autoscaling: {enabled: true}"))
 	metadata := find[*kedav1alpha1.ScaledObject](r)[0].Spec.Triggers[0].Metadata
 	want := map[string]string{
-		"bootstrapServers": "kafka-1:9092,kafka-2:9092", "topic": "orders", "consumerGroup": "orders-dedup",
-		"lagThreshold": "100000", "offsetResetPolicy": "earliest",
+		"bootstrapServers": "kafka-1:9092,kafka-2:9092", "topic": "orders",
+		"consumerGroup": "orders-dedup",
+		"lagThreshold":  "100000", "offsetResetPolicy": "earliest",
 	}
 	if diff := cmp.Diff(want, metadata); diff != "" {
 		t.Errorf("the trigger (-want +got):\n%s", diff)

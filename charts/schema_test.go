@@ -20,8 +20,8 @@ import (
 
 type object = map[string]any
 
-// The types in values.schema.json are written by hand. Its texts are those of values.yaml, and the part about the
-// configuration follows from package config.
+// The types in values.schema.json are written by hand. Its texts are those of values.yaml, and the
+// part about the configuration follows from package config.
 func TestTheSchemaIsUpToDate(t *testing.T) {
 	const path = "kdedup/values.schema.json"
 	var schema object
@@ -85,14 +85,17 @@ func TestTheSchemaHasNoOtherValues(t *testing.T) {
 	}
 }
 
-// schemaOf is the schema of a type of package config. Every single value may be a text with ${NAME}.
+// schemaOf is the schema of a type of package config. Every single value may be a text with
+// ${NAME}.
 func schemaOf(manual map[string]string, t reflect.Type) object {
 	const reference = `\$\{.+\}`
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		return object{"type": "string", "pattern": `^([0-9]+d)?([0-9.]+(ns|us|µs|ms|s|m|h))*$|` + reference}
+		return object{"type": "string", "pattern": `^([0-9]+d)?([0-9.]+(ns|us|µs|ms|s|m|h))*$|` +
+			reference}
 	case t.Kind() == reflect.Bool:
-		return object{"type": []string{"boolean", "string"}, "pattern": `^(true|false)$|` + reference}
+		return object{"type": []string{"boolean", "string"}, "pattern": `^(true|false)$|` +
+			reference}
 	case t.Kind() == reflect.Int:
 		return object{"type": []string{"integer", "string"}, "pattern": `^[0-9]+$|` + reference}
 	case t.Kind() == reflect.Float64:
@@ -102,7 +105,9 @@ func schemaOf(manual map[string]string, t reflect.Type) object {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
 		return object{"type": []string{"array", "string"}, "items": object{"type": "string"}}
 	case t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[config.MessageID]():
-		return object{"type": "array", "items": object{"$ref": "#/properties/config/properties/topics/items/properties/message_id"}}
+		return object{"type": "array",
+			"items": object{
+				"$ref": "#/properties/config/properties/topics/items/properties/message_id"}}
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": schemaOf(manual, t.Elem())}
 	}
@@ -147,7 +152,8 @@ func addFields(manual map[string]string, spec *ast.TypeSpec) {
 	}
 	for _, field := range structure.Fields.List {
 		for _, name := range field.Names {
-			manual[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+			manual[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(field.Doc.Text()),
+				" ")
 		}
 	}
 }

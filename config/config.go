@@ -56,9 +56,9 @@ type Metrics struct {
 
 // Reload says when the file is read again. SIGHUP always does it.
 type Reload struct {
-	// Whether changes of the file, and of the files that its secrets name by `file:`, are applied by
-	// themselves: it is read every 5 s, and a change counts when it was read twice. `false` waits for
-	// SIGHUP. A change takes effect without a restart.
+	// Whether changes of the file, and of the files that its secrets name by `file:`, are applied
+	// by themselves: it is read every 5 s, and a change counts when it was read twice. `false`
+	// waits for SIGHUP. A change takes effect without a restart.
 	Watch bool `mapstructure:"watch"`
 }
 

@@ -9,7 +9,8 @@ import (
 func Default() Config {
 	return Config{
 		ShutdownTimeout: 30 * time.Second,
-		Kafka:           Kafka{SASL: SASL{OAuth: OAuth{Scopes: []string{}, Extensions: []string{}}}},
+		Kafka: Kafka{SASL: SASL{OAuth: OAuth{Scopes: []string{},
+			Extensions: []string{}}}},
 		Store: Store{
 			Type:      StoreEmbedded,
 			Embedded:  Embedded{Path: "./kdedup-data"},

@@ -13,11 +13,21 @@ func TestDifferencesNameTheSettingsOutsideOfTopics(t *testing.T) {
 		want   []string
 	}{
 		{"none", func(*Config) {}, nil},
-		{"topics", func(c *Config) { c.Topics[0].TTL++; c.Topics = append(c.Topics, DefaultTopic()) }, nil},
-		{"a list", func(c *Config) { c.Kafka.Brokers = append(c.Kafka.Brokers, "b:9092") }, []string{"kafka.brokers"}},
-		{"a secret, in the order of the manual", func(c *Config) { c.Log.Level, c.Kafka.SASL.Password = "debug", "other" }, []string{"kafka.sasl.password", "log.level"}},
-		{"a store that is not in use", func(c *Config) { c.Store.Cassandra.Keyspace = "other" }, nil},
-		{"another store", func(c *Config) { c.Store.Type = StoreCassandra; c.Store.Cassandra.Keyspace = "other" }, []string{"store.type", "store.cassandra.keyspace"}},
+		{"topics", func(c *Config) {
+			c.Topics[0].TTL++
+			c.Topics = append(c.Topics, DefaultTopic())
+		}, nil},
+		{"a list", func(c *Config) { c.Kafka.Brokers = append(c.Kafka.Brokers, "b:9092") },
+			[]string{"kafka.brokers"}},
+		{"a secret, in the order of the manual", func(c *Config) {
+			c.Log.Level, c.Kafka.SASL.Password = "debug", "other"
+		}, []string{"kafka.sasl.password", "log.level"}},
+		{"a store that is not in use", func(c *Config) { c.Store.Cassandra.Keyspace = "other" },
+			nil},
+		{"another store", func(c *Config) {
+			c.Store.Type = StoreCassandra
+			c.Store.Cassandra.Keyspace = "other"
+		}, []string{"store.type", "store.cassandra.keyspace"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			one, other := valid("orders"), valid("orders")

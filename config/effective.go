@@ -19,11 +19,13 @@ type Setting struct {
 // in use are left out.
 func (c Config) Settings() []Setting {
 	var all []Setting
-	walk(reflect.ValueOf(c), reflect.ValueOf(Default()), "", func(path string, value, normal reflect.Value) {
-		if !c.unused(path) {
-			all = append(all, Setting{path, settingText(path, value), reflect.DeepEqual(value.Interface(), normal.Interface())})
-		}
-	})
+	walk(reflect.ValueOf(c), reflect.ValueOf(Default()), "",
+		func(path string, value, normal reflect.Value) {
+			if !c.unused(path) {
+				all = append(all, Setting{path, settingText(path, value),
+					reflect.DeepEqual(value.Interface(), normal.Interface())})
+			}
+		})
 	return all
 }
 
@@ -31,11 +33,12 @@ func (c Config) Settings() []Setting {
 // keys.
 func (c Config) Secrets() []string {
 	var all []string
-	walk(reflect.ValueOf(c), reflect.ValueOf(Default()), "", func(path string, value, _ reflect.Value) {
-		if isHidden(path, value) && value.String() != "" {
-			all = append(all, reflect.ValueOf(value.Interface()).String())
-		}
-	})
+	walk(reflect.ValueOf(c), reflect.ValueOf(Default()), "",
+		func(path string, value, _ reflect.Value) {
+			if isHidden(path, value) && value.String() != "" {
+				all = append(all, reflect.ValueOf(value.Interface()).String())
+			}
+		})
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -48,7 +51,9 @@ func (c Config) unused(path string) bool {
 }
 
 // walk visits the single values and the lists of text, each with its default.
-func walk(value, normal reflect.Value, path string, visit func(path string, value, normal reflect.Value)) {
+func walk(
+	value, normal reflect.Value, path string, visit func(path string, value, normal reflect.Value),
+) {
 	for key, field := range keys(value.Type()) {
 		inner, at := value.FieldByIndex(field.Index), join(path, key)
 		same := normal.FieldByIndex(field.Index)
@@ -57,7 +62,8 @@ func walk(value, normal reflect.Value, path string, visit func(path string, valu
 			walk(inner, same, at, visit)
 		case inner.Kind() == reflect.Slice && inner.Type().Elem().Kind() == reflect.Struct:
 			for i := range inner.Len() {
-				walk(inner.Index(i), defaultEntry(inner.Type().Elem()), fmt.Sprintf("%s[%d]", at, i), visit)
+				walk(inner.Index(i), defaultEntry(inner.Type().Elem()),
+					fmt.Sprintf("%s[%d]", at, i), visit)
 			}
 		default:
 			visit(at, inner, same)

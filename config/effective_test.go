@@ -35,7 +35,8 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 		}
 	}
 	for path := range shown {
-		if strings.HasPrefix(path, "store.") && path != "store.type" && !strings.HasPrefix(path, "store.embedded.") {
+		if strings.HasPrefix(path, "store.") && path != "store.type" &&
+			!strings.HasPrefix(path, "store.embedded.") {
 			t.Errorf("%s is shown, but the store in use is embedded", path)
 		}
 	}
@@ -59,7 +60,8 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c.Tracing.Headers = []TracingHeader{{"authorization", "text of tracing.headers[0].value"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
 	hiddenPaths := []string{
-		"kafka.sasl.oauth.client_secret", "kafka.sasl.password", "kafka.tls.key_file", "server.auth.password", "server.tls.key_file",
+		"kafka.sasl.oauth.client_secret", "kafka.sasl.password", "kafka.tls.key_file",
+		"server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
 		"store.postgres.password", "store.postgres.tls.key_file",
 		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",

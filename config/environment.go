@@ -13,7 +13,8 @@ const envPrefix = "KDEDUP_"
 // EnvName is the environment variable that overrides the setting at path: KDEDUP_TOPICS_0_TTL for
 // topics[0].ttl. Only single values and lists of text have one.
 func EnvName(path string) string {
-	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "[", "_", "]", "").Replace(path))
+	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "[", "_", "]",
+		"").Replace(path))
 }
 
 // environment is os.Environ as a map.
@@ -29,7 +30,9 @@ func environment(env []string) map[string]string {
 
 // override puts the values of KDEDUP_ variables into the settings and notes in places where they
 // came from. An empty variable counts as not set. It returns the names that match no setting.
-func override(settings map[string]any, env map[string]string, places map[string]string) (unknown []string) {
+func override(
+	settings map[string]any, env map[string]string, places map[string]string,
+) (unknown []string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		rest, ours := strings.CutPrefix(name, envPrefix)
 		if !ours {
@@ -39,7 +42,8 @@ func override(settings map[string]any, env map[string]string, places map[string]
 		if !known {
 			unknown = append(unknown, name)
 		} else if env[name] != "" {
-			put(settings, route, escape(env[name])) // a value from the environment is taken as it is
+			// a value from the environment is taken as it is
+			put(settings, route, escape(env[name]))
 			places[pathOf(route)] = name
 		}
 	}

@@ -16,16 +16,30 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 		want     any
 	}{
 		{"KDEDUP_INSTANCE=other", func(c Config) any { return c.Instance }, "other"},
-		{"KDEDUP_SHUTDOWN_TIMEOUT=1m", func(c Config) any { return c.ShutdownTimeout }, time.Minute},
-		{"KDEDUP_KAFKA_BROKERS=a:1, b:2", func(c Config) any { return c.Kafka.Brokers }, []string{"a:1", "b:2"}},
-		{"KDEDUP_STORE_CASSANDRA_HOSTS=a,b", func(c Config) any { return c.Store.Cassandra.Hosts }, []string{"a", "b"}},
-		{"KDEDUP_STORE_CASSANDRA_BATCH_CLAIMS=50", func(c Config) any { return c.Store.Cassandra.BatchClaims }, 50},
-		{"KDEDUP_STORE_CASSANDRA_TLS_ENABLED=true", func(c Config) any { return c.Store.Cassandra.TLS.Enabled }, true},
-		{"KDEDUP_STORE_CASSANDRA_PASSWORD=p=q", func(c Config) any { return c.Store.Cassandra.Password }, Secret("p=q")},
+		{"KDEDUP_SHUTDOWN_TIMEOUT=1m", func(c Config) any { return c.ShutdownTimeout },
+			time.Minute},
+		{"KDEDUP_KAFKA_BROKERS=a:1, b:2", func(c Config) any { return c.Kafka.Brokers },
+			[]string{"a:1", "b:2"}},
+		{"KDEDUP_STORE_CASSANDRA_HOSTS=a,b", func(c Config) any { return c.Store.Cassandra.Hosts },
+			[]string{"a", "b"}},
+		{"KDEDUP_STORE_CASSANDRA_BATCH_CLAIMS=50", func(c Config) any {
+			return c.Store.Cassandra.BatchClaims
+		}, 50},
+		{"KDEDUP_STORE_CASSANDRA_TLS_ENABLED=true", func(c Config) any {
+			return c.Store.Cassandra.TLS.Enabled
+		}, true},
+		{"KDEDUP_STORE_CASSANDRA_PASSWORD=p=q", func(c Config) any {
+			return c.Store.Cassandra.Password
+		}, Secret("p=q")},
 		{"KDEDUP_TOPICS_0_TTL=24h", func(c Config) any { return c.Topics[0].TTL }, 24 * time.Hour},
-		{"KDEDUP_TOPICS_0_OUTPUT=Orders.v2", func(c Config) any { return c.Topics[0].Output }, "Orders.v2"},
-		{"KDEDUP_TOPICS_0_MESSAGE_ID_NAME=x-id", func(c Config) any { return c.Topics[0].MessageID.Name }, "x-id"},
-		{"KDEDUP_TOPICS_0_STATIC_MEMBERSHIP=true", func(c Config) any { return c.Topics[0].StaticMember }, true},
+		{"KDEDUP_TOPICS_0_OUTPUT=Orders.v2", func(c Config) any { return c.Topics[0].Output },
+			"Orders.v2"},
+		{"KDEDUP_TOPICS_0_MESSAGE_ID_NAME=x-id", func(c Config) any {
+			return c.Topics[0].MessageID.Name
+		}, "x-id"},
+		{"KDEDUP_TOPICS_0_STATIC_MEMBERSHIP=true", func(c Config) any {
+			return c.Topics[0].StaticMember
+		}, true},
 		{"KDEDUP_INSTANCE=", func(c Config) any { return c.Instance }, "kdedup-0"},
 	}
 	for _, test := range tests {
@@ -42,7 +56,8 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 }
 
 func TestEnvironmentOverridesParts(t *testing.T) {
-	composite := strings.Replace(minimal, "{from: header, name: message-id}", "{from: composite, parts: [{from: key}, {from: json, path: a}]}", 1)
+	composite := strings.Replace(minimal, "{from: header, name: message-id}",
+		"{from: composite, parts: [{from: key}, {from: json, path: a}]}", 1)
 	c := mustLoad(t, composite, "KDEDUP_TOPICS_0_MESSAGE_ID_PARTS_1_PATH=b.c")
 	if got := c.Topics[0].MessageID.Parts[1].Path; got != "b.c" {
 		t.Errorf("path is %q, want b.c", got)
@@ -52,7 +67,8 @@ func TestEnvironmentOverridesParts(t *testing.T) {
 // Every setting that docs/configuration.md gives a variable must be found by that variable.
 func TestEverySettingHasItsVariable(t *testing.T) {
 	tree := map[string]any{
-		"topics":  []any{map[string]any{"message_id": map[string]any{"parts": []any{map[string]any{}}}}},
+		"topics": []any{map[string]any{
+			"message_id": map[string]any{"parts": []any{map[string]any{}}}}},
 		"tracing": map[string]any{"headers": []any{map[string]any{}}},
 	}
 	var check func(of reflect.Type, path string, depth int)
@@ -70,7 +86,8 @@ func TestEverySettingHasItsVariable(t *testing.T) {
 				name := EnvName(inner)
 				route, known := find(wholeFile, strings.TrimPrefix(name, envPrefix), tree)
 				if !known || pathOf(route) != inner {
-					t.Errorf("%s leads to %q (known: %t), want %s", name, pathOf(route), known, inner)
+					t.Errorf("%s leads to %q (known: %t), want %s", name, pathOf(route), known,
+						inner)
 				}
 			}
 		}
@@ -82,12 +99,17 @@ var wholeFile = reflect.TypeFor[Config]()
 
 func TestStrangersInTheEnvironment(t *testing.T) {
 	c := mustLoad(t, minimal,
-		"HOME=/root", "KDEDUP_SERVICE_HOST=10.0.0.1", "KDEDUP_TOPICS_1_TTL=1h", "KDEDUP_TOPICS_00_TTL=1h",
-		"KDEDUP_TOPICS_x_TTL=1h", "KDEDUP_TOPICS_-1_TTL=1h", "KDEDUP_TOPICS_0=x", "KDEDUP_TOPICS=x", "KDEDUP_STORE=x",
-		"KDEDUP_STORE_=x", "KDEDUP_LOGLEVEL=debug", "kdedup_log_level=debug", "KDEDUP_=x", "KDEDUP_PORT=secret", "no equals sign")
+		"HOME=/root", "KDEDUP_SERVICE_HOST=10.0.0.1", "KDEDUP_TOPICS_1_TTL=1h",
+		"KDEDUP_TOPICS_00_TTL=1h",
+		"KDEDUP_TOPICS_x_TTL=1h", "KDEDUP_TOPICS_-1_TTL=1h", "KDEDUP_TOPICS_0=x", "KDEDUP_TOPICS=x",
+		"KDEDUP_STORE=x",
+		"KDEDUP_STORE_=x", "KDEDUP_LOGLEVEL=debug", "kdedup_log_level=debug", "KDEDUP_=x",
+		"KDEDUP_PORT=secret", "no equals sign")
 	want := []string{
-		"KDEDUP_", "KDEDUP_LOGLEVEL", "KDEDUP_PORT", "KDEDUP_SERVICE_HOST", "KDEDUP_STORE", "KDEDUP_STORE_", "KDEDUP_TOPICS",
-		"KDEDUP_TOPICS_-1_TTL", "KDEDUP_TOPICS_0", "KDEDUP_TOPICS_00_TTL", "KDEDUP_TOPICS_1_TTL", "KDEDUP_TOPICS_x_TTL",
+		"KDEDUP_", "KDEDUP_LOGLEVEL", "KDEDUP_PORT", "KDEDUP_SERVICE_HOST", "KDEDUP_STORE",
+		"KDEDUP_STORE_", "KDEDUP_TOPICS",
+		"KDEDUP_TOPICS_-1_TTL", "KDEDUP_TOPICS_0", "KDEDUP_TOPICS_00_TTL", "KDEDUP_TOPICS_1_TTL",
+		"KDEDUP_TOPICS_x_TTL",
 	}
 	if diff := cmp.Diff(want, c.UnknownEnv); diff != "" {
 		t.Errorf("UnknownEnv (-want +got):\n%s", diff)
@@ -96,14 +118,19 @@ func TestStrangersInTheEnvironment(t *testing.T) {
 
 func TestErrorsNameTheVariable(t *testing.T) {
 	tests := []struct{ variable, want string }{
-		{"KDEDUP_TOPICS_0_LANES=many", `topics[0].lanes (KDEDUP_TOPICS_0_LANES): must be a whole number, got "many"`},
-		{"KDEDUP_TOPICS_0_LANES=0", "topics[0].lanes (KDEDUP_TOPICS_0_LANES): must be at least 1, got 0"},
-		{"KDEDUP_LOG_LEVEL=${HOME}", `log.level (KDEDUP_LOG_LEVEL): must be debug, info, warn or error, got "${HOME}"`},
-		{"KDEDUP_KAFKA_SASL_PASSWORD=file:/missing", "kafka.sasl.password (KDEDUP_KAFKA_SASL_PASSWORD): read secret: open /missing: no such file or directory"},
+		{"KDEDUP_TOPICS_0_LANES=many",
+			`topics[0].lanes (KDEDUP_TOPICS_0_LANES): must be a whole number, got "many"`},
+		{"KDEDUP_TOPICS_0_LANES=0",
+			"topics[0].lanes (KDEDUP_TOPICS_0_LANES): must be at least 1, got 0"},
+		{"KDEDUP_LOG_LEVEL=${HOME}",
+			`log.level (KDEDUP_LOG_LEVEL): must be debug, info, warn or error, got "${HOME}"`},
+		{"KDEDUP_KAFKA_SASL_PASSWORD=file:/missing", "kafka.sasl.password " +
+			"(KDEDUP_KAFKA_SASL_PASSWORD): read secret: open /missing: no such file or directory"},
 	}
 	for _, test := range tests {
 		t.Run(test.variable, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, problemsOf(t, minimal, test.variable, "HOME=/root")); diff != "" {
+			if diff := cmp.Diff(test.want,
+				problemsOf(t, minimal, test.variable, "HOME=/root")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -144,7 +171,8 @@ func TestVariablesOfEveryType(t *testing.T) {
 func TestVariablesThatCannotBeReplaced(t *testing.T) {
 	const noName = "has ${ without the name of an environment variable and }; write $${ for the text ${"
 	tests := []struct{ value, want string }{
-		{"${NOPE}", "environment variable NOPE is not set; set it, or write $${NOPE} for the text ${NOPE}"},
+		{"${NOPE}", "environment variable NOPE is not set; set it, or write $${NOPE} for the " +
+			"text ${NOPE}"},
 		{"${}", noName},
 		{"${A", noName},
 		{"${A-b}", noName},

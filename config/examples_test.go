@@ -98,7 +98,10 @@ func settingsOf(of reflect.Type, path string) []string {
 			all = append(all, settingsOf(t, inner)...)
 		}
 	}
-	return slices.DeleteFunc(all, func(p string) bool { return strings.HasSuffix(p, "message_id.path") }) // shown in parts
+	// shown in parts
+	return slices.DeleteFunc(all, func(p string) bool {
+		return strings.HasSuffix(p, "message_id.path")
+	})
 }
 
 // A few lines can stand for more nodes than memory holds. The check of the tree visits each once.
@@ -107,12 +110,14 @@ func TestAliasesThatMultiply(t *testing.T) {
 	file.WriteString("x-0: &x0 [a, a, a, a, a, a, a, a, a]\n")
 	for i := range 9 {
 		level, below := string(rune('1'+i)), string(rune('0'+i))
-		file.WriteString("x-" + level + ": &x" + level + " [" + strings.Repeat("*x"+below+", ", 9) + "]\n")
+		file.WriteString("x-" + level + ": &x" + level + " [" + strings.Repeat("*x"+below+", ", 9) +
+			"]\n")
 	}
 	file.WriteString("kafka: {brokers: *x9}\n")
 	p := &problems{places: map[string]string{}}
 	parse([]byte(file.String()), nil, p)
-	if got := p.err(); got == nil || !strings.Contains(got.Error(), "kafka.brokers") && !strings.Contains(got.Error(), "excessive aliasing") {
+	if got := p.err(); got == nil || !strings.Contains(got.Error(), "kafka.brokers") &&
+		!strings.Contains(got.Error(), "excessive aliasing") {
 		t.Errorf("parse: %v", got)
 	}
 }

@@ -65,8 +65,8 @@ func (x *expander) variable(text string) (value, rest string, err error) {
 // minHidden keeps texts readable: a number of three digits is no secret.
 const minHidden = 4
 
-// hide puts the names of variables in the place of their values. A secret may stand where it does not belong, and an
-// error about that setting shows what it got.
+// hide puts the names of variables in the place of their values. A secret may stand where it does
+// not belong, and an error about that setting shows what it got.
 func (x *expander) hide(text string) string {
 	for value, name := range x.used {
 		quoted := strconv.Quote(value)

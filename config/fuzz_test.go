@@ -8,7 +8,8 @@ import (
 
 // FuzzLoad: any bytes give either errors that name something, or a configuration that is valid.
 func FuzzLoad(f *testing.F) {
-	for _, pattern := range []string{"../examples/*.yaml", "../deploy/*/kdedup.yaml", "testdata/*.yaml"} {
+	for _, pattern := range []string{"../examples/*.yaml", "../deploy/*/kdedup.yaml",
+		"testdata/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -23,7 +24,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add([]byte(minimal))
 	env := environment([]string{
-		"A=alpha", "KDEDUP_TOPICS_0_TTL=1h", "KDEDUP_KAFKA_BROKERS=a,b", "KDEDUP_TOPICS_0_MESSAGE_ID_PARTS_1_PATH=a.b",
+		"A=alpha", "KDEDUP_TOPICS_0_TTL=1h", "KDEDUP_KAFKA_BROKERS=a,b",
+		"KDEDUP_TOPICS_0_MESSAGE_ID_PARTS_1_PATH=a.b",
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := &problems{places: map[string]string{}}

@@ -41,8 +41,8 @@ const (
 // SASL authenticates with the brokers: by name and password, by a token, or by AWS credentials.
 type SASL struct {
 	// `plain`, `scram-sha-256`, `scram-sha-512`, `oauthbearer` or `aws-msk-iam`; empty means no
-	// authentication. With `plain` and `oauthbearer` the secret crosses the network as it is: enable
-	// TLS. `aws-msk-iam` is refused without.
+	// authentication. With `plain` and `oauthbearer` the secret crosses the network as it is:
+	// enable TLS. `aws-msk-iam` is refused without.
 	Mechanism string `mapstructure:"mechanism"`
 	// Required with `plain` and `scram-sha-…`, refused otherwise.
 	Username string `mapstructure:"username"`
@@ -78,13 +78,13 @@ type OAuth struct {
 }
 
 // AWS is the login to Amazon MSK by IAM. The credentials come from the AWS SDK's default chain:
-// environment, web identity (EKS), container and instance roles, shared configuration files. They are
-// renewed by themselves. The region is that in the brokers' names; where they have none,
+// environment, web identity (EKS), container and instance roles, shared configuration files. They
+// are renewed by themselves. The region is that in the brokers' names; where they have none,
 // `AWS_REGION` must be set in the environment.
 type AWS struct {
 	// Profile of the shared configuration files. Empty means `AWS_PROFILE`, or the default one.
 	Profile string `mapstructure:"profile"`
-	// ARN of a role to assume with those credentials, for example one in the account of the brokers.
-	// Empty means none. It needs a region in the environment or in the profile.
+	// ARN of a role to assume with those credentials, for example one in the account of the
+	// brokers. Empty means none. It needs a region in the environment or in the profile.
 	RoleARN string `mapstructure:"role_arn"`
 }

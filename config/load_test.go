@@ -83,7 +83,8 @@ func TestInstanceIsTheHostNameByDefault(t *testing.T) {
 func TestDerivedLeavesItsReceiverAlone(t *testing.T) {
 	c := valid("orders")
 	if d := c.Derived(); d.Topics[0].Scope != "orders" || c.Topics[0].Scope != "" {
-		t.Errorf("scope is %q and was %q, want orders and nothing", d.Topics[0].Scope, c.Topics[0].Scope)
+		t.Errorf("scope is %q and was %q, want orders and nothing", d.Topics[0].Scope,
+			c.Topics[0].Scope)
 	}
 }
 
@@ -122,7 +123,8 @@ func TestValuesArriveAsWritten(t *testing.T) {
 			func(c Config) any { return c.Topics[0].Scope }, "orders"},
 		{"list as text with commas", `["localhost:9092"]`, `"a:1, b:2,"`,
 			func(c Config) any { return c.Kafka.Brokers }, []string{"a:1", "b:2"}},
-		{"alias", "kafka:\n  brokers: [", "x-all: &b [\"a:1\", \"b:2\"]\nkafka:\n  brokers: *b\nlog: {level: info} # [",
+		{"alias", "kafka:\n  brokers: [",
+			"x-all: &b [\"a:1\", \"b:2\"]\nkafka:\n  brokers: *b\nlog: {level: info} # [",
 			func(c Config) any { return c.Kafka.Brokers }, []string{"a:1", "b:2"}},
 		{"byte order mark", "instance", "\ufeffinstance",
 			func(c Config) any { return c.Instance }, "kdedup-0"},
@@ -153,7 +155,8 @@ func TestMergedMappings(t *testing.T) {
     consumer_group: refunds-dedup
     message_id: {from: key}
 `, "KDEDUP_TOPICS_1_TTL=2h")
-	got := []any{c.Topics[1].Lanes, c.Topics[1].TTL, c.Topics[2].Lanes, c.Topics[2].TTL, c.Topics[2].OnMissingID}
+	got := []any{c.Topics[1].Lanes, c.Topics[1].TTL, c.Topics[2].Lanes, c.Topics[2].TTL,
+		c.Topics[2].OnMissingID}
 	want := []any{4, 2 * time.Hour, 3, time.Hour, "fail"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -169,12 +172,14 @@ topics: is required, at least one entry`
 		{"a file of comments", minimal, "# later\n---\n", nothing},
 		{"a list", minimal, "- a\n", "line 1: must be a mapping of keys to values"},
 		{"text", minimal, "orders\n", "line 1: must be a mapping of keys to values"},
-		{"two documents", "topics:", "---\ntopics:", "must hold one YAML document; remove what follows the second ---"},
+		{"two documents", "topics:", "---\ntopics:",
+			"must hold one YAML document; remove what follows the second ---"},
 		{"YAML that is none", "topics:", "topics: [", "line 4: did not find expected node content"},
 		{"a tab", "  brokers", "\tbrokers", "line 3: found character that cannot start any token"},
 		{"a key that stands twice", "topics:", "instance: b\ntopics:",
 			"instance (line 4): set twice, first in line 1"},
-		{"a key that stands twice in an entry", "    output: orders.clean", "    output: orders.clean\n    output: b",
+		{"a key that stands twice in an entry", "    output: orders.clean",
+			"    output: orders.clean\n    output: b",
 			"topics[0].output (line 7): set twice, first in line 6"},
 		{"an unknown key", "    output", "    colour: red\n    output",
 			"topics[0].colour (line 6): unknown key"},
@@ -226,10 +231,12 @@ topics: is required, at least one entry`
 			"kafka.brokers[1] (line 3): must be text, got nothing"},
 		{"an anchor that contains itself", "instance: kdedup-0", "x-a: &a {b: *a}",
 			"anchor 'a' value contains itself"},
-		{"an unknown anchor", "instance: kdedup-0", "instance: *a", "unknown anchor 'a' referenced"},
+		{"an unknown anchor", "instance: kdedup-0", "instance: *a",
+			"unknown anchor 'a' referenced"},
 		{"an unknown key in a merged mapping", "    output", "    <<: {lane: 3}\n    output",
 			"topics[0].lane (line 6): unknown key; did you mean lanes?"},
-		{"an unknown key in one of several", "    output", "    <<: [{lanes: 3}, {x: 1}]\n    output",
+		{"an unknown key in one of several", "    output",
+			"    <<: [{lanes: 3}, {x: 1}]\n    output",
 			"topics[0].x (line 6): unknown key"},
 		{"text in place of a merged mapping", "    output", "    <<: lanes\n    output",
 			"topics[0] (line 6): must be a mapping with keys such as input, got text"},
@@ -276,7 +283,8 @@ topics[0].ttl (line 6): must be at least 1s, got 0s`
 
 func TestLoadNamesTheFileThatIsMissing(t *testing.T) {
 	_, err := Load("missing.yaml", nil)
-	if !errors.Is(err, fs.ErrNotExist) || err.Error() != "read config: open missing.yaml: no such file or directory" {
+	if !errors.Is(err, fs.ErrNotExist) ||
+		err.Error() != "read config: open missing.yaml: no such file or directory" {
 		t.Errorf("Load: %v", err)
 	}
 }

@@ -46,7 +46,8 @@ var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
 func (p *problems) topicName(path, name string) {
 	if !topicName.MatchString(name) || name == "." || name == ".." {
-		p.add(path, "", "must be a topic name (1 to 249 of letters, digits, '.', '_', '-'; not . or ..), got %q", name)
+		p.add(path, "", "must be a topic name (1 to 249 of letters, digits, '.', '_', '-'; not . "+
+			"or ..), got %q", name)
 	}
 }
 
@@ -54,7 +55,8 @@ var cassandraName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,47}$`)
 
 func (p *problems) cassandraName(path, name string) {
 	if !cassandraName.MatchString(name) {
-		p.add(path, "", "must be a letter and then letters, digits and _, at most 48 in all, got %q", name)
+		p.add(path, "",
+			"must be a letter and then letters, digits and _, at most 48 in all, got %q", name)
 	}
 }
 
@@ -62,7 +64,8 @@ var postgresName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
 func (p *problems) postgresName(path, name string) {
 	if !postgresName.MatchString(name) {
-		p.add(path, "", "must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got %q", name)
+		p.add(path, "", "must be a lower-case letter and then lower-case letters, digits and _, "+
+			"at most 48 in all, got %q", name)
 	}
 }
 

@@ -34,18 +34,21 @@ func TestSecretNeverPrints(t *testing.T) {
 	secret := Secret(plain)
 	inside := SASL{Mechanism: "plain", Username: "u", Password: secret}
 
-	for _, v := range []any{secret, &secret, inside, &inside, []Secret{secret}, map[string]Secret{"a": secret}} {
+	for _, v := range []any{secret, &secret, inside, &inside, []Secret{secret},
+		map[string]Secret{"a": secret}} {
 		printed := map[string]string{
 			"JSON":      marshal(json.Marshal, v),
 			"YAML":      marshal(yaml.Marshal, v),
 			"slog text": logged(text, v),
 			"slog JSON": logged(asJSON, v),
 		}
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%10.3s", "%t", "%U"} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d",
+			"%10.3s", "%t", "%U"} {
 			printed[verb] = fmt.Sprintf(verb, v)
 		}
 		for how, got := range printed {
-			if strings.Contains(got, plain) || strings.Contains(strings.ToLower(got), fmt.Sprintf("%x", plain)) || strings.Contains(got, "104 117") {
+			if strings.Contains(got, plain) || strings.Contains(strings.ToLower(got),
+				fmt.Sprintf("%x", plain)) || strings.Contains(got, "104 117") {
 				t.Errorf("%T as %s shows the secret: %s", v, how, got)
 			}
 		}
@@ -67,8 +70,10 @@ func TestSecretShowsWhetherItIsSet(t *testing.T) {
 		asJSON, _ := json.Marshal(test.secret)
 		asYAML, _ := yaml.Marshal(test.secret)
 		got := []string{
-			test.secret.String(), fmt.Sprint(test.secret), fmt.Sprintf("%s", test.secret), test.secret.GoString(),
-			fmt.Sprintf("%#v", test.secret), fmt.Sprintf("%q", test.secret), string(asJSON), string(asYAML), test.secret.LogValue().String(),
+			test.secret.String(), fmt.Sprint(test.secret), fmt.Sprintf("%s", test.secret),
+			test.secret.GoString(),
+			fmt.Sprintf("%#v", test.secret), fmt.Sprintf("%q", test.secret), string(asJSON),
+			string(asYAML), test.secret.LogValue().String(),
 		}
 		want := []string{
 			test.text, test.text, test.text, test.quoted,
@@ -82,7 +87,8 @@ func TestSecretShowsWhetherItIsSet(t *testing.T) {
 
 // withPassword is a file with SASL, whose password stands in line 5.
 func withPassword(password string) string {
-	return strings.Replace(minimal, "topics:", "  sasl:\n    password: "+password+"\n    mechanism: plain\n    username: u\ntopics:", 1)
+	return strings.Replace(minimal, "topics:", "  sasl:\n    password: "+password+
+		"\n    mechanism: plain\n    username: u\ntopics:", 1)
 }
 
 func TestSecretsFromFiles(t *testing.T) {
@@ -101,9 +107,10 @@ func TestSecretsFromFiles(t *testing.T) {
 			}
 			dir := "DIR=" + filepath.Dir(path)
 			for how, c := range map[string]Config{
-				"the file":      mustLoad(t, withPassword("'file:${DIR}/password'"), dir),
-				"a variable":    mustLoad(t, withPassword("${P}"), "P=file:"+path),
-				"an override":   mustLoad(t, withPassword("x"), "KDEDUP_KAFKA_SASL_PASSWORD=file:"+path),
+				"the file":   mustLoad(t, withPassword("'file:${DIR}/password'"), dir),
+				"a variable": mustLoad(t, withPassword("${P}"), "P=file:"+path),
+				"an override": mustLoad(t, withPassword("x"), "KDEDUP_KAFKA_SASL_PASSWORD=file:"+
+					path),
 				"the file, raw": mustLoad(t, withPassword("file:"+path)),
 			} {
 				if got := c.Kafka.SASL.Password.Reveal(); got != test.want {
@@ -116,14 +123,17 @@ func TestSecretsFromFiles(t *testing.T) {
 
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
-	empty, huge, missing := filepath.Join(dir, "empty"), filepath.Join(dir, "huge"), filepath.Join(dir, "missing")
-	for path, content := range map[string][]byte{empty: []byte("\n"), huge: make([]byte, maxSecretBytes+1)} {
+	empty, huge, missing := filepath.Join(dir, "empty"), filepath.Join(dir, "huge"),
+		filepath.Join(dir, "missing")
+	for path, content := range map[string][]byte{empty: []byte("\n"),
+		huge: make([]byte, maxSecretBytes+1)} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tests := []struct{ name, password, want string }{
-		{"missing", "file:" + missing, "read secret: open " + missing + ": no such file or directory"},
+		{"missing", "file:" + missing, "read secret: open " + missing +
+			": no such file or directory"},
 		{"a folder", "file:" + dir, "read secret: read " + dir + ": is a directory"},
 		{"empty", "file:" + empty, "read secret: " + empty + " is empty"},
 		{"huge", "file:" + huge, "read secret: " + huge + " is longer than 65536 bytes"},
@@ -144,11 +154,13 @@ func TestErrorsDoNotShowSecrets(t *testing.T) {
 		{"a number", "0123", "must be text, got a number; put it in quotes"},
 		{"a date", "2024-01-01", "must be text, got a date; put it in quotes"},
 		{"a mapping", "{a: hunter2}", "must be text, got a mapping"},
-		{"a broken variable", "'${hunter2'", "has ${ without the name of an environment variable and }; write $${ for the text ${"},
+		{"a broken variable", "'${hunter2'", "has ${ without the name of an environment variable " +
+			"and }; write $${ for the text ${"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff("kafka.sasl.password (line 5): "+test.want, problemsOf(t, withPassword(test.password))); diff != "" {
+			if diff := cmp.Diff("kafka.sasl.password (line 5): "+test.want,
+				problemsOf(t, withPassword(test.password))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

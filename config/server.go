@@ -9,8 +9,8 @@ type Server struct {
 	Listen string `mapstructure:"listen"`
 	// Names by which browsers and others may call the server: requests with another Host header are
 	// refused. IP addresses, and `localhost` when `listen` is a loopback address, are always
-	// allowed. Empty means these alone on a loopback address, which keeps foreign web pages out (DNS
-	// rebinding), and any name elsewhere.
+	// allowed. Empty means these alone on a loopback address, which keeps foreign web pages out
+	// (DNS rebinding), and any name elsewhere.
 	Hosts []string `mapstructure:"hosts"`
 	// Whether the page and the API look up message IDs in the store.
 	Lookup bool `mapstructure:"lookup"`

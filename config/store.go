@@ -44,10 +44,10 @@ type Cassandra struct {
 	Keyspace string `mapstructure:"keyspace"`
 	// Table of the claims: a letter, then letters, digits and `_`, at most 48.
 	Table string `mapstructure:"table"`
-	// The data centre whose nodes are asked, and no others, whatever happens; `hosts` must lie in it.
-	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it any node may be
-	// asked, and the `LOCAL_` levels below then mean that node's data centre, a different one each
-	// time. Empty means that the cluster has only one.
+	// The data centre whose nodes are asked, and no others, whatever happens; `hosts` must lie in
+	// it. Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it any
+	// node may be asked, and the `LOCAL_` levels below then mean that node's data centre, a
+	// different one each time. Empty means that the cluster has only one.
 	LocalDC string `mapstructure:"local_dc"`
 	// Name for password authentication; needs `password`. Empty means no authentication.
 	Username string `mapstructure:"username"`
@@ -70,12 +70,12 @@ type Cassandra struct {
 	// Connections to each node, 1 to 32.
 	Connections int `mapstructure:"connections"`
 	// Most requests under way in this process, 1 to 4096; further ones wait here. More load on a
-	// busy cluster makes it slower, not faster. Raise it if a request takes long although the cluster
-	// is not busy: across data centres, with `SERIAL`.
+	// busy cluster makes it slower, not faster. Raise it if a request takes long although the
+	// cluster is not busy: across data centres, with `SERIAL`.
 	InFlight int `mapstructure:"in_flight"`
-	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes a Paxos round, however many
-	// claims it has. Cassandra's `batch_size_fail_threshold` is for unconditional batches only. With 1 each
-	// claim is one insert, for servers that refuse conditional batches.
+	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes a Paxos round,
+	// however many claims it has. Cassandra's `batch_size_fail_threshold` is for unconditional
+	// batches only. With 1 each claim is one insert, for servers that refuse conditional batches.
 	BatchClaims int `mapstructure:"batch_claims"`
 	// Replication of the keyspace, as in CQL. `kdedup setup` uses it when the keyspace does not
 	// exist; an existing keyspace is never altered. The default keeps one copy of each claim and is
@@ -121,7 +121,8 @@ type Redis struct {
 	// How long one pipeline of claims may take, at least `100ms`. Claims that time out are sent
 	// again.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Connections to each server, 1 to 1000. Every lane uses up to four at a time; further pipelines wait.
+	// Connections to each server, 1 to 1000. Every lane uses up to four at a time; further
+	// pipelines wait.
 	Connections int `mapstructure:"connections"`
 	// Most claims in one pipeline, 1 to 10000.
 	PipelineClaims int `mapstructure:"pipeline_claims"`
@@ -136,33 +137,37 @@ type Redis struct {
 
 // Postgres is a store in a PostgreSQL table, version 13 or later.
 type Postgres struct {
-	// Required with `type: postgres`. The server as `host:port`, or `host` for port 5432. Of several,
-	// such as a primary and its standbys, the first that takes writes is used. A pgbouncer is fine,
-	// also with `pool_mode = transaction`.
+	// Required with `type: postgres`. The server as `host:port`, or `host` for port 5432. Of
+	// several, such as a primary and its standbys, the first that takes writes is used. A pgbouncer
+	// is fine, also with `pool_mode = transaction`.
 	Hosts []string `mapstructure:"hosts"`
 	// Database of the table. It must exist.
 	Database string `mapstructure:"database"`
 	// Name to log in with.
 	Username string `mapstructure:"username"`
-	// Password of `username`. Empty means that the server asks for none, or for a client certificate.
+	// Password of `username`. Empty means that the server asks for none, or for a client
+	// certificate.
 	Password Secret `mapstructure:"password"`
 	// Encryption of the connections to the server.
 	TLS TLS `mapstructure:"tls"`
-	// Schema of the tables: a lower-case letter, then lower-case letters, digits and `_`, at most 48.
+	// Schema of the tables: a lower-case letter, then lower-case letters, digits and `_`, at most
+	// 48.
 	Schema string `mapstructure:"schema"`
-	// Table of the claims: a lower-case letter, then lower-case letters, digits and `_`, at most 48.
+	// Table of the claims: a lower-case letter, then lower-case letters, digits and `_`, at most
+	// 48.
 	Table string `mapstructure:"table"`
 	// How long one statement may take, and one attempt to connect, at least `1s`. A statement that
 	// times out is sent again.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Most connections of this process for claims, 1 to 100; further statements wait here. There is
-	// one more, which deletes expired claims. About as many as the server has cores for this process.
+	// one more, which deletes expired claims. About as many as the server has cores for this
+	// process.
 	Connections int `mapstructure:"connections"`
 	// Most claims in one statement, 1 to 10000. The statements of a batch of records run side by
 	// side, on different connections.
 	BatchClaims int `mapstructure:"batch_claims"`
 	// How often this process looks for expired claims to delete, `0s` or at least `1s`. Of all
-	// processes that share a table one at a time deletes. `0s` means that this process never does: then
-	// another one must.
+	// processes that share a table one at a time deletes. `0s` means that this process never does:
+	// then another one must.
 	SweepInterval time.Duration `mapstructure:"sweep_interval"`
 }

@@ -50,7 +50,8 @@ func textHook(variables *expander) mapstructure.DecodeHookFuncValue {
 func parsed[T any](text string, parse func(string) (T, error)) (any, error) {
 	value, err := parse(text)
 	if err != nil {
-		return nil, &Error{Problem: fmt.Sprintf("must be %s, got %q", formOf(reflect.TypeFor[T]()), text)}
+		return nil, &Error{Problem: fmt.Sprintf("must be %s, got %q", formOf(reflect.TypeFor[T]()),
+			text)}
 	}
 	return value, nil
 }
@@ -120,7 +121,8 @@ func readSecret(text string) (Secret, error) {
 	case err != nil:
 		return "", &Error{Problem: fmt.Sprintf("read secret: %v", err)}
 	case len(content) > maxSecretBytes:
-		return "", &Error{Problem: fmt.Sprintf("read secret: %s is longer than %d bytes", path, maxSecretBytes)}
+		return "", &Error{Problem: fmt.Sprintf("read secret: %s is longer than %d bytes", path,
+			maxSecretBytes)}
 	}
 	secret := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	if secret == "" {

@@ -82,17 +82,18 @@ type Topic struct {
 	// A record that this group already forwarded and committed, read again after a manual rewind
 	// of the offsets: `drop` or `forward`.
 	OnReplay string `mapstructure:"on_replay"`
-	// A record that the clean topic refuses, whoever sends it: too large, with a timestamp that it does not admit, without a
-	// key where it is compacted. `dead_letter`: to `dead_letter_topic`, in a form that is taken there. `drop`: nowhere. Either
-	// way its ID stays claimed, and it is counted in kdedup_undeliverable_total. `stop`: its partition is held there until the
-	// topic takes the record or this setting is changed; so it is with `dead_letter` where no dead letter can be written. The
-	// other partitions go on.
+	// A record that the clean topic refuses, whoever sends it: too large, with a timestamp that it
+	// does not admit, without a key where it is compacted. `dead_letter`: to `dead_letter_topic`,
+	// in a form that is taken there. `drop`: nowhere. Either way its ID stays claimed, and it is
+	// counted in kdedup_undeliverable_total. `stop`: its partition is held there until the topic
+	// takes the record or this setting is changed; so it is with `dead_letter` where no dead letter
+	// can be written. The other partitions go on.
 	OnUndeliverable string `mapstructure:"on_undeliverable"`
-	// Offsets of the group that lie above what was handled, because somebody moved them forward, they
-	// had expired, or a broker lost a transaction's markers. `reread`: go on where the last batch
-	// ended, so that nothing is lost; a group with offsets that kdedup did not commit, of partitions that
-	// it never handled, is refused. `accept`: leave out what was skipped; copies of it that come later may
-	// be dropped.
+	// Offsets of the group that lie above what was handled, because somebody moved them forward,
+	// they had expired, or a broker lost a transaction's markers. `reread`: go on where the last
+	// batch ended, so that nothing is lost; a group with offsets that kdedup did not commit, of
+	// partitions that it never handled, is refused. `accept`: leave out what was skipped; copies of
+	// it that come later may be dropped.
 	OnSkip string `mapstructure:"on_skip"`
 	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
 	// `outage_grace` forward records without a claim, counted as passed_through; duplicates among
@@ -103,8 +104,8 @@ type Topic struct {
 	OutageGrace time.Duration `mapstructure:"outage_grace"`
 	// Topic that gets the dropped duplicates. Empty means that they are only counted.
 	DuplicatesTopic string `mapstructure:"duplicates_topic"`
-	// Topic for records without an ID, with a conflict, or that the clean topic refuses. Required when `on_missing_id` or
-	// `on_conflict` is `dead_letter`.
+	// Topic for records without an ID, with a conflict, or that the clean topic refuses. Required
+	// when `on_missing_id` or `on_conflict` is `dead_letter`.
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 	// Compacted topic that tells which records were forwarded and committed, with as many
 	// partitions as the input. It belongs to this pipeline alone.
@@ -118,37 +119,39 @@ type Topic struct {
 	// Where a group without committed offsets begins: `earliest` or `latest`. With `latest` records
 	// from before the first start are never read.
 	Start string `mapstructure:"start"`
-	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together. Batches are
-	// smaller while the brokers take too long for large ones.
+	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
+	// Batches are smaller while the brokers take too long for large ones.
 	BatchRecords int `mapstructure:"batch_records"`
-	// Bytes with which a batch is full, 65536 to 1073741824 (1 GiB): of keys, values, headers, and of what each record
-	// and header takes besides. The memory of a process grows with `lanes` x `batch_bytes`, or what `batch_records`
-	// take of it.
+	// Bytes with which a batch is full, 65536 to 1073741824 (1 GiB): of keys, values, headers, and
+	// of what each record and header takes besides. The memory of a process grows with `lanes` x
+	// `batch_bytes`, or what `batch_records` take of it.
 	BatchBytes int `mapstructure:"batch_bytes"`
-	// Most bytes of one fetch from one broker, 65536 to 1073741824. A batch is filled by as many fetches as it
-	// takes; one more is fetched ahead. More is faster only with a distant broker.
+	// Most bytes of one fetch from one broker, 65536 to 1073741824. A batch is filled by as many
+	// fetches as it takes; one more is fetched ahead. More is faster only with a distant broker.
 	FetchBytes int `mapstructure:"fetch_bytes"`
-	// Most bytes that one compressed batch of the input may unpack to, 1048576 to 1073741824: a few kilobytes can
-	// become gigabytes. A partition whose next batch would become larger is held, and says so, until this is raised.
-	// docs/kubernetes.md tells what it means for the memory of a process.
+	// Most bytes that one compressed batch of the input may unpack to, 1048576 to 1073741824: a few
+	// kilobytes can become gigabytes. A partition whose next batch would become larger is held, and
+	// says so, until this is raised. docs/kubernetes.md tells what it means for the memory of a
+	// process.
 	UnpackedBytes int `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
 	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).
 	// No effect with `group_protocol: consumer`, where the broker decides.
 	SessionTimeout time.Duration `mapstructure:"session_timeout"`
-	// With `delivery: exactly_once` a batch is forwarded in one transaction, which the broker aborts after this time,
-	// `5s` to `15m`; the broker limits it further (`transaction.max.timeout.ms`). Readers with `read_committed` wait as
-	// long for a process that was killed. Batches become as small as the time demands, so longer is better only
-	// where a quota lets not even one record through in it.
+	// With `delivery: exactly_once` a batch is forwarded in one transaction, which the broker
+	// aborts after this time, `5s` to `15m`; the broker limits it further
+	// (`transaction.max.timeout.ms`). Readers with `read_committed` wait as long for a process that
+	// was killed. Batches become as small as the time demands, so longer is better only where a
+	// quota lets not even one record through in it.
 	TransactionTimeout time.Duration `mapstructure:"transaction_timeout"`
 	// `classic`: cooperative rebalances led by a member. `consumer`: rebalances led by the broker
 	// (KIP-848); needs Kafka 4.3 or later.
 	GroupProtocol string `mapstructure:"group_protocol"`
-	// Whether `output` may be compacted. A compacted topic keeps only the last message of each key, and refuses records
-	// without a key; `kdedup validate` refuses one, unless that is meant.
+	// Whether `output` may be compacted. A compacted topic keeps only the last message of each key,
+	// and refuses records without a key; `kdedup validate` refuses one, unless that is meant.
 	AllowCompactedOutput bool `mapstructure:"allow_compacted_output"`
-	// Whether lanes are static members, with the group instance ID `<consumer_group>-<instance>-<lane>`. A restart
-	// within `session_timeout` then moves no partition; after a stop for good the partitions wait
-	// that long.
+	// Whether lanes are static members, with the group instance ID
+	// `<consumer_group>-<instance>-<lane>`. A restart within `session_timeout` then moves no
+	// partition; after a stop for good the partitions wait that long.
 	StaticMember bool `mapstructure:"static_membership"`
 }

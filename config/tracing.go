@@ -6,14 +6,16 @@ import "time"
 type Tracing struct {
 	// Whether traces are made. Nothing else switches them on, not even an `OTEL_…` variable.
 	Enabled bool `mapstructure:"enabled"`
-	// The collector, `http://host:port` or `https://host:port`. With `http/protobuf` the URL may have
-	// a path, and `/v1/traces` is added to it.
+	// The collector, `http://host:port` or `https://host:port`. With `http/protobuf` the URL may
+	// have a path, and `/v1/traces` is added to it.
 	//
-	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`, otherwise `http://localhost:4318`, or `:4317` with `grpc`.
+	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`,
+	// otherwise `http://localhost:4318`, or `:4317` with `grpc`.
 	Endpoint string `mapstructure:"endpoint"`
 	// `http/protobuf` or `grpc`.
 	//
-	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` or `OTEL_EXPORTER_OTLP_PROTOCOL`, otherwise `http/protobuf`.
+	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` or `OTEL_EXPORTER_OTLP_PROTOCOL`,
+	// otherwise `http/protobuf`.
 	Protocol string `mapstructure:"protocol"`
 	// Headers of each request, for a collector that asks who it is. Empty means those in
 	// `OTEL_EXPORTER_OTLP_HEADERS`.

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Unencrypted lists the settings whose secrets cross the network as they are, or nearly so, because the connections are
-// not encrypted. Connections within the machine do not count, nor mechanisms that prove a password without sending it.
+// Unencrypted lists the settings whose secrets cross the network as they are, or nearly so, because
+// the connections are not encrypted. Connections within the machine do not count, nor mechanisms
+// that prove a password without sending it.
 func (c Config) Unencrypted() (paths []string) {
 	add := func(path string, sends bool, tls TLS, hosts []string) {
 		if sends && !tls.Enabled && slices.ContainsFunc(hosts, leavesMachine) {
@@ -17,9 +18,11 @@ func (c Config) Unencrypted() (paths []string) {
 	add("kafka.sasl", sasl == SASLPlain || sasl == SASLOAuthBearer, c.Kafka.TLS, c.Kafka.Brokers)
 	switch s := c.Store; s.Type {
 	case StoreCassandra:
-		add("store.cassandra.password", s.Cassandra.Password != "", s.Cassandra.TLS, s.Cassandra.Hosts)
+		add("store.cassandra.password", s.Cassandra.Password != "", s.Cassandra.TLS,
+			s.Cassandra.Hosts)
 	case StoreRedis:
-		add("store.redis.password", s.Redis.Password != "" || s.Redis.SentinelPassword != "", s.Redis.TLS, s.Redis.Addresses)
+		add("store.redis.password", s.Redis.Password != "" || s.Redis.SentinelPassword != "",
+			s.Redis.TLS, s.Redis.Addresses)
 	}
 	return paths
 }

@@ -12,9 +12,11 @@ func TestSecretsThatCrossTheNetworkAsTheyAre(t *testing.T) {
 		change func(*Config)
 		want   []string
 	}{
-		"none":             {func(*Config) {}, nil},
-		"Kafka's password": {func(c *Config) { c.Kafka.SASL = SASL{Mechanism: SASLPlain} }, []string{"kafka.sasl"}},
-		"a token":          {func(c *Config) { c.Kafka.SASL = SASL{Mechanism: SASLOAuthBearer} }, []string{"kafka.sasl"}},
+		"none": {func(*Config) {}, nil},
+		"Kafka's password": {func(c *Config) { c.Kafka.SASL = SASL{Mechanism: SASLPlain} },
+			[]string{"kafka.sasl"}},
+		"a token": {func(c *Config) { c.Kafka.SASL = SASL{Mechanism: SASLOAuthBearer} },
+			[]string{"kafka.sasl"}},
 		"SCRAM sends none": {func(c *Config) { c.Kafka.SASL = SASL{Mechanism: SASLScram512} }, nil},
 		"encrypted": {func(c *Config) {
 			c.Kafka.SASL, c.Kafka.TLS.Enabled = SASL{Mechanism: SASLPlain}, true
@@ -23,7 +25,8 @@ func TestSecretsThatCrossTheNetworkAsTheyAre(t *testing.T) {
 			c.Kafka.SASL, c.Kafka.Brokers = SASL{Mechanism: SASLPlain}, here
 		}, nil},
 		"Cassandra's": {func(c *Config) {
-			c.Store.Type, c.Store.Cassandra.Password, c.Store.Cassandra.Hosts = StoreCassandra, "x", away
+			c.Store.Type, c.Store.Cassandra.Password, c.Store.Cassandra.Hosts = StoreCassandra, "x",
+				away
 		}, []string{"store.cassandra.password"}},
 		"Redis's": {func(c *Config) {
 			c.Store.Type, c.Store.Redis.Password, c.Store.Redis.Addresses = StoreRedis, "x", away

@@ -21,7 +21,8 @@ const longest = time.Duration(1<<63 - 1)
 
 func (c Config) check(p *problems) {
 	if !instanceName.MatchString(c.Instance) {
-		p.add("instance", "", "must be 1 to 200 of letters, digits, '.', '_', '-', got %q", c.Instance)
+		p.add("instance", "", "must be 1 to 200 of letters, digits, '.', '_', '-', got %q",
+			c.Instance)
 	}
 	within(p, "shutdown_timeout", c.ShutdownTimeout, time.Second, longest)
 	c.Kafka.check(p)
@@ -44,12 +45,14 @@ func (c Config) check(p *problems) {
 
 func (t TLS) check(p *problems, path string) {
 	files := []struct{ key, value string }{
-		{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}, {"server_name", t.ServerName},
+		{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile},
+		{"server_name", t.ServerName},
 	}
 	for _, f := range files {
 		switch {
 		case !t.Enabled && f.value != "":
-			p.add(path+"."+f.key, "set enabled to true", "has no effect while %s.enabled is false", path)
+			p.add(path+"."+f.key, "set enabled to true", "has no effect while %s.enabled is false",
+				path)
 		case f.key != "server_name":
 			p.readable(path+"."+f.key, f.value)
 		}
@@ -95,7 +98,9 @@ func (c Cassandra) check(p *problems) {
 	within(p, path+".in_flight", c.InFlight, 1, 4096)
 	within(p, path+".batch_claims", c.BatchClaims, 1, 200)
 	if !isReplication(strings.TrimSpace(c.Replication)) {
-		p.add(path+".replication", "", "must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got %q", c.Replication)
+		p.add(path+".replication", "",
+			"must be a CQL map such as {'class': 'NetworkTopologyStrategy', 'dc1': 3}, got %q",
+			c.Replication)
 	}
 }
 
@@ -120,5 +125,6 @@ func (c Postgres) check(p *problems) {
 
 // isReplication recognises the outline of a CQL map; the server judges the rest.
 func isReplication(cql string) bool {
-	return strings.HasPrefix(cql, "{") && strings.HasSuffix(cql, "}") && strings.Contains(cql, "'class'")
+	return strings.HasPrefix(cql, "{") && strings.HasSuffix(cql, "}") &&
+		strings.Contains(cql, "'class'")
 }

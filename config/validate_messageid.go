@@ -48,7 +48,8 @@ func (m MessageID) checkParts(p *problems, path string) {
 func checkJSONPath(p *problems, path, value string) {
 	plain := strings.NewReplacer(`\\`, "x", `\.`, "x").Replace(value)
 	if strings.Contains(plain, `\`) {
-		p.add(path, `write \\ for a backslash and \. for a dot in a name`, "has a lone backslash: %q", value)
+		p.add(path, `write \\ for a backslash and \. for a dot in a name`,
+			"has a lone backslash: %q", value)
 	}
 	for segment := range strings.SplitSeq(plain, ".") {
 		if segment == "" {

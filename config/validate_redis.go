@@ -16,7 +16,8 @@ func (r Redis) check(p *problems) {
 	r.checkUsers(p, path)
 	r.TLS.check(p, path+".tls")
 	if !redisPrefix.MatchString(r.KeyPrefix) {
-		p.add(path+".key_prefix", "", "must be 1 to 100 of letters, digits, '.', '_', '-', ':', got %q", r.KeyPrefix)
+		p.add(path+".key_prefix", "",
+			"must be 1 to 100 of letters, digits, '.', '_', '-', ':', got %q", r.KeyPrefix)
 	}
 	within(p, path+".database", r.Database, 0, 1<<20)
 	within(p, path+".timeout", r.Timeout, 100*time.Millisecond, longest)
@@ -25,7 +26,8 @@ func (r Redis) check(p *problems) {
 	within(p, path+".wait_replicas", r.WaitReplicas, 0, 10)
 	within(p, path+".wait_timeout", r.WaitTimeout, time.Millisecond, longest)
 	if r.WaitTimeout >= r.Timeout {
-		p.add(path+".wait_timeout", "", "must be less than timeout (%v), got %v", r.Timeout, r.WaitTimeout)
+		p.add(path+".wait_timeout", "", "must be less than timeout (%v), got %v", r.Timeout,
+			r.WaitTimeout)
 	}
 }
 
@@ -38,7 +40,8 @@ func (r Redis) checkMode(p *problems, path string) {
 		p.add(path+".master_name", "set mode to sentinel", "has no effect with mode %s", r.Mode)
 	}
 	if r.Mode == RedisStandalone && len(r.Addresses) > 1 {
-		p.add(path+".addresses", "name the one that leads to the master, or set mode to sentinel or cluster",
+		p.add(path+".addresses",
+			"name the one that leads to the master, or set mode to sentinel or cluster",
 			"must be one address with mode standalone, got %d", len(r.Addresses))
 	}
 	if r.Mode == RedisCluster && r.Database != 0 {
@@ -58,6 +61,7 @@ func (r Redis) checkUsers(p *problems, path string) {
 		p.add(path+".sentinel_password", "", "is required with sentinel_username")
 	}
 	if r.Mode != RedisSentinel && (r.SentinelUsername != "" || r.SentinelPassword != "") {
-		p.add(path+".sentinel_password", "set mode to sentinel", "has no effect with mode %s", r.Mode)
+		p.add(path+".sentinel_password", "set mode to sentinel", "has no effect with mode %s",
+			r.Mode)
 	}
 }

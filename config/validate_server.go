@@ -16,13 +16,15 @@ func (s Server) check(p *problems) {
 	}
 	for i, name := range s.Hosts {
 		if !isHost(name) || strings.Contains(name, ":") {
-			p.add("server.hosts["+strconv.Itoa(i)+"]", "", "must be a host name without a port, got %q", name)
+			p.add("server.hosts["+strconv.Itoa(i)+"]", "",
+				"must be a host name without a port, got %q", name)
 		}
 	}
 	s.Auth.check(p)
 	s.TLS.check(p)
 	if s.Pprof && s.Auth.Username == "" && s.TLS.ClientCAFile == "" && !isLoopback(host) {
-		p.add("server.pprof", "", "needs server.auth or server.tls.client_ca_file when server.listen is not a loopback address")
+		p.add("server.pprof", "", "needs server.auth or server.tls.client_ca_file when "+
+			"server.listen is not a loopback address")
 	}
 }
 

@@ -25,9 +25,13 @@ func TestServerRules(t *testing.T) {
 			"server.auth.username: is required with password"},
 		{"name alone", func(c *Config) { c.Server.Auth = ServerAuth{Username: "ops"} },
 			"server.auth.password: is required with username"},
-		{"short password", func(c *Config) { c.Server.Auth = ServerAuth{Username: "ops", Password: "1234567"} },
+		{"short password", func(c *Config) {
+			c.Server.Auth = ServerAuth{Username: "ops", Password: "1234567"}
+		},
 			"server.auth.password: must be at least 8 bytes long"},
-		{"name with a colon", func(c *Config) { c.Server.Auth = ServerAuth{Username: "a:b", Password: auth.Password} },
+		{"name with a colon", func(c *Config) {
+			c.Server.Auth = ServerAuth{Username: "a:b", Password: auth.Password}
+		},
 			"server.auth.username: must not contain ':', which ends the name in HTTP"},
 		{"certificate and key", func(c *Config) { c.Server.TLS = pair }, ""},
 		{"all three files", func(c *Config) { c.Server.TLS = withCA }, ""},
@@ -40,12 +44,22 @@ func TestServerRules(t *testing.T) {
 				"server.tls.cert_file: is required with key_file and client_ca_file"},
 		{"a file that is not there", func(c *Config) {
 			c.Server.TLS = ServerTLS{CertFile: file, KeyFile: file, ClientCAFile: file + ".none"}
-		}, "server.tls.client_ca_file: must be a readable file: open " + file + ".none: no such file or directory"},
+		}, "server.tls.client_ca_file: must be a readable file: open " + file +
+			".none: no such file or directory"},
 		{"profiler on localhost", func(c *Config) { c.Server.Pprof = true }, ""},
-		{"profiler on localhost, IPv6", func(c *Config) { c.Server.Pprof, c.Server.Listen = true, "[::1]:9480" }, ""},
-		{"profiler for everybody", func(c *Config) { c.Server.Pprof, c.Server.Listen = true, ":9480" },
-			"server.pprof: needs server.auth or server.tls.client_ca_file when server.listen is not a loopback address"},
-		{"profiler with a password", func(c *Config) { c.Server.Pprof, c.Server.Listen, c.Server.Auth = true, ":9480", auth }, ""},
-		{"profiler with certificates", func(c *Config) { c.Server.Pprof, c.Server.Listen, c.Server.TLS = true, ":9480", withCA }, ""},
+		{"profiler on localhost, IPv6", func(c *Config) {
+			c.Server.Pprof, c.Server.Listen = true, "[::1]:9480"
+		}, ""},
+		{"profiler for everybody", func(c *Config) {
+			c.Server.Pprof, c.Server.Listen = true, ":9480"
+		},
+			"server.pprof: needs server.auth or server.tls.client_ca_file when server.listen is " +
+				"not a loopback address"},
+		{"profiler with a password", func(c *Config) {
+			c.Server.Pprof, c.Server.Listen, c.Server.Auth = true, ":9480", auth
+		}, ""},
+		{"profiler with certificates", func(c *Config) {
+			c.Server.Pprof, c.Server.Listen, c.Server.TLS = true, ":9480", withCA
+		}, ""},
 	})
 }

@@ -104,8 +104,11 @@ func TestProcessRules(t *testing.T) {
 		{"instance with a space", func(c *Config) { c.Instance = "a b" },
 			`instance: must be 1 to 200 of letters, digits, '.', '_', '-', got "a b"`},
 		{"instance of 201 bytes", func(c *Config) { c.Instance = strings.Repeat("a", 201) },
-			`instance: must be 1 to 200 of letters, digits, '.', '_', '-', got "` + strings.Repeat("a", 201) + `"`},
-		{"shutdown_timeout too short", func(c *Config) { c.ShutdownTimeout = 999 * time.Millisecond },
+			`instance: must be 1 to 200 of letters, digits, '.', '_', '-', got "` +
+				strings.Repeat("a", 201) + `"`},
+		{"shutdown_timeout too short", func(c *Config) {
+			c.ShutdownTimeout = 999 * time.Millisecond
+		},
 			"shutdown_timeout: must be at least 1s, got 999ms"},
 		{"listen without port", func(c *Config) { c.Server.Listen = "localhost" },
 			`server.listen: must be host:port, got "localhost"`},
@@ -128,24 +131,36 @@ func TestKafkaRules(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"no brokers", func(c *Config) { c.Kafka.Brokers = nil },
 			"kafka.brokers: is required, at least one host:port"},
-		{"broker with a scheme", func(c *Config) { c.Kafka.Brokers = []string{"a:9092", "kafka://b:9092"} },
+		{"broker with a scheme", func(c *Config) {
+			c.Kafka.Brokers = []string{"a:9092", "kafka://b:9092"}
+		},
 			`kafka.brokers[1]: must be host:port or a host, got "kafka://b:9092"`},
 		{"broker with port 0", func(c *Config) { c.Kafka.Brokers = []string{"a:0"} },
 			`kafka.brokers[0]: must be host:port or a host, got "a:0"`},
 		{"empty broker", func(c *Config) { c.Kafka.Brokers = []string{""} },
 			`kafka.brokers[0]: must be host:port or a host, got ""`},
-		{"brokers without ports", func(c *Config) { c.Kafka.Brokers = []string{"a", "::1", "[::1]:9092"} }, ""},
-		{"SASL mechanism", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "scram-sha256", Username: "u", Password: "p"} },
+		{"brokers without ports", func(c *Config) {
+			c.Kafka.Brokers = []string{"a", "::1", "[::1]:9092"}
+		}, ""},
+		{"SASL mechanism", func(c *Config) {
+			c.Kafka.SASL = SASL{Mechanism: "scram-sha256", Username: "u", Password: "p"}
+		},
 			`kafka.sasl.mechanism: must be plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam, got "scram-sha256"; did you mean scram-sha-256?`},
-		{"SASL without username", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "plain", Password: "p"} },
+		{"SASL without username", func(c *Config) {
+			c.Kafka.SASL = SASL{Mechanism: "plain", Password: "p"}
+		},
 			"kafka.sasl.username: is required with kafka.sasl.mechanism plain"},
-		{"SASL without password", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "plain", Username: "u"} },
+		{"SASL without password", func(c *Config) {
+			c.Kafka.SASL = SASL{Mechanism: "plain", Username: "u"}
+		},
 			"kafka.sasl.password: is required with kafka.sasl.mechanism plain"},
 		{"username without SASL", func(c *Config) { c.Kafka.SASL = SASL{Username: "u"} },
 			"kafka.sasl.username: has no effect without kafka.sasl.mechanism; set the mechanism"},
 		{"password without SASL", func(c *Config) { c.Kafka.SASL = SASL{Password: "p"} },
 			"kafka.sasl.password: has no effect without kafka.sasl.mechanism; set the mechanism"},
-		{"SASL", func(c *Config) { c.Kafka.SASL = SASL{Mechanism: "scram-sha-512", Username: "u", Password: "p"} }, ""},
+		{"SASL", func(c *Config) {
+			c.Kafka.SASL = SASL{Mechanism: "scram-sha-512", Username: "u", Password: "p"}
+		}, ""},
 	})
 }
 
@@ -153,34 +168,50 @@ func TestOAuthRules(t *testing.T) {
 	const path = "kafka.sasl.oauth."
 	with := func(set func(*OAuth)) func(*Config) {
 		return func(c *Config) {
-			c.Kafka.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{TokenURL: "https://login/token", ClientID: "c", ClientSecret: "s"}}
+			c.Kafka.SASL = SASL{Mechanism: "oauthbearer",
+				OAuth: OAuth{TokenURL: "https://login/token", ClientID: "c", ClientSecret: "s"}}
 			set(&c.Kafka.SASL.OAuth)
 		}
 	}
 	url := path + "token_url: must be an https URL without a password, or http on a loopback host"
-	extension := path + "extensions[0]: must be name=value with a name of letters other than auth, got "
+	extension := path +
+		"extensions[0]: must be name=value with a name of letters other than auth, got "
 	testRules(t, []string{"orders"}, []rule{
 		{"what is required", with(func(*OAuth) {}), ""},
 		{"everything", with(func(o *OAuth) {
-			o.Scopes, o.Audience, o.Extensions = []string{"kafka"}, "brokers", []string{"logicalCluster=lkc-1", "identityPoolId=pool=1"}
+			o.Scopes, o.Audience, o.Extensions = []string{"kafka"}, "brokers",
+				[]string{"logicalCluster=lkc-1", "identityPoolId=pool=1"}
 		}), ""},
-		{"nothing", with(func(o *OAuth) { *o = OAuth{} }), path + "token_url: is required with kafka.sasl.mechanism oauthbearer\n" +
-			path + "client_id: is required with kafka.sasl.mechanism oauthbearer\n" +
-			path + "client_secret: is required with kafka.sasl.mechanism oauthbearer"},
-		{"a URL without encryption", with(func(o *OAuth) { o.TokenURL = "http://login/token" }), url},
-		{"a URL on the loopback", with(func(o *OAuth) { o.TokenURL = "http://127.0.0.1:8080/token" }), ""},
+		{"nothing", with(func(o *OAuth) { *o = OAuth{} }),
+			path + "token_url: is required with kafka.sasl.mechanism oauthbearer\n" +
+				path + "client_id: is required with kafka.sasl.mechanism oauthbearer\n" +
+				path + "client_secret: is required with kafka.sasl.mechanism oauthbearer"},
+		{"a URL without encryption", with(func(o *OAuth) { o.TokenURL = "http://login/token" }),
+			url},
+		{"a URL on the loopback", with(func(o *OAuth) {
+			o.TokenURL = "http://127.0.0.1:8080/token"
+		}), ""},
 		{"a URL without host", with(func(o *OAuth) { o.TokenURL = "https:///token" }), url},
-		{"a URL with a password, which is not shown", with(func(o *OAuth) { o.TokenURL = "https://u:p@login/token" }), url},
-		{"an extension without value", with(func(o *OAuth) { o.Extensions = []string{"a"} }), extension + `"a"`},
-		{"an extension of another name", with(func(o *OAuth) { o.Extensions = []string{"a_1=b"} }), extension + `"a_1=b"`},
-		{"the extension that holds the token", with(func(o *OAuth) { o.Extensions = []string{"auth=b"} }), extension + `"auth=b"`},
-		{"no such file", with(func(o *OAuth) { o.CAFile = "none" }), path + "ca_file: must be a readable file: open none: no such file or directory"},
+		{"a URL with a password, which is not shown", with(func(o *OAuth) {
+			o.TokenURL = "https://u:p@login/token"
+		}), url},
+		{"an extension without value", with(func(o *OAuth) { o.Extensions = []string{"a"} }),
+			extension + `"a"`},
+		{"an extension of another name", with(func(o *OAuth) { o.Extensions = []string{"a_1=b"} }),
+			extension + `"a_1=b"`},
+		{"the extension that holds the token", with(func(o *OAuth) {
+			o.Extensions = []string{"auth=b"}
+		}), extension + `"auth=b"`},
+		{"no such file", with(func(o *OAuth) { o.CAFile = "none" }),
+			path + "ca_file: must be a readable file: open none: no such file or directory"},
 		{"a username", func(c *Config) {
 			with(func(*OAuth) {})(c)
 			c.Kafka.SASL.Username = "u"
-		}, "kafka.sasl.username: belongs to kafka.sasl.mechanism plain or scram-sha-…, not to oauthbearer"},
+		}, "kafka.sasl.username: belongs to kafka.sasl.mechanism plain or scram-sha-…, not to " +
+			"oauthbearer"},
 		{"with another mechanism", func(c *Config) {
-			c.Kafka.SASL = SASL{Mechanism: "plain", Username: "u", Password: "p", OAuth: OAuth{ClientSecret: "s"}}
+			c.Kafka.SASL = SASL{Mechanism: "plain", Username: "u", Password: "p",
+				OAuth: OAuth{ClientSecret: "s"}}
 		}, path + "client_secret: belongs to kafka.sasl.mechanism oauthbearer, not to plain"},
 		{"without a mechanism", func(c *Config) { c.Kafka.SASL.OAuth.ClientID = "c" },
 			path + "client_id: has no effect without kafka.sasl.mechanism; set the mechanism"},
@@ -196,12 +227,15 @@ func TestAWSRules(t *testing.T) {
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"nothing is required", with(true, AWS{}), ""},
-		{"everything", with(true, AWS{Profile: "kafka", RoleARN: "arn:aws:iam::123456789012:role/kafka"}), ""},
-		{"no encryption", with(false, AWS{}), "kafka.tls.enabled: must be true with kafka.sasl.mechanism aws-msk-iam"},
+		{"everything", with(true,
+			AWS{Profile: "kafka", RoleARN: "arn:aws:iam::123456789012:role/kafka"}), ""},
+		{"no encryption", with(false, AWS{}),
+			"kafka.tls.enabled: must be true with kafka.sasl.mechanism aws-msk-iam"},
 		{"a role's name", with(true, AWS{RoleARN: "kafka"}),
 			`kafka.sasl.aws.role_arn: must be an ARN such as arn:aws:iam::123456789012:role/kafka, got "kafka"`},
 		{"without a mechanism", func(c *Config) { c.Kafka.SASL.AWS.Profile = "p" },
-			"kafka.sasl.aws.profile: has no effect without kafka.sasl.mechanism; set the mechanism"},
+			"kafka.sasl.aws.profile: has no effect without kafka.sasl.mechanism; set the " +
+				"mechanism"},
 	})
 }
 
@@ -212,22 +246,29 @@ func TestTLSRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	disabled := func(key string) string {
-		return "kafka.tls." + key + ": has no effect while kafka.tls.enabled is false; set enabled to true"
+		return "kafka.tls." + key +
+			": has no effect while kafka.tls.enabled is false; set enabled to true"
 	}
 	set := func(s TLS) func(*Config) { return func(c *Config) { c.Kafka.TLS = s } }
 	testRules(t, []string{"orders"}, []rule{
 		{"ca_file while disabled", set(TLS{CAFile: pem}), disabled("ca_file")},
-		{"certificate while disabled", set(TLS{CertFile: pem, KeyFile: pem}), disabled("cert_file") + "\n" + disabled("key_file")},
+		{"certificate while disabled", set(TLS{CertFile: pem, KeyFile: pem}),
+			disabled("cert_file") + "\n" + disabled("key_file")},
 		{"server_name while disabled", set(TLS{ServerName: "a"}), disabled("server_name")},
-		{"cert_file alone", set(TLS{Enabled: true, CertFile: pem}), "kafka.tls.key_file: is required with cert_file"},
-		{"key_file alone", set(TLS{Enabled: true, KeyFile: pem}), "kafka.tls.cert_file: is required with key_file"},
+		{"cert_file alone", set(TLS{Enabled: true, CertFile: pem}),
+			"kafka.tls.key_file: is required with cert_file"},
+		{"key_file alone", set(TLS{Enabled: true, KeyFile: pem}),
+			"kafka.tls.cert_file: is required with key_file"},
 		{"missing file", set(TLS{Enabled: true, CAFile: missing}),
-			"kafka.tls.ca_file: must be a readable file: open " + missing + ": no such file or directory"},
+			"kafka.tls.ca_file: must be a readable file: open " + missing +
+				": no such file or directory"},
 		{"folder", set(TLS{Enabled: true, CAFile: dir}),
 			"kafka.tls.ca_file: must be a readable file: " + dir + " is a directory"},
-		{"all", set(TLS{Enabled: true, CAFile: pem, CertFile: pem, KeyFile: pem, ServerName: "a"}), ""},
+		{"all", set(TLS{Enabled: true, CAFile: pem, CertFile: pem, KeyFile: pem, ServerName: "a"}),
+			""},
 		{"Cassandra's own section", func(c *Config) { withCassandra(c).TLS = TLS{CAFile: pem} },
-			"store.cassandra.tls.ca_file: has no effect while store.cassandra.tls.enabled is false; set enabled to true"},
+			"store.cassandra.tls.ca_file: has no effect while store.cassandra.tls.enabled is " +
+				"false; set enabled to true"},
 	})
 }
 
@@ -238,7 +279,8 @@ func TestStoreRules(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"type", func(c *Config) { c.Store.Type = "casandra" },
 			`store.type: must be embedded, cassandra, redis or postgres, got "casandra"; did you mean cassandra?`},
-		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" }, "store.embedded.path: is required"},
+		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" },
+			"store.embedded.path: is required"},
 		{"the section that is not used", func(c *Config) { c.Store.Cassandra = Cassandra{} }, ""},
 		{"cassandra", cassandra(func(*Cassandra) {}), ""},
 		{"no hosts", cassandra(func(s *Cassandra) { s.Hosts = nil }),
@@ -258,7 +300,9 @@ func TestStoreRules(t *testing.T) {
 			"store.cassandra.password: is required with username"},
 		{"consistency that may forget", cassandra(func(s *Cassandra) { s.Consistency = "ONE" }),
 			`store.cassandra.consistency: must be LOCAL_QUORUM, QUORUM, EACH_QUORUM or ALL, got "ONE"`},
-		{"serial consistency", cassandra(func(s *Cassandra) { s.SerialConsistency = "local_serial" }),
+		{"serial consistency", cassandra(func(s *Cassandra) {
+			s.SerialConsistency = "local_serial"
+		}),
 			`store.cassandra.serial_consistency: must be LOCAL_SERIAL or SERIAL, got "local_serial"; did you mean LOCAL_SERIAL?`},
 		{"timeout", cassandra(func(s *Cassandra) { s.Timeout = time.Second }),
 			"store.cassandra.timeout: must be at least 2s, got 1s"},
@@ -285,27 +329,38 @@ func TestPostgresRules(t *testing.T) {
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"postgres", postgres(func(*Postgres) {}), ""},
-		{"no hosts", postgres(func(s *Postgres) { s.Hosts = nil }), "store.postgres.hosts: is required, at least one host:port"},
+		{"no hosts", postgres(func(s *Postgres) { s.Hosts = nil }),
+			"store.postgres.hosts: is required, at least one host:port"},
 		{"host", postgres(func(s *Postgres) { s.Hosts = []string{"postgres://a"} }),
 			`store.postgres.hosts[0]: must be host:port or a host, got "postgres://a"`},
-		{"database", postgres(func(s *Postgres) { s.Database = "" }), "store.postgres.database: is required"},
-		{"username", postgres(func(s *Postgres) { s.Username = "" }), "store.postgres.username: is required"},
+		{"database", postgres(func(s *Postgres) { s.Database = "" }),
+			"store.postgres.database: is required"},
+		{"username", postgres(func(s *Postgres) { s.Username = "" }),
+			"store.postgres.username: is required"},
 		{"no password", postgres(func(s *Postgres) { s.Password = "" }), ""},
 		{"its own section of TLS", postgres(func(s *Postgres) { s.TLS.ServerName = "a" }),
-			"store.postgres.tls.server_name: has no effect while store.postgres.tls.enabled is false; set enabled to true"},
+			"store.postgres.tls.server_name: has no effect while store.postgres.tls.enabled is " +
+				"false; set enabled to true"},
 		{"schema", postgres(func(s *Postgres) { s.Schema = "Kdedup" }),
 			`store.postgres.schema: must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got "Kdedup"`},
 		{"table", postgres(func(s *Postgres) { s.Table = "a-b" }),
 			`store.postgres.table: must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got "a-b"`},
 		{"longest table", postgres(func(s *Postgres) { s.Table = strings.Repeat("t", 48) }), ""},
 		{"the other table", postgres(func(s *Postgres) { s.Table = "dedup_scopes" }),
-			"store.postgres.table: must not be dedup_scopes, which keeps the settings of the scopes"},
-		{"timeout", postgres(func(s *Postgres) { s.Timeout = time.Millisecond }), "store.postgres.timeout: must be at least 1s, got 1ms"},
-		{"no connections", postgres(func(s *Postgres) { s.Connections = 0 }), "store.postgres.connections: must be at least 1, got 0"},
-		{"too many connections", postgres(func(s *Postgres) { s.Connections = 101 }), "store.postgres.connections: must be at most 100, got 101"},
-		{"empty batches", postgres(func(s *Postgres) { s.BatchClaims = 0 }), "store.postgres.batch_claims: must be at least 1, got 0"},
-		{"batches too large", postgres(func(s *Postgres) { s.BatchClaims = 10_001 }), "store.postgres.batch_claims: must be at most 10000, got 10001"},
+			"store.postgres.table: must not be dedup_scopes, which keeps the settings of the " +
+				"scopes"},
+		{"timeout", postgres(func(s *Postgres) { s.Timeout = time.Millisecond }),
+			"store.postgres.timeout: must be at least 1s, got 1ms"},
+		{"no connections", postgres(func(s *Postgres) { s.Connections = 0 }),
+			"store.postgres.connections: must be at least 1, got 0"},
+		{"too many connections", postgres(func(s *Postgres) { s.Connections = 101 }),
+			"store.postgres.connections: must be at most 100, got 101"},
+		{"empty batches", postgres(func(s *Postgres) { s.BatchClaims = 0 }),
+			"store.postgres.batch_claims: must be at least 1, got 0"},
+		{"batches too large", postgres(func(s *Postgres) { s.BatchClaims = 10_001 }),
+			"store.postgres.batch_claims: must be at most 10000, got 10001"},
 		{"no sweep", postgres(func(s *Postgres) { s.SweepInterval = 0 }), ""},
-		{"sweep", postgres(func(s *Postgres) { s.SweepInterval = time.Millisecond }), "store.postgres.sweep_interval: must be at least 1s, got 1ms"},
+		{"sweep", postgres(func(s *Postgres) { s.SweepInterval = time.Millisecond }),
+			"store.postgres.sweep_interval: must be at least 1s, got 1ms"},
 	})
 }

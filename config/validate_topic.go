@@ -2,13 +2,14 @@ package config
 
 import "time"
 
-// cassandraEnd is when the time of Cassandra ends unless its storage_compatibility_mode is NONE: an insert whose TTL
-// reaches beyond is refused (CASSANDRA-14092).
+// cassandraEnd is when the time of Cassandra ends unless its storage_compatibility_mode is NONE: an
+// insert whose TTL reaches beyond is refused (CASSANDRA-14092).
 var cassandraEnd = time.Date(2038, time.January, 19, 3, 14, 6, 0, time.UTC)
 
 func checkCassandraTTL(p *problems, path string, ttl time.Duration) {
 	if most := time.Until(cassandraEnd).Truncate(24 * time.Hour); ttl > most {
-		p.add(path, "", "must be at most %v now: Cassandra refuses claims that end after %s", most, cassandraEnd.Format(time.DateOnly))
+		p.add(path, "", "must be at most %v now: Cassandra refuses claims that end after %s", most,
+			cassandraEnd.Format(time.DateOnly))
 	}
 }
 
@@ -37,7 +38,8 @@ func (t Topic) check(p *problems, path string) {
 func (t Topic) checkChoices(p *problems, path string) {
 	p.oneOf(path+".delivery", t.Delivery, DeliveryExactlyOnce, DeliveryAtLeastOnce)
 	p.oneOf(path+".mode", t.Mode, ModeEnforce, ModeAnnotate, ModeObserve)
-	p.oneOf(path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop, ActionFail)
+	p.oneOf(path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop,
+		ActionFail)
 	p.oneOf(path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
 	p.oneOf(path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
 	p.oneOf(path+".on_undeliverable", t.OnUndeliverable, ActionDeadLetter, ActionDrop, ActionStop)
@@ -87,7 +89,8 @@ func (t Topic) checkDeadLetter(p *problems, path string) {
 		return
 	}
 	if t.OnMissingID == ActionDeadLetter {
-		p.add(path+".dead_letter_topic", "name a topic, or set on_missing_id to forward, drop or fail",
+		p.add(path+".dead_letter_topic",
+			"name a topic, or set on_missing_id to forward, drop or fail",
 			"is required while on_missing_id is dead_letter")
 	}
 	if t.OnConflict == ActionDeadLetter {

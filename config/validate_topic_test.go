@@ -17,18 +17,28 @@ func TestTopicNameRules(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"no input", topic(func(t *Topic) { t.Input = "" }), "topics[0].input: is required"},
 		{"no output", topic(func(t *Topic) { t.Output = "" }), "topics[0].output: is required"},
-		{"no consumer_group", topic(func(t *Topic) { t.ConsumerGroup = "" }), "topics[0].consumer_group: is required"},
-		{"input with a slash", topic(func(t *Topic) { t.Input = "a/b" }), "topics[0].input: " + notATopicName + `"a/b"`},
-		{"output .", topic(func(t *Topic) { t.Output = "." }), "topics[0].output: " + notATopicName + `"."`},
-		{"duplicates_topic ..", topic(func(t *Topic) { t.DuplicatesTopic = ".." }), "topics[0].duplicates_topic: " + notATopicName + `".."`},
-		{"dead_letter_topic with a space", topic(func(t *Topic) { t.DeadLetterTopic = "a b" }), "topics[0].dead_letter_topic: " + notATopicName + `"a b"`},
-		{"fence_topic with an accent", topic(func(t *Topic) { t.FenceTopic = "é" }), "topics[0].fence_topic: " + notATopicName + `"é"`},
+		{"no consumer_group", topic(func(t *Topic) { t.ConsumerGroup = "" }),
+			"topics[0].consumer_group: is required"},
+		{"input with a slash", topic(func(t *Topic) { t.Input = "a/b" }),
+			"topics[0].input: " + notATopicName + `"a/b"`},
+		{"output .", topic(func(t *Topic) { t.Output = "." }),
+			"topics[0].output: " + notATopicName + `"."`},
+		{"duplicates_topic ..", topic(func(t *Topic) { t.DuplicatesTopic = ".." }),
+			"topics[0].duplicates_topic: " + notATopicName + `".."`},
+		{"dead_letter_topic with a space", topic(func(t *Topic) { t.DeadLetterTopic = "a b" }),
+			"topics[0].dead_letter_topic: " + notATopicName + `"a b"`},
+		{"fence_topic with an accent", topic(func(t *Topic) { t.FenceTopic = "é" }),
+			"topics[0].fence_topic: " + notATopicName + `"é"`},
 		{"longest name", topic(func(t *Topic) { t.Output = strings.Repeat("a", 249) }), ""},
 		{"name too long", topic(func(t *Topic) { t.Output = strings.Repeat("a", 250) }),
 			"topics[0].output: " + notATopicName + `"` + strings.Repeat("a", 250) + `"`},
-		{"consumer group that makes no fence topic", topic(func(t *Topic) { t.ConsumerGroup = "a b" }),
+		{"consumer group that makes no fence topic", topic(func(t *Topic) {
+			t.ConsumerGroup = "a b"
+		}),
 			"topics[0].fence_topic: " + notATopicName + `"a b.fence"`},
-		{"consumer group with a fence topic of its own", topic(func(t *Topic) { t.ConsumerGroup, t.FenceTopic = "a b", "f" }), ""},
+		{"consumer group with a fence topic of its own", topic(func(t *Topic) {
+			t.ConsumerGroup, t.FenceTopic = "a b", "f"
+		}), ""},
 	})
 }
 
@@ -38,34 +48,48 @@ func TestTopicsOfOneEntryDiffer(t *testing.T) {
 			`topics[0].output: must differ from input, both are "orders"`},
 		{"duplicates_topic is the input", topic(func(t *Topic) { t.DuplicatesTopic = "orders" }),
 			`topics[0].duplicates_topic: must differ from input, both are "orders"`},
-		{"duplicates_topic is the output", topic(func(t *Topic) { t.DuplicatesTopic = "orders.clean" }),
+		{"duplicates_topic is the output", topic(func(t *Topic) {
+			t.DuplicatesTopic = "orders.clean"
+		}),
 			`topics[0].duplicates_topic: must differ from output, both are "orders.clean"`},
 		{"dead_letter_topic is the input", topic(func(t *Topic) { t.DeadLetterTopic = "orders" }),
 			`topics[0].dead_letter_topic: must differ from input, both are "orders"`},
-		{"dead_letter_topic is the output", topic(func(t *Topic) { t.DeadLetterTopic = "orders.clean" }),
+		{"dead_letter_topic is the output", topic(func(t *Topic) {
+			t.DeadLetterTopic = "orders.clean"
+		}),
 			`topics[0].dead_letter_topic: must differ from output, both are "orders.clean"`},
-		{"dead_letter_topic is the duplicates_topic", topic(func(t *Topic) { t.DuplicatesTopic = "orders.dlq" }),
+		{"dead_letter_topic is the duplicates_topic", topic(func(t *Topic) {
+			t.DuplicatesTopic = "orders.dlq"
+		}),
 			`topics[0].dead_letter_topic: must differ from duplicates_topic, both are "orders.dlq"`},
 		{"fence_topic is the input", topic(func(t *Topic) { t.FenceTopic = "orders" }),
 			`topics[0].fence_topic: must differ from input, both are "orders"`},
 		{"fence_topic is the output", topic(func(t *Topic) { t.FenceTopic = "orders.clean" }),
 			`topics[0].fence_topic: must differ from output, both are "orders.clean"`},
-		{"fence_topic is the duplicates_topic", topic(func(t *Topic) { t.FenceTopic, t.DuplicatesTopic = "x", "x" }),
+		{"fence_topic is the duplicates_topic", topic(func(t *Topic) {
+			t.FenceTopic, t.DuplicatesTopic = "x", "x"
+		}),
 			`topics[0].fence_topic: must differ from duplicates_topic, both are "x"`},
-		{"fence_topic is the dead_letter_topic", topic(func(t *Topic) { t.FenceTopic = "orders.dlq" }),
+		{"fence_topic is the dead_letter_topic", topic(func(t *Topic) {
+			t.FenceTopic = "orders.dlq"
+		}),
 			`topics[0].fence_topic: must differ from dead_letter_topic, both are "orders.dlq"`},
 	})
 }
 
 func TestDeadLetterTopicRules(t *testing.T) {
 	without := func(missing, conflict string) func(*Config) {
-		return topic(func(t *Topic) { t.DeadLetterTopic, t.OnMissingID, t.OnConflict = "", missing, conflict })
+		return topic(func(t *Topic) {
+			t.DeadLetterTopic, t.OnMissingID, t.OnConflict = "", missing, conflict
+		})
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"on_missing_id needs it", without(ActionDeadLetter, ActionDrop),
-			"topics[0].dead_letter_topic: is required while on_missing_id is dead_letter; name a topic, or set on_missing_id to forward, drop or fail"},
+			"topics[0].dead_letter_topic: is required while on_missing_id is dead_letter; name a " +
+				"topic, or set on_missing_id to forward, drop or fail"},
 		{"on_conflict needs it", without(ActionFail, ActionDeadLetter),
-			"topics[0].dead_letter_topic: is required while on_conflict is dead_letter; name a topic, or set on_conflict to drop or forward"},
+			"topics[0].dead_letter_topic: is required while on_conflict is dead_letter; name a " +
+				"topic, or set on_conflict to drop or forward"},
 		{"nothing needs it", without(ActionFail, ActionForward), ""},
 	})
 }
@@ -102,26 +126,33 @@ func TestATTLEndsWithinCassandrasTime(t *testing.T) {
 		t.Errorf("got %v", p.err())
 	}
 	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)+time.Hour)
-	if err := p.err(); err == nil || !strings.Contains(err.Error(), "topics[0].ttl: must be at most") || !strings.Contains(err.Error(), "2038-01-19") {
+	if err := p.err(); err == nil || !strings.Contains(err.Error(),
+		"topics[0].ttl: must be at most") || !strings.Contains(err.Error(), "2038-01-19") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTopicLimits(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
-		{"no lanes", topic(func(t *Topic) { t.Lanes = 0 }), "topics[0].lanes: must be at least 1, got 0"},
-		{"too many lanes", topic(func(t *Topic) { t.Lanes = 65 }), "topics[0].lanes: must be at most 64, got 65"},
-		{"ttl too short", topic(func(t *Topic) { t.TTL = 0 }), "topics[0].ttl: must be at least 1s, got 0s"},
+		{"no lanes", topic(func(t *Topic) { t.Lanes = 0 }),
+			"topics[0].lanes: must be at least 1, got 0"},
+		{"too many lanes", topic(func(t *Topic) { t.Lanes = 65 }),
+			"topics[0].lanes: must be at most 64, got 65"},
+		{"ttl too short", topic(func(t *Topic) { t.TTL = 0 }),
+			"topics[0].ttl: must be at least 1s, got 0s"},
 		{"ttl of 20 years", topic(func(t *Topic) { t.TTL = 630720000 * time.Second }), ""},
 		{"ttl too long", topic(func(t *Topic) { t.TTL = 630720001 * time.Second }),
 			"topics[0].ttl: must be at most 175200h0m0s, got 175200h0m1s"},
 		{"ttl with a fraction", topic(func(t *Topic) { t.TTL = 1500 * time.Millisecond }),
 			"topics[0].ttl: must be whole seconds, got 1.5s"},
-		{"no buckets", topic(func(t *Topic) { t.Buckets = 0 }), "topics[0].buckets: must be at least 1, got 0"},
-		{"too many buckets", topic(func(t *Topic) { t.Buckets = 1_000_001 }), "topics[0].buckets: must be at most 1000000, got 1000001"},
+		{"no buckets", topic(func(t *Topic) { t.Buckets = 0 }),
+			"topics[0].buckets: must be at least 1, got 0"},
+		{"too many buckets", topic(func(t *Topic) { t.Buckets = 1_000_001 }),
+			"topics[0].buckets: must be at most 1000000, got 1000001"},
 		{"outage_grace too short", topic(func(t *Topic) { t.OutageGrace = 99 * time.Millisecond }),
 			"topics[0].outage_grace: must be at least 100ms, got 99ms"},
-		{"empty batches", topic(func(t *Topic) { t.BatchRecords = 0 }), "topics[0].batch_records: must be at least 1, got 0"},
+		{"empty batches", topic(func(t *Topic) { t.BatchRecords = 0 }),
+			"topics[0].batch_records: must be at least 1, got 0"},
 		{"batches too large", topic(func(t *Topic) { t.BatchRecords = 100_001 }),
 			"topics[0].batch_records: must be at most 100000, got 100001"},
 		{"batch_bytes too small", topic(func(t *Topic) { t.BatchBytes = 1<<16 - 1 }),
@@ -136,9 +167,13 @@ func TestTopicLimits(t *testing.T) {
 			"topics[0].fetch_bytes: must be at least 65536, got 65535"},
 		{"fetch_bytes too large", topic(func(t *Topic) { t.FetchBytes = 1<<30 + 1 }),
 			"topics[0].fetch_bytes: must be at most 1073741824, got 1073741825"},
-		{"transaction_timeout too short", topic(func(t *Topic) { t.TransactionTimeout = 4 * time.Second }),
+		{"transaction_timeout too short", topic(func(t *Topic) {
+			t.TransactionTimeout = 4 * time.Second
+		}),
 			"topics[0].transaction_timeout: must be at least 5s, got 4s"},
-		{"transaction_timeout too long", topic(func(t *Topic) { t.TransactionTimeout = 16 * time.Minute }),
+		{"transaction_timeout too long", topic(func(t *Topic) {
+			t.TransactionTimeout = 16 * time.Minute
+		}),
 			"topics[0].transaction_timeout: must be at most 15m0s, got 16m0s"},
 		{"session_timeout too short", topic(func(t *Topic) { t.SessionTimeout = 5 * time.Second }),
 			"topics[0].session_timeout: must be at least 6s, got 5s"},
@@ -155,20 +190,26 @@ func TestMessageIDRules(t *testing.T) {
 		{"no from", id(MessageID{Name: "x"}), "topics[0].message_id.from: is required"},
 		{"unknown from", id(MessageID{From: "headers"}),
 			`topics[0].message_id.from: must be header, key, json, value_hash or composite, got "headers"; did you mean header?`},
-		{"header without name", id(MessageID{From: FromHeader}), "topics[0].message_id.name: is required with from: header"},
+		{"header without name", id(MessageID{From: FromHeader}),
+			"topics[0].message_id.name: is required with from: header"},
 		{"header with path", id(MessageID{From: FromHeader, Name: "x", Path: "a"}),
 			"topics[0].message_id.path: belongs to from: json, not to from: header"},
-		{"json without path", id(json("")), "topics[0].message_id.path: is required with from: json"},
+		{"json without path", id(json("")),
+			"topics[0].message_id.path: is required with from: json"},
 		{"json with name", id(MessageID{From: FromJSON, Name: "x", Path: "a"}),
 			"topics[0].message_id.name: belongs to from: header, not to from: json"},
 		{"json path", id(json(`items.0.order\.id.a\\b`)), ""},
-		{"json path with an empty segment", id(json("a..b")), `topics[0].message_id.path: has an empty segment: "a..b"`},
-		{"json path that begins with a dot", id(json(".a")), `topics[0].message_id.path: has an empty segment: ".a"`},
-		{"json path that ends with a dot", id(json("a.")), `topics[0].message_id.path: has an empty segment: "a."`},
+		{"json path with an empty segment", id(json("a..b")),
+			`topics[0].message_id.path: has an empty segment: "a..b"`},
+		{"json path that begins with a dot", id(json(".a")),
+			`topics[0].message_id.path: has an empty segment: ".a"`},
+		{"json path that ends with a dot", id(json("a.")),
+			`topics[0].message_id.path: has an empty segment: "a."`},
 		{"json path with a lone backslash", id(json(`a\b`)),
 			`topics[0].message_id.path: has a lone backslash: "a\\b"; write \\ for a backslash and \. for a dot in a name`},
 		{"key", id(key), ""},
-		{"key with name", id(MessageID{From: FromKey, Name: "x"}), "topics[0].message_id.name: belongs to from: header, not to from: key"},
+		{"key with name", id(MessageID{From: FromKey, Name: "x"}),
+			"topics[0].message_id.name: belongs to from: header, not to from: key"},
 		{"value_hash", id(MessageID{From: FromValueHash}), ""},
 		{"value_hash with parts", id(MessageID{From: FromValueHash, Parts: []MessageID{key, key}}),
 			"topics[0].message_id.parts: belongs to from: composite, not to from: value_hash"},
@@ -177,7 +218,8 @@ func TestMessageIDRules(t *testing.T) {
 			"topics[0].message_id.parts: is required with from: composite"},
 		{"composite of one part", id(MessageID{From: FromComposite, Parts: []MessageID{key}}),
 			"topics[0].message_id.parts: must be at least 2, got 1"},
-		{"composite in a composite", id(MessageID{From: FromComposite, Parts: []MessageID{key, {From: FromComposite}}}),
+		{"composite in a composite",
+			id(MessageID{From: FromComposite, Parts: []MessageID{key, {From: FromComposite}}}),
 			`topics[0].message_id.parts[1].from: must be header, key, json or value_hash, got "composite"`},
 		{"wrong part", id(MessageID{From: FromComposite, Parts: []MessageID{key, json("a..b")}}),
 			`topics[0].message_id.parts[1].path: has an empty segment: "a..b"`},

@@ -30,8 +30,9 @@ func checkGroups(p *problems, topics []Topic) {
 	}
 }
 
-// checkInputs keeps an input for one entry: the series and the status page call a pipeline by its input. With
-// equal scopes as well, each record would own its ID for both entries, and both would forward it.
+// checkInputs keeps an input for one entry: the series and the status page call a pipeline by its
+// input. With equal scopes as well, each record would own its ID for both entries, and both would
+// forward it.
 func checkInputs(p *problems, topics []Topic) {
 	first := map[string]int{}
 	for i, t := range topics {
@@ -40,12 +41,14 @@ func checkInputs(p *problems, topics []Topic) {
 			first[t.Input] = i
 			continue
 		}
-		remedy := "metrics tell pipelines apart by their input: run one of the two in a process of its own"
+		remedy := "metrics tell pipelines apart by their input: run one of the two in a process " +
+			"of its own"
 		if other := topics[earlier]; t.Scope == other.Scope && t.ScopeGroup == other.ScopeGroup {
 			remedy = "with one scope both would forward every record: remove one, " +
 				"or give it a scope_group of its own and run it in a process of its own"
 		}
-		p.add(fmt.Sprintf("topics[%d].input", i), remedy, "must differ from that of topics[%d], both are %q", earlier, t.Input)
+		p.add(fmt.Sprintf("topics[%d].input", i), remedy,
+			"must differ from that of topics[%d], both are %q", earlier, t.Input)
 	}
 }
 
@@ -79,8 +82,10 @@ func checkScopes(p *problems, topics []Topic) {
 		}
 		differ := func(key string, equal bool) {
 			if !equal {
-				p.add(fmt.Sprintf("topics[%d].%s", i, key), "make them equal, or give one another scope",
-					"must equal that of topics[%d]: both have the scope %q in the scope group %q", earlier, t.Scope, t.ScopeGroup)
+				p.add(fmt.Sprintf("topics[%d].%s", i, key),
+					"make them equal, or give one another scope",
+					"must equal that of topics[%d]: both have the scope %q in the scope group %q",
+					earlier, t.Scope, t.ScopeGroup)
 			}
 		}
 		other := topics[earlier]
@@ -95,16 +100,20 @@ func checkScopes(p *problems, topics []Topic) {
 func checkCycle(p *problems, topics []Topic, at int) {
 	goal := topics[at].Input
 	for _, r := range topics[at].written() {
-		if chain := route(topics[at:], r.name, goal, map[string]bool{}); goal != "" && chain != nil {
+		if chain := route(topics[at:], r.name, goal, map[string]bool{}); goal != "" &&
+			chain != nil {
 			p.add(fmt.Sprintf("topics[%d].%s", at, r.key), "",
-				"must not lead back to its own input: %s", strings.Join(slices.Insert(chain, 0, goal), " -> "))
+				"must not lead back to its own input: %s",
+				strings.Join(slices.Insert(chain, 0, goal), " -> "))
 		}
 	}
 }
 
 // written lists the topics that get an input's records.
 func (t Topic) written() []role {
-	return slices.DeleteFunc(t.roles(), func(r role) bool { return r.key == "input" || r.key == "fence_topic" })
+	return slices.DeleteFunc(t.roles(), func(r role) bool {
+		return r.key == "input" || r.key == "fence_topic"
+	})
 }
 
 // route returns the topics on the way from one to the goal, both included, or nil.

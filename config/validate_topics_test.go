@@ -17,27 +17,37 @@ func TestAnInputBelongsToOneEntry(t *testing.T) {
 	testRules(t, []string{"orders", "payments"}, []rule{
 		{"two groups on one input", func(c *Config) { c.Topics[1].Input = "orders" },
 			`topics[1].input: must differ from that of topics[0], both are "orders"; ` +
-				"metrics tell pipelines apart by their input: run one of the two in a process of its own"},
+				"metrics tell pipelines apart by their input: run one of the two in a process of " +
+				"its own"},
 		{"and with one scope", func(c *Config) {
 			for i := range c.Topics {
 				c.Topics[i].Input, c.Topics[i].Scope, c.Topics[i].ScopeGroup = "orders", "", "shop"
 			}
 		}, `topics[1].input: must differ from that of topics[0], both are "orders"; ` +
-			"with one scope both would forward every record: remove one, or give it a scope_group of its own and run it in a process of its own"},
+			"with one scope both would forward every record: remove one, or give it a " +
+			"scope_group of its own and run it in a process of its own"},
 	})
 }
 
 func TestFenceTopicBelongsToOneEntry(t *testing.T) {
 	testRules(t, []string{"orders", "payments"}, []rule{
-		{"two entries with one fence", func(c *Config) { c.Topics[1].FenceTopic = "orders-dedup.fence" },
+		{"two entries with one fence", func(c *Config) {
+			c.Topics[1].FenceTopic = "orders-dedup.fence"
+		},
 			`topics[1].fence_topic: must differ from the fence topic of topics[0], both are "orders-dedup.fence"`},
 		{"input is another's fence", func(c *Config) { c.Topics[1].Input = "orders-dedup.fence" },
 			`topics[1].input: must differ from the fence topic of topics[0], both are "orders-dedup.fence"`},
-		{"output is another's fence", func(c *Config) { c.Topics[0].Output = "payments-dedup.fence" },
+		{"output is another's fence", func(c *Config) {
+			c.Topics[0].Output = "payments-dedup.fence"
+		},
 			`topics[0].output: must differ from the fence topic of topics[1], both are "payments-dedup.fence"`},
-		{"duplicates_topic is another's fence", func(c *Config) { c.Topics[1].DuplicatesTopic = "orders-dedup.fence" },
+		{"duplicates_topic is another's fence", func(c *Config) {
+			c.Topics[1].DuplicatesTopic = "orders-dedup.fence"
+		},
 			`topics[1].duplicates_topic: must differ from the fence topic of topics[0], both are "orders-dedup.fence"`},
-		{"dead_letter_topic is another's fence", func(c *Config) { c.Topics[1].DeadLetterTopic = "orders-dedup.fence" },
+		{"dead_letter_topic is another's fence", func(c *Config) {
+			c.Topics[1].DeadLetterTopic = "orders-dedup.fence"
+		},
 			`topics[1].dead_letter_topic: must differ from the fence topic of topics[0], both are "orders-dedup.fence"`},
 	})
 }
@@ -52,15 +62,20 @@ func TestEntriesThatShareClaimsAgree(t *testing.T) {
 		}
 	}
 	want := func(key string) string {
-		return "topics[1]." + key + `: must equal that of topics[0]: both have the scope "shared" in the scope group "shop"; make them equal, or give one another scope`
+		return "topics[1]." + key +
+			`: must equal that of topics[0]: both have the scope "shared" in the scope group "shop"; make them equal, or give one another scope`
 	}
 	testRules(t, []string{"orders", "payments"}, []rule{
 		{"equal", share(func(*Topic) {}), ""},
 		{"message_id", share(func(t *Topic) { t.MessageID.Name = "id" }), want("message_id")},
 		{"ttl", share(func(t *Topic) { t.TTL = time.Hour }), want("ttl")},
 		{"buckets", share(func(t *Topic) { t.Buckets = 64 }), want("buckets")},
-		{"the scope alone is not shared", share(func(t *Topic) { t.Buckets, t.ScopeGroup = 64, "" }), ""},
-		{"the scope group alone is not shared", share(func(t *Topic) { t.Buckets, t.Scope = 64, "" }), ""},
+		{"the scope alone is not shared", share(func(t *Topic) {
+			t.Buckets, t.ScopeGroup = 64, ""
+		}), ""},
+		{"the scope group alone is not shared", share(func(t *Topic) {
+			t.Buckets, t.Scope = 64, ""
+		}), ""},
 	})
 }
 

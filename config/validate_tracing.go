@@ -30,7 +30,8 @@ func (t Tracing) check(p *problems) {
 func (t Tracing) checkEndpoint(p *problems, path string) {
 	u, err := url.Parse(t.Endpoint)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHost(u.Hostname()) || u.Port() != "" && !isPort(u.Port(), 1):
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHost(u.Hostname()) ||
+		u.Port() != "" && !isPort(u.Port(), 1):
 		p.add(path, "", "must be a URL such as http://collector:4318")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		p.add(path, "put credentials into tracing.headers", "must have no user, query or fragment")

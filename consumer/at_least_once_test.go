@@ -17,7 +17,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// counter is a fake cluster with an input of one partition, whose commits of offsets can be held up.
+// counter is a fake cluster with an input of one partition, whose commits of offsets can be held
+// up.
 type counter struct {
 	t       *testing.T
 	cluster *kfake.Cluster
@@ -33,14 +34,16 @@ func newCounter(t *testing.T) *counter {
 	t.Helper()
 	cluster, brokers := testkit.FakeKafka(t)
 	c := &counter{t: t, cluster: cluster, brokers: brokers, client: testkit.KafkaClient(t, brokers)}
-	c.input, c.fences = testkit.Topic(t, brokers, "orders", 1, nil), testkit.Topic(t, brokers, "fences", 1, nil)
+	c.input, c.fences = testkit.Topic(t, brokers, "orders", 1, nil),
+		testkit.Topic(t, brokers, "fences", 1, nil)
 	c.produce("one")
 	return c
 }
 
 func (c *counter) produce(value string) {
 	c.t.Helper()
-	if err := c.client.ProduceSync(c.t.Context(), &kgo.Record{Topic: c.input, Value: []byte(value)}).FirstErr(); err != nil {
+	if err := c.client.ProduceSync(c.t.Context(),
+		&kgo.Record{Topic: c.input, Value: []byte(value)}).FirstErr(); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -65,7 +68,8 @@ func (c *counter) hold() {
 	})
 }
 
-// holdFirst joins a session whose first batch is handled, but for its offsets: they are on their way.
+// holdFirst joins a session whose first batch is handled, but for its offsets: they are on their
+// way.
 func (c *counter) holdFirst() *consumer.AtLeastOnce {
 	c.t.Helper()
 	s := c.join("a")
@@ -77,14 +81,16 @@ func (c *counter) holdFirst() *consumer.AtLeastOnce {
 
 // refuse has the next commit of offsets refused.
 func (c *counter) refuse() {
-	c.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.IllegalGeneration, Count: 1})
+	c.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.IllegalGeneration,
+		Count: 1})
 }
 
 // handle takes the next batch through the session, but for its offsets.
 func (c *counter) handle(s *consumer.AtLeastOnce) {
 	c.t.Helper()
 	batch := c.poll(s)
-	if err := errors.Join(s.Begin(c.t.Context(), batch), s.Commit(c.t.Context(), batch)); err != nil {
+	if err := errors.Join(s.Begin(c.t.Context(), batch),
+		s.Commit(c.t.Context(), batch)); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -163,7 +169,8 @@ func TestRefusedOffsetsEndTheSession(t *testing.T) {
 			defer s.Close()
 			c.refuse()
 			c.handle(s)
-			if err := row.next(c, s); !errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, consumer.ErrAborted) {
+			if err := row.next(c, s); !errors.Is(err, kerr.IllegalGeneration) ||
+				errors.Is(err, consumer.ErrAborted) {
 				t.Errorf("got %v", err)
 			}
 		})

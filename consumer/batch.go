@@ -59,7 +59,8 @@ type Span struct {
 // Fence is the one to write when the span is done.
 func (s *Span) Fence() fence.Fence {
 	return s.before.Advance(fence.Span{
-		TopicID: s.TopicID, Next: s.Next, LeaderEpoch: s.LeaderEpoch, Claimed: s.claimed, Group: s.group,
+		TopicID: s.TopicID, Next: s.Next, LeaderEpoch: s.LeaderEpoch, Claimed: s.claimed,
+		Group:   s.group,
 		Missing: s.missing, Until: s.until, Inherited: s.inherited, Now: time.Now(),
 	})
 }
@@ -123,10 +124,11 @@ type Place struct {
 	LeaderEpoch int32
 }
 
-// Gone reports whether a record that owns the ID of another one is missing from the input, and was not forwarded: it
-// should have been delivered before the other one, and was not. Compaction removes the claimed original when a copy has
-// its key, retention and an operator remove the beginning of the log, an unclean leader election cuts its end. Nobody but
-// the copy is left to be forwarded. The claim of the owner was made at a time.
+// Gone reports whether a record that owns the ID of another one is missing from the input, and was
+// not forwarded: it should have been delivered before the other one, and was not. Compaction
+// removes the claimed original when a copy has its key, retention and an operator remove the
+// beginning of the log, an unclean leader election cuts its end. Nobody but the copy is left to be
+// forwarded. The claim of the owner was made at a time.
 //
 // Of owners on other partitions nothing is known here.
 func (b *Batch) Gone(record int, owner Place, claimed time.Time) bool {
@@ -135,14 +137,16 @@ func (b *Batch) Gone(record int, owner Place, claimed time.Time) bool {
 	if owner.Partition != r.Partition || !fence.SameTopic(owner.TopicID, r.TopicID) {
 		return false
 	}
-	// Behind a record, no epoch is lower than its own: what was there when the log was cut is overwritten.
+	// Behind a record, no epoch is lower than its own: what was there when the log was cut is
+	// overwritten.
 	if owner.Offset >= r.Offset && owner.LeaderEpoch >= r.LeaderEpoch {
 		return false
 	}
 	handled := span.before.Covers(owner.TopicID, owner.Offset, owner.LeaderEpoch)
 	if handled && span.Again {
 		// It may have been dropped as a copy then, and have claimed its ID since.
-		handled = !claimed.After(span.before.Settled(owner.TopicID, owner.Offset, owner.LeaderEpoch))
+		handled = !claimed.After(span.before.Settled(owner.TopicID, owner.Offset,
+			owner.LeaderEpoch))
 	}
 	return !handled && !b.has(owner)
 }
@@ -180,9 +184,11 @@ func (b *Batch) has(at Place) bool {
 	return false
 }
 
-// NewBatch flattens what one poll fetched. Sessions make their batches with it, and so do tests that
-// stand in for a session. Ascending partitions make runs repeatable.
-func NewBatch(fetches kgo.Fetches, fences map[int32]fence.Fence, group string, revoked context.Context) *Batch {
+// NewBatch flattens what one poll fetched. Sessions make their batches with it, and so do tests
+// that stand in for a session. Ascending partitions make runs repeatable.
+func NewBatch(
+	fetches kgo.Fetches, fences map[int32]fence.Fence, group string, revoked context.Context,
+) *Batch {
 	type part struct {
 		topicID [16]byte
 		kgo.FetchPartition
@@ -231,13 +237,14 @@ func (b *Batch) add(topicID [16]byte, records []*kgo.Record, before fence.Fence)
 			continue // it only moves the span on
 		}
 		settled := before.Settled(topicID, r.Offset, r.LeaderEpoch)
-		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: settled, span: span})
+		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: settled,
+			span: span})
 	}
 	s.to = len(b.Records)
 }
 
-// continuedBy reports whether the record comes behind the span. It does not if the client went back because the
-// broker's log was cut.
+// continuedBy reports whether the record comes behind the span. It does not if the client went back
+// because the broker's log was cut.
 func (s *Span) continuedBy(topicID [16]byte, r *kgo.Record) bool {
 	return s.Partition == r.Partition && s.TopicID == topicID && s.Next <= r.Offset
 }

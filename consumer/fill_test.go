@@ -22,8 +22,8 @@ func (p *polled) Poll(ctx context.Context, n int) kgo.Fetches { return p.poll(ct
 // tenBytes is what one record of fetched takes in memory.
 const tenBytes = 10 + recordBytes + headerBytes
 
-// fetched is n records of a partition from an offset, each of ten bytes, as a broker sends them whose readable log ends
-// at an offset.
+// fetched is n records of a partition from an offset, each of ten bytes, as a broker sends them
+// whose readable log ends at an offset.
 func fetched(partition int32, from, n, end int64) kgo.Fetches {
 	p := kgo.FetchPartition{Partition: partition, LastStableOffset: end, HighWatermark: end + 100}
 	for i := range n {
@@ -32,7 +32,8 @@ func fetched(partition int32, from, n, end int64) kgo.Fetches {
 			Headers: []kgo.RecordHeader{{Key: "id", Value: []byte("xyz")}},
 		})
 	}
-	return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "in", Partitions: []kgo.FetchPartition{p}}}}}
+	return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "in",
+		Partitions: []kgo.FetchPartition{p}}}}}
 }
 
 func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
@@ -44,20 +45,32 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 		want          int  // records
 		polls         int  // after the first one
 	}{
-		{"at the end of the log it is not waited for", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)}, false, 10, 0},
-		{"until the end of the log", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, false, 30, 2},
-		{"until it has its records", 20, 1000, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
-		{"until it has its bytes", 100, 15, []kgo.Fetches{fetched(0, 0, 10, 99), fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
-		{"with what other partitions have", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, false, 15, 1},
-		{"as far as the broker answers", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30)}, false, 10, 1},
-		{"with what came after records that had been waiting", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 15)}, true, 15, 1},
-		{"and with all that was behind that", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 20), fetched(0, 15, 5, 20)}, true, 20, 2},
-		{"with what was behind records that had been waiting", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 20), fetched(0, 10, 10, 20)}, true, 20, 1},
-		{"without what may have come if none did", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 1},
-		{"without what may have come if it is full", 10, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)}, true, 10, 0},
+		{"at the end of the log it is not waited for", 100, 1000,
+			[]kgo.Fetches{fetched(0, 0, 10, 10)}, false, 10, 0},
+		{"until the end of the log", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30),
+			fetched(0, 10, 10, 30), fetched(0, 20, 10, 30)}, false, 30, 2},
+		{"until it has its records", 20, 1000, []kgo.Fetches{fetched(0, 0, 10, 99),
+			fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
+		{"until it has its bytes", 100, 15, []kgo.Fetches{fetched(0, 0, 10, 99),
+			fetched(0, 10, 10, 99), fetched(0, 20, 10, 99)}, false, 20, 1},
+		{"with what other partitions have", 100, 1000,
+			[]kgo.Fetches{fetched(0, 0, 10, 30), fetched(1, 0, 5, 5)}, false, 15, 1},
+		{"as far as the broker answers", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 30)}, false, 10,
+			1},
+		{"with what came after records that had been waiting", 100, 1000,
+			[]kgo.Fetches{fetched(0, 0, 10, 10), fetched(0, 10, 5, 15)}, true, 15, 1},
+		{"and with all that was behind that", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10),
+			fetched(0, 10, 5, 20), fetched(0, 15, 5, 20)}, true, 20, 2},
+		{"with what was behind records that had been waiting", 100, 1000,
+			[]kgo.Fetches{fetched(0, 0, 10, 20), fetched(0, 10, 10, 20)}, true, 20, 1},
+		{"without what may have come if none did", 100, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)},
+			true, 10, 1},
+		{"without what may have come if it is full", 10, 1000, []kgo.Fetches{fetched(0, 0, 10, 10)},
+			true, 10, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := &member{opts: Options{Room: NewRoom(test.records, test.room*tenBytes, time.Minute, nil)}}
+			m := &member{opts: Options{Room: NewRoom(test.records, test.room*tenBytes, time.Minute,
+				nil)}}
 			polls := 0
 			poll := func(ctx context.Context, most int) kgo.Fetches {
 				if polls++; polls < len(test.polled) {
@@ -70,7 +83,8 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 			m.filled = size(test.polled[0])
 			got := m.fill(t.Context(), test.polled[0], test.waiting)
 			if got.NumRecords() != test.want || polls != test.polls || got.Err() != nil {
-				t.Errorf("%d records after %d polls, %v; want %d after %d", got.NumRecords(), polls, got.Err(), test.want, test.polls)
+				t.Errorf("%d records after %d polls, %v; want %d after %d", got.NumRecords(), polls,
+					got.Err(), test.want, test.polls)
 			}
 		})
 	}
@@ -83,9 +97,10 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 		want    int
 		took    time.Duration
 	}{
-		"fetches that together take longer than one may": {60 * time.Millisecond, 100, 100, 9 * 60 * time.Millisecond},
-		"for a second at the most":                       {90 * time.Millisecond, 1000, 10 + 11*10, time.Second},
-		"one that takes too long":                        {110 * time.Millisecond, 100, 10, 100 * time.Millisecond},
+		"fetches that together take longer than one may": {60 * time.Millisecond, 100, 100,
+			9 * 60 * time.Millisecond},
+		"for a second at the most": {90 * time.Millisecond, 1000, 10 + 11*10, time.Second},
+		"one that takes too long":  {110 * time.Millisecond, 100, 10, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,8 +118,10 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 				start := time.Now()
 				m.client = &polled{poll: poll}
 				got := m.fill(t.Context(), fetched(0, 0, 10, 10_000), false)
-				if took := time.Since(start); got.NumRecords() != test.want || took != test.took || got.Err() != nil {
-					t.Errorf("%d records in %v, %v; want %d in %v", got.NumRecords(), took, got.Err(), test.want, test.took)
+				if took := time.Since(start); got.NumRecords() != test.want || took != test.took ||
+					got.Err() != nil {
+					t.Errorf("%d records in %v, %v; want %d in %v", got.NumRecords(), took,
+						got.Err(), test.want, test.took)
 				}
 			})
 		})
@@ -114,7 +131,9 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 func TestErrorsThatAFillMeetsAreKept(t *testing.T) {
 	m := &member{opts: Options{Room: NewRoom(100, 1<<20, time.Minute, nil)}}
 	broken := errors.New("broken")
-	m.client = &polled{poll: func(context.Context, int) kgo.Fetches { return kgo.NewErrFetch(broken) }}
+	m.client = &polled{poll: func(context.Context, int) kgo.Fetches {
+		return kgo.NewErrFetch(broken)
+	}}
 	got := m.fill(t.Context(), fetched(0, 0, 10, 30), false)
 	if got.NumRecords() != 10 || !errors.Is(got.Err(), broken) {
 		t.Errorf("%d records, %v", got.NumRecords(), got.Err())
@@ -138,10 +157,14 @@ func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
 		fetches kgo.Fetches
 		want    []span
 	}{
-		{"one partition goes on", join(fetched(0, 5, 10, 99), fetched(0, 15, 10, 99)), []span{{0, 5, 25, 20}}},
-		{"with a gap of removed records", join(fetched(0, 5, 10, 99), fetched(0, 40, 10, 99)), []span{{0, 5, 50, 20}}},
-		{"partitions take turns", join(fetched(1, 0, 10, 99), fetched(0, 0, 10, 99), fetched(1, 10, 10, 99)), []span{{0, 0, 10, 10}, {1, 0, 20, 20}}},
-		{"the log was cut, and the client went back", join(fetched(0, 5, 10, 99), fetched(0, 8, 10, 99)), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
+		{"one partition goes on", join(fetched(0, 5, 10, 99), fetched(0, 15, 10, 99)),
+			[]span{{0, 5, 25, 20}}},
+		{"with a gap of removed records", join(fetched(0, 5, 10, 99), fetched(0, 40, 10, 99)),
+			[]span{{0, 5, 50, 20}}},
+		{"partitions take turns", join(fetched(1, 0, 10, 99), fetched(0, 0, 10, 99),
+			fetched(1, 10, 10, 99)), []span{{0, 0, 10, 10}, {1, 0, 20, 20}}},
+		{"the log was cut, and the client went back", join(fetched(0, 5, 10, 99),
+			fetched(0, 8, 10, 99)), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			batch := NewBatch(test.fetches, nil, "group", t.Context())

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// hidden is what lies behind an open transaction of a producer. Nobody reads it before that ends, and no lag tells of it: a
-// producer that hangs holds up a partition that looks idle.
+// hidden is what lies behind an open transaction of a producer. Nobody reads it before that ends,
+// and no lag tells of it: a producer that hangs holds up a partition that looks idle.
 type hidden struct {
 	stable  int64     // the last stable offset
 	since   time.Time // when it was first seen to stand there
 	records int64
 }
 
-// hiddenLong is how long a transaction is open before it is worth a warning. Those of Kafka Streams last a tenth of a second,
-// and most producers' are ended by their coordinator after a minute.
+// hiddenLong is how long a transaction is open before it is worth a warning. Those of Kafka Streams
+// last a tenth of a second, and most producers' are ended by their coordinator after a minute.
 const hiddenLong = time.Minute
 
 // noteHidden is told each measurement of an assigned partition.
@@ -46,7 +46,8 @@ func (m *member) warnOfHidden() {
 	for _, p := range slices.Sorted(maps.Keys(m.hidden)) {
 		if h := m.hidden[p]; time.Since(h.since) >= hiddenLong {
 			m.opts.Logger.Warn("records wait behind a transaction that a producer has left open; "+
-				"kafka-transactions.sh find-hanging finds it", "partition", p, "from", h.stable, "records", h.records)
+				"kafka-transactions.sh find-hanging finds it", "partition", p, "from", h.stable,
+				"records", h.records)
 		}
 	}
 }

@@ -15,12 +15,15 @@ func TestRecordsBehindAnOpenTransactionAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		var text strings.Builder
-		m := newMember(Options{Metrics: NewCollectors(reg).For("orders"), Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		m := newMember(Options{Metrics: NewCollectors(reg).For("orders"),
+			Logger: slog.New(slog.NewTextHandler(&text, nil))})
 		m.unread[3] = true
 		check := func(records, seconds float64) {
 			t.Helper()
-			want := fmt.Sprintf("kdedup_input_open_transaction_records{partition=\"3\",topic=\"orders\"} %v\n"+
-				"kdedup_input_open_transaction_seconds{partition=\"3\",topic=\"orders\"} %v\n", records, seconds)
+			want := fmt.Sprintf(
+				"kdedup_input_open_transaction_records{partition=\"3\",topic=\"orders\"} %v\n"+
+					"kdedup_input_open_transaction_seconds{partition=\"3\",topic=\"orders\"} "+
+					"%v\n", records, seconds)
 			if got := seriesOf(t, reg, "kdedup_input_open_transaction_"); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -71,7 +74,8 @@ func seriesOf(t *testing.T, reg *prometheus.Registry, prefix string) (lines stri
 			for _, l := range m.GetLabel() {
 				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
 			}
-			lines += fmt.Sprintf("%s{%s} %v\n", f.GetName(), strings.Join(labels, ","), m.GetGauge().GetValue())
+			lines += fmt.Sprintf("%s{%s} %v\n", f.GetName(), strings.Join(labels, ","),
+				m.GetGauge().GetValue())
 		}
 	}
 	return lines

@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// hold keeps a partition at a record that can be delivered nowhere, or not be read, while the others go on. Its time over, the record comes again,
-// alone: what is behind it waits until it is known what becomes of it.
+// hold keeps a partition at a record that can be delivered nowhere, or not be read, while the
+// others go on. Its time over, the record comes again, alone: what is behind it waits until it is
+// known what becomes of it.
 type hold struct {
 	offset int64
 	reason string
@@ -37,15 +38,17 @@ type Held struct {
 
 func (h *Held) String() string { return fmt.Sprintf("held at offset %d: %s", h.Offset, h.Reason) }
 
-// Hold keeps a record, and what is behind it on its partition, out of the next batches, for a pause that grows while it comes to
-// nothing. It is called before the batch with the record is given back.
+// Hold keeps a record, and what is behind it on its partition, out of the next batches, for a pause
+// that grows while it comes to nothing. It is called before the batch with the record is given
+// back.
 func (m *member) Hold(partition int32, offset int64, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holdLocked(partition, offset, reason)
 }
 
-// holdUnread keeps a partition at a batch that the client does not unpack, and at which it has stopped.
+// holdUnread keeps a partition at a batch that the client does not unpack, and at which it has
+// stopped.
 func (m *member) holdUnread(partition int32, offset int64) {
 	begins := m.client.Committed()[partition].Offset // maybe in the middle of the batch
 	m.mu.Lock()
@@ -89,7 +92,8 @@ func (m *member) unholdLocked(partition int32) {
 	}
 }
 
-// resumeHeld has the client fetch again what has been held for long enough. It returns when the next one has, if there is one.
+// resumeHeld has the client fetch again what has been held for long enough. It returns when the
+// next one has, if there is one.
 func (m *member) resumeHeld() (next time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +114,8 @@ func (m *member) resumeHeld() (next time.Time) {
 	return next
 }
 
-// readSkips looks for an operator's word about the records that come again now. Without an answer they come all the same.
+// readSkips looks for an operator's word about the records that come again now. Without an answer
+// they come all the same.
 func (m *member) readSkips(ctx context.Context) {
 	m.mu.Lock()
 	var due []int32
@@ -128,7 +133,9 @@ func (m *member) readSkips(ctx context.Context) {
 	defer cancel()
 	found, err := m.client.Fences(ctx, due)
 	if err != nil {
-		m.opts.Logger.Warn("cannot read whether an operator skips the records at which partitions are held", "partitions", due, "error", err)
+		m.opts.Logger.Warn(
+			"cannot read whether an operator skips the records at which partitions are held",
+			"partitions", due, "error", err)
 		return
 	}
 	m.mu.Lock()
@@ -143,13 +150,15 @@ func (m *member) readSkips(ctx context.Context) {
 func (m *member) noteSkipsLocked(b *Batch) {
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		if skip, some := m.skips[s.Partition]; some && skip.Offset >= s.First && skip.Offset < s.Next {
+		if skip, some := m.skips[s.Partition]; some && skip.Offset >= s.First &&
+			skip.Offset < s.Next {
 			s.skip = &skip
 		}
 	}
 }
 
-// withhold takes out of the fetches what is held, and has the client deliver it again. It returns where.
+// withhold takes out of the fetches what is held, and has the client deliver it again. It returns
+// where.
 func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,8 +197,9 @@ func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 	return back
 }
 
-// expect has the delivery of what was withheld watched, as checkRedelivery does. It comes after the check of what was not: of a
-// partition that is still waited for from further before, nothing has come.
+// expect has the delivery of what was withheld watched, as checkRedelivery does. It comes after the
+// check of what was not: of a partition that is still waited for from further before, nothing has
+// come.
 func (m *member) expect(back Offsets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,8 +210,8 @@ func (m *member) expect(back Offsets) {
 	}
 }
 
-// dropPassedLocked forgets holds at records that will not come again: they are gone from the input, or another member has
-// handled them before this one noticed that it had lost the partition.
+// dropPassedLocked forgets holds at records that will not come again: they are gone from the input,
+// or another member has handled them before this one noticed that it had lost the partition.
 func (m *member) dropPassedLocked(fetches kgo.Fetches) {
 	first := make(map[int32]int64)
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
@@ -219,8 +229,8 @@ func (m *member) dropPassedLocked(fetches kgo.Fetches) {
 	}
 }
 
-// cut returns the records that may be delivered now, and tells the offset of the first of the others. When the pause is over, the
-// record itself may be.
+// cut returns the records that may be delivered now, and tells the offset of the first of the
+// others. When the pause is over, the record itself may be.
 func (h *hold) cut(records []*kgo.Record, now time.Time, withheld func(first int64)) []*kgo.Record {
 	end := h.offset
 	if !now.Before(h.until) {

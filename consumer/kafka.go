@@ -12,31 +12,38 @@ import (
 // Offsets are places of the input, by partition. A negative offset says that there is none.
 type Offsets = map[int32]kgo.EpochOffset
 
-// Client is a session's hold on Kafka: a member of the consumer group with the producer that belongs to it. Package
-// consumer/client has the one for brokers, and the simulation another one.
+// Client is a session's hold on Kafka: a member of the consumer group with the producer that
+// belongs to it. Package consumer/client has the one for brokers, and the simulation another one.
 //
 // Polls come from one goroutine. The other calls may come from several.
 type Client interface {
-	// Poll returns at most n records as soon as there are some, or an error as kgo.NewErrFetch does when ctx ends.
+	// Poll returns at most n records as soon as there are some, or an error as kgo.NewErrFetch does
+	// when ctx ends.
 	Poll(ctx context.Context, n int) kgo.Fetches
-	// Seek has the next polls of some partitions deliver from other places. A client may pass over a partition of
-	// which it has not fetched anything yet.
+	// Seek has the next polls of some partitions deliver from other places. A client may pass over
+	// a partition of which it has not fetched anything yet.
 	Seek(Offsets)
 	// Pause has the next polls deliver nothing of some partitions, also of what was fetched ahead.
 	Pause(partitions ...int32)
 	// Resume ends a pause. The polls go on where they were, or at the last Seek.
 	Resume(partitions ...int32)
-	// Committed are the group's offsets as they were when the partitions were assigned, or as Commit left them.
+	// Committed are the group's offsets as they were when the partitions were assigned, or as
+	// Commit left them.
 	Committed() Offsets
-	// GroupOffsets asks the group's coordinator. A pending offset of a transaction is an error (KIP-447).
+	// GroupOffsets asks the group's coordinator. A pending offset of a transaction is an error
+	// (KIP-447).
 	GroupOffsets(ctx context.Context) (Offsets, error)
-	// Commit sends offsets for the generation that the member is in, and calls answered once. No rebalance begins before.
+	// Commit sends offsets for the generation that the member is in, and calls answered once. No
+	// rebalance begins before.
 	Commit(ctx context.Context, offsets Offsets, answered func(error))
-	// Bounds tells where the logs of the input's partitions begin and end for readers of committed records.
+	// Bounds tells where the logs of the input's partitions begin and end for readers of committed
+	// records.
 	Bounds(ctx context.Context) (map[int32]Bounds, error)
-	// Fences reads the last committed fences. It waits for transactions that are open on the fence topic.
+	// Fences reads the last committed fences. It waits for transactions that are open on the fence
+	// topic.
 	Fences(ctx context.Context, partitions []int32) (fence.Found, error)
-	// CheckOffsets returns ErrStrangeOffsets if partitions without a fence have an offset that kdedup did not commit.
+	// CheckOffsets returns ErrStrangeOffsets if partitions without a fence have an offset that
+	// kdedup did not commit.
 	CheckOffsets(ctx context.Context, partitions []int32) error
 	// HasMembers reports whether a consumer group has members.
 	HasMembers(ctx context.Context, group string) (bool, error)
@@ -48,7 +55,8 @@ type Client interface {
 
 	// Joined reports whether the group has accepted this member.
 	Joined() bool
-	// AllowRebalance lets a rebalance begin that waits since the last poll, if the client has it wait.
+	// AllowRebalance lets a rebalance begin that waits since the last poll, if the client has it
+	// wait.
 	AllowRebalance()
 	// Close leaves the group.
 	Close()
@@ -61,7 +69,8 @@ type TransactionalClient interface {
 	Begin(ctx context.Context) error
 	// AddOffsets makes the offsets of a batch a part of the transaction.
 	AddOffsets(ctx context.Context, topicID [16]byte, offsets Offsets) error
-	// End commits or aborts the transaction. A client ends only what it has written records in itself.
+	// End commits or aborts the transaction. A client ends only what it has written records in
+	// itself.
 	End(ctx context.Context, commit bool) error
 	// Discard gives up the records that were not sent yet.
 	Discard(ctx context.Context) error
@@ -69,17 +78,17 @@ type TransactionalClient interface {
 	Marked(ctx context.Context) (bool, error)
 }
 
-// ErrMarkersLost says that a transaction has ended, and that its markers are missing on some partitions. The next transaction of the
-// client would decide over its records, maybe otherwise. So the session ends without one: who takes its name over ends
-// what is open as it was decided.
+// ErrMarkersLost says that a transaction has ended, and that its markers are missing on some
+// partitions. The next transaction of the client would decide over its records, maybe otherwise. So
+// the session ends without one: who takes its name over ends what is open as it was decided.
 var ErrMarkersLost = errors.New("the last transaction has ended without its markers")
 
-// Bounds of a partition's log: the offset of its first record, the last stable offset, and the end. Records between the last
-// two wait for the end of a producer's transaction.
+// Bounds of a partition's log: the offset of its first record, the last stable offset, and the end.
+// Records between the last two wait for the end of a producer's transaction.
 type Bounds struct{ First, End, High int64 }
 
-// Events is what a client tells its session about the group, on a goroutine of the client. Polls wait for Assigned, and the
-// group for the return of Revoked.
+// Events is what a client tells its session about the group, on a goroutine of the client. Polls
+// wait for Assigned, and the group for the return of Revoked.
 type Events interface {
 	Assigned(partitions []int32)
 	// Revoked: another member waits for the partitions.

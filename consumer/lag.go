@@ -70,8 +70,9 @@ func (w *lagWatch) update(ctx context.Context) {
 	w.member.wakeForFences(committed)
 }
 
-// position is the group's offset of a partition as this session has it: from when its fence was read, and after its own commits.
-// Before, the client may know it. It is not known of one that came just now.
+// position is the group's offset of a partition as this session has it: from when its fence was
+// read, and after its own commits. Before, the client may know it. It is not known of one that came
+// just now.
 func (m *member) position(client Offsets, partition int32) (at int64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/kdedup/kdedup/fence"
 )
 
-// coordinator is a client of one partition with a record for each poll, which notes what its session does.
+// coordinator is a client of one partition with a record for each poll, which notes what its
+// session does.
 type coordinator struct {
 	TransactionalClient
 	marked []bool // answers, one after the other; the last one is given again and again

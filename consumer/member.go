@@ -12,32 +12,37 @@ import (
 	"github.com/kdedup/kdedup/fence"
 )
 
-// member is what both kinds of session share: a place in the group, its partitions and their fences.
+// member is what both kinds of session share: a place in the group, its partitions and their
+// fences.
 type member struct {
 	opts   Options
 	client Client
 	lag    *lagWatch
 	filled int // bytes of the batch that the lane polls
 
-	mu       sync.Mutex
-	fences   map[int32]fence.Fence // of the assigned partitions; partitions in unread are not in it
-	unread   map[int32]bool        // assigned, but their fence was not read yet
-	warned   map[int32]bool        // partitions whose rewind was reported
-	done     map[int32]int64       // the group's offsets of the assigned partitions, as this session found or left them
-	lags     map[int32]int64       // of the assigned partitions, as far as measured
-	returned map[int32]int64       // first offsets of what was given back and not delivered again yet
-	held     map[int32]*hold       // partitions that wait at a record
-	skips    map[int32]fence.Skip  // of the assigned partitions
+	mu     sync.Mutex
+	fences map[int32]fence.Fence // of the assigned partitions; partitions in unread are not in it
+	unread map[int32]bool        // assigned, but their fence was not read yet
+	warned map[int32]bool        // partitions whose rewind was reported
+	// the group's offsets of the assigned partitions, as this session found or left them
+	done map[int32]int64
+	lags map[int32]int64 // of the assigned partitions, as far as measured
+	// first offsets of what was given back and not delivered again yet
+	returned map[int32]int64
+	held     map[int32]*hold      // partitions that wait at a record
+	skips    map[int32]fence.Skip // of the assigned partitions
 	still    map[int32]stillness
-	hidden   map[int32]hidden        // partitions with records behind an open transaction
-	unsure   map[int32]int           // records to come, before and between which earlier attempts may have claimed others
-	idle     context.CancelCauseFunc // ends the poll that waits for records; nil while there is none
-	taken    map[int32]bool          // partitions that were revoked or lost since the last reset
+	hidden   map[int32]hidden // partitions with records behind an open transaction
+	// records to come, before and between which earlier attempts may have claimed others
+	unsure map[int32]int
+	idle   context.CancelCauseFunc // ends the poll that waits for records; nil while there is none
+	taken  map[int32]bool          // partitions that were revoked or lost since the last reset
 
 	revoked   context.Context // of the batch in hand
 	interrupt context.CancelCauseFunc
 
-	// awaitOffsets returns when no offsets are on their way: the next owner of a partition begins there.
+	// awaitOffsets returns when no offsets are on their way: the next owner of a partition begins
+	// there.
 	awaitOffsets func()
 }
 
@@ -143,7 +148,8 @@ func (m *member) fenceRecords(b *Batch) []*kgo.Record {
 	records := make([]*kgo.Record, len(b.Spans))
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		records[i] = fence.Record(m.opts.FenceTopic, m.opts.Input, s.Partition, s.Fence().In(m.opts.Store))
+		records[i] = fence.Record(m.opts.FenceTopic, m.opts.Input, s.Partition,
+			s.Fence().In(m.opts.Store))
 	}
 	return records
 }
@@ -171,12 +177,13 @@ func (m *member) settle(b *Batch) {
 	}
 }
 
-// mostClaimed is how many records an earlier attempt may have claimed and not committed: those of one batch, by whatever
-// configuration it had.
+// mostClaimed is how many records an earlier attempt may have claimed and not committed: those of
+// one batch, by whatever configuration it had.
 const mostClaimed = 50_000
 
-// doubtLocked has the next records of a partition looked at for missing ones: a batch that was given back, or whose member
-// died, may have claimed them. Behind that, nobody has claimed what is missing.
+// doubtLocked has the next records of a partition looked at for missing ones: a batch that was
+// given back, or whose member died, may have claimed them. Behind that, nobody has claimed what is
+// missing.
 func (m *member) doubtLocked(partition int32) {
 	m.unsure[partition] = max(m.opts.Room.Records(), mostClaimed)
 }
@@ -232,7 +239,8 @@ func (m *member) Assignments() []Assignment {
 			assigned[i].Lag = &lag
 		}
 		if h := m.held[p]; h != nil {
-			assigned[i].Held = &Held{Offset: h.offset, Reason: h.reason, Since: h.since, Until: h.until}
+			assigned[i].Held = &Held{Offset: h.offset, Reason: h.reason, Since: h.since,
+				Until: h.until}
 		}
 	}
 	return assigned

@@ -39,19 +39,26 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 	c := &Collectors{
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_consumer_lag",
-			Help: "Records between the committed offset and the last stable offset of an assigned partition; with metrics.per_partition: false the sum of a topic's.",
+			Help: "Records between the committed offset and the last stable offset of an " +
+				"assigned partition; with metrics.per_partition: false the sum of a topic's.",
 		}, []string{"topic", "partition"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_partition_held",
-			Help: "1 for an assigned partition that waits at a record that can be delivered nowhere; otherwise there is no series; with metrics.per_partition: false how many of a topic's do.",
+			Help: "1 for an assigned partition that waits at a record that can be delivered " +
+				"nowhere; otherwise there is no series; with metrics.per_partition: false how " +
+				"many of a topic's do.",
 		}, []string{"topic", "partition"}),
 		hidden: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_input_open_transaction_records",
-			Help: "Offsets between the last stable offset and the end of an assigned partition: they wait for a producer's open transaction, and are in no lag; with metrics.per_partition: false the sum of a topic's.",
+			Help: "Offsets between the last stable offset and the end of an assigned partition: " +
+				"they wait for a producer's open transaction, and are in no lag; with " +
+				"metrics.per_partition: false the sum of a topic's.",
 		}, []string{"topic", "partition"}),
 		hiddenFor: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_input_open_transaction_seconds",
-			Help: "For how long this process has seen an open transaction hold the last stable offset of an assigned partition where it is; with metrics.per_partition: false the longest of a topic's.",
+			Help: "For how long this process has seen an open transaction hold the last stable " +
+				"offset of an assigned partition where it is; with metrics.per_partition: false " +
+				"the longest of a topic's.",
 		}, []string{"topic", "partition"}),
 		rebalances: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_rebalances_total",
@@ -59,7 +66,8 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		}, topic),
 		consumed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_consumed_records_total",
-			Help: "Records of the batches whose offsets were committed, counted by the group member: kdedup_records_total adds up to the same.",
+			Help: "Records of the batches whose offsets were committed, counted by the group " +
+				"member: kdedup_records_total adds up to the same.",
 		}, topic),
 		rewinds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_rewinds_total",
@@ -71,10 +79,12 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		}, topic),
 		room: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_batch_limit_bytes",
-			Help: "How many bytes a lane's next batch may have: batch_bytes, or less while larger batches take too much of their time.",
+			Help: "How many bytes a lane's next batch may have: batch_bytes, or less while " +
+				"larger batches take too much of their time.",
 		}, []string{"topic", "lane"}),
 	}
-	reg.MustRegister(c.lag, c.held, c.hidden, c.hiddenFor, c.rebalances, c.consumed, c.rewinds, c.dataLoss, c.room)
+	reg.MustRegister(c.lag, c.held, c.hidden, c.hiddenFor, c.rebalances, c.consumed, c.rewinds,
+		c.dataLoss, c.room)
 	return c
 }
 
@@ -110,13 +120,16 @@ func (c *Collectors) Forget(topic string) {
 	for _, family := range []*prometheus.GaugeVec{c.lag, c.held, c.hidden, c.hiddenFor, c.room} {
 		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
 	}
-	for _, family := range []*prometheus.CounterVec{c.rebalances, c.consumed, c.rewinds, c.dataLoss} {
+	for _, family := range []*prometheus.CounterVec{c.rebalances, c.consumed, c.rewinds,
+		c.dataLoss} {
 		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
 	}
 }
 
 // Room is the gauge of a lane's Room.
-func (m *Metrics) Room(lane int) prometheus.Gauge { return m.room.WithLabelValues(strconv.Itoa(lane)) }
+func (m *Metrics) Room(lane int) prometheus.Gauge {
+	return m.room.WithLabelValues(strconv.Itoa(lane))
+}
 
 // forgetPartition takes away what a partition's next owner exports.
 func (m *Metrics) forgetPartition(partition int32) {

@@ -21,7 +21,8 @@ func TestLagIsThatOfThePartitionsAtHand(t *testing.T) {
 	}{
 		{
 			"per partition", func(c *Collectors) *Collectors { return c },
-			"kdedup_consumer_lag{partition=\"0\",topic=\"orders\"} 5\nkdedup_consumer_lag{partition=\"7\",topic=\"orders\"} 11\n",
+			"kdedup_consumer_lag{partition=\"0\",topic=\"orders\"} " +
+				"5\nkdedup_consumer_lag{partition=\"7\",topic=\"orders\"} 11\n",
 			"kdedup_consumer_lag{partition=\"7\",topic=\"orders\"} 11\n",
 		},
 		{
@@ -38,7 +39,8 @@ func TestLagIsThatOfThePartitionsAtHand(t *testing.T) {
 				if want != "" {
 					want = lagHead + want
 				}
-				if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "kdedup_consumer_lag"); err != nil {
+				if err := testutil.GatherAndCompare(reg, strings.NewReader(want),
+					"kdedup_consumer_lag"); err != nil {
 					t.Error(err)
 				}
 			}

@@ -17,11 +17,13 @@ type Options struct {
 	Room          *Room         // of the lane's batches
 	TTL           time.Duration // how long a claim holds
 	// TransactionTimeout bounds how long a dead member blocks its partitions and the readers of the
-	// output. A batch's offsets join the transaction while it is claimed, for claimPatience at the most.
+	// output. A batch's offsets join the transaction while it is claimed, for claimPatience at the
+	// most.
 	TransactionTimeout time.Duration
 
-	// Store is the identity of the store that has the claims. CheckStore is asked about fences of another one; an error
-	// says that the claims that they build on are not in this store. Without it all fences count.
+	// Store is the identity of the store that has the claims. CheckStore is asked about fences of
+	// another one; an error says that the claims that they build on are not in this store. Without
+	// it all fences count.
 	Store      string
 	CheckStore func(ctx context.Context, f fence.Fence) error
 

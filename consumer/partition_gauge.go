@@ -17,7 +17,9 @@ type partitionGauge struct {
 }
 
 // newPartitionGauge: perTopic joins the values to one; nil keeps them apart.
-func newPartitionGauge(gauge *prometheus.GaugeVec, perTopic func(a, b float64) float64) *partitionGauge {
+func newPartitionGauge(
+	gauge *prometheus.GaugeVec, perTopic func(a, b float64) float64,
+) *partitionGauge {
 	return &partitionGauge{gauge: gauge, perTopic: perTopic, values: make(map[int32]float64)}
 }
 

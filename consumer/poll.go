@@ -56,15 +56,15 @@ func (m *member) batch(fetches kgo.Fetches) (*Batch, error) {
 	return batch, nil
 }
 
-// errUnread ends the poll of a session that waits for records, while a partition without any has a fence to be read: its
-// offset may be past records that nobody has handled.
+// errUnread ends the poll of a session that waits for records, while a partition without any has a
+// fence to be read: its offset may be past records that nobody has handled.
 var errUnread = errors.New("fences are to be read")
 
 // errDue ends the poll of a session that waits for records, when one that was held is due.
 var errDue = errors.New("a partition was held for long enough")
 
-// wait polls until there are records, and for more of them if more are there. It ends early when ctx ends or
-// noteLag ends it.
+// wait polls until there are records, and for more of them if more are there. It ends early when
+// ctx ends or noteLag ends it.
 func (m *member) wait(ctx context.Context) (kgo.Fetches, error) {
 	polling, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -106,7 +106,8 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 			m.holdUnread(partition, tooLarge.Offset)
 		case errors.As(err, &loss):
 			m.opts.Metrics.dataLoss.Inc()
-			m.opts.Logger.Error("the input's log was cut: records that were consumed are gone from the broker",
+			m.opts.Logger.Error(
+				"the input's log was cut: records that were consumed are gone from the broker",
 				"partition", partition, "consumed_to", loss.ConsumedTo, "reset_to", loss.ResetTo)
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		default:
@@ -116,8 +117,8 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 	return errors.Join(errs...)
 }
 
-// readFences reads those of partitions that were assigned, once the client knows where they begin, and sees to it that
-// they begin where they must.
+// readFences reads those of partitions that were assigned, once the client knows where they begin,
+// and sees to it that they begin where they must.
 func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) error {
 	m.mu.Lock()
 	some := len(m.unread) > 0
@@ -130,9 +131,13 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) error {
 	for p := range committed {
 		begun[p] = true
 	}
-	fetches.EachPartition(func(f kgo.FetchTopicPartition) { begun[f.Partition] = begun[f.Partition] || len(f.Records) > 0 })
+	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
+		begun[f.Partition] = begun[f.Partition] || len(f.Records) > 0
+	})
 	m.mu.Lock()
-	partitions := slices.DeleteFunc(slices.Sorted(maps.Keys(m.unread)), func(p int32) bool { return !begun[p] })
+	partitions := slices.DeleteFunc(slices.Sorted(maps.Keys(m.unread)), func(p int32) bool {
+		return !begun[p]
+	})
 	m.mu.Unlock()
 	if len(partitions) == 0 {
 		return nil

@@ -8,15 +8,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A session that goes on after a batch was given back relies on its client to deliver that batch again. If the
-// client did not, the next commit would pass over records that nobody forwarded, so their delivery is
-// watched from here. A new session reads from the group's offsets and relies on nothing.
+// A session that goes on after a batch was given back relies on its client to deliver that batch
+// again. If the client did not, the next commit would pass over records that nobody forwarded, so
+// their delivery is watched from here. A new session reads from the group's offsets and relies on
+// nothing.
 
-// ErrNotDelivered ends a session whose client passed over records that it should have delivered again.
+// ErrNotDelivered ends a session whose client passed over records that it should have delivered
+// again.
 var ErrNotDelivered = errors.New("the client did not deliver them again")
 
-// giveBack notes where the batch's partitions must go on. Those that were taken away meanwhile, or came back
-// after that, begin at the group's offsets: their fences are not known.
+// giveBack notes where the batch's partitions must go on. Those that were taken away meanwhile, or
+// came back after that, begin at the group's offsets: their fences are not known.
 func (m *member) giveBack(b *Batch) Offsets {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,8 +43,8 @@ func (m *member) giveBack(b *Batch) Offsets {
 // goBack gives the batch back and has the client deliver it again.
 func (m *member) goBack(b *Batch) { m.client.Seek(m.giveBack(b)) }
 
-// checkRedelivery returns an error if records that were given back are missing. That may also be because the
-// broker removed them meanwhile; a new session finds out.
+// checkRedelivery returns an error if records that were given back are missing. That may also be
+// because the broker removed them meanwhile; a new session finds out.
 func (m *member) checkRedelivery(b *Batch) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +52,8 @@ func (m *member) checkRedelivery(b *Batch) error {
 		s := &b.Spans[i]
 		first, waiting := m.returned[s.Partition]
 		if waiting && s.First > first {
-			return fmt.Errorf("poll: partition %d goes on at offset %d, but its records from %d were given back: %w",
+			return fmt.Errorf("poll: partition %d goes on at offset %d, but its records from %d "+
+				"were given back: %w",
 				s.Partition, s.First, first, ErrNotDelivered)
 		}
 		delete(m.returned, s.Partition)
@@ -58,8 +61,8 @@ func (m *member) checkRedelivery(b *Batch) error {
 	return nil
 }
 
-// checkReturned returns an error if a partition was taken away and came back while the batch was polled. Its records may be
-// from before, and others have handled them since.
+// checkReturned returns an error if a partition was taken away and came back while the batch was
+// polled. Its records may be from before, and others have handled them since.
 func (m *member) checkReturned(b *Batch) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +74,8 @@ func (m *member) checkReturned(b *Batch) error {
 	return nil
 }
 
-// wakeForFences ends the poll of a session that has fences to read of partitions which the client knows the offsets of.
+// wakeForFences ends the poll of a session that has fences to read of partitions which the client
+// knows the offsets of.
 func (m *member) wakeForFences(committed Offsets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,8 +87,8 @@ func (m *member) wakeForFences(committed Offsets) {
 	}
 }
 
-// undelivered is how long a lane may wait for records, by measurements of the lag, while a partition has some
-// and does not move.
+// undelivered is how long a lane may wait for records, by measurements of the lag, while a
+// partition has some and does not move.
 const undelivered = 2 * time.Minute
 
 // stillness counts those measurements for one partition.
@@ -93,8 +97,8 @@ type stillness struct {
 	times    int
 }
 
-// noteLag is told each measurement: records between the position and the end. It ends the poll of a session
-// that does not get what is there.
+// noteLag is told each measurement: records between the position and the end. It ends the poll of a
+// session that does not get what is there.
 func (m *member) noteLag(partition int32, position, lag int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,6 +116,8 @@ func (m *member) noteLag(partition int32, position, lag int64) {
 	}
 	m.still[partition] = still
 	if still.times >= int(undelivered/lagInterval) && m.idle != nil {
-		m.idle(fmt.Errorf("poll: %d records of partition %d, from offset %d, were not delivered in %v", lag, partition, position, undelivered))
+		m.idle(fmt.Errorf(
+			"poll: %d records of partition %d, from offset %d, were not delivered in %v", lag,
+			partition, position, undelivered))
 	}
 }

@@ -31,7 +31,9 @@ func TestABatchThatWasGivenBackMustComeAgain(t *testing.T) {
 		{"from further back", nil, 7, false},
 		{"the records behind it come", nil, 20, true},
 		{"a part of it is missing", nil, 11, true},
-		{"it came again, and then those behind it", func(m *member) { _ = m.checkRedelivery(spanOf(0, 10, 20)) }, 20, false},
+		{"it came again, and then those behind it", func(m *member) {
+			_ = m.checkRedelivery(spanOf(0, 10, 20))
+		}, 20, false},
 		{"the partition was taken away and came back where another lane left it", func(m *member) {
 			m.drop("partitions revoked", []int32{0})
 			m.fences[0] = fence.Fence{}
@@ -51,8 +53,8 @@ func TestABatchThatWasGivenBackMustComeAgain(t *testing.T) {
 	}
 }
 
-// The group may have taken the partition away and given it back before the batch is: then it begins at the
-// group's offsets, which another lane may have moved.
+// The group may have taken the partition away and given it back before the batch is: then it begins
+// at the group's offsets, which another lane may have moved.
 func TestAPartitionThatCameBackIsNotHeldToTheOldBatch(t *testing.T) {
 	m := memberOf(t, 0)
 	m.drop("partitions revoked", []int32{0})
@@ -67,8 +69,10 @@ func TestAPartitionThatCameBackIsNotHeldToTheOldBatch(t *testing.T) {
 func memberOf(t *testing.T, partition int32) *member {
 	t.Helper()
 	m := newMember(Options{
-		Input: "orders", Room: NewRoom(100, 1<<20, time.Minute, nil), TransactionTimeout: time.Minute,
-		Metrics: NewCollectors(prometheus.NewRegistry()).For("orders"), Logger: slog.New(slog.DiscardHandler),
+		Input: "orders", Room: NewRoom(100, 1<<20, time.Minute, nil),
+		TransactionTimeout: time.Minute,
+		Metrics:            NewCollectors(prometheus.NewRegistry()).For("orders"),
+		Logger:             slog.New(slog.DiscardHandler),
 	})
 	m.fences[partition] = fence.Fence{}
 	return m
@@ -126,7 +130,8 @@ func (deaf) Committed() Offsets { return nil }
 func (deaf) AllowRebalance()    {}
 func (deaf) Close()             {}
 
-// A client that does not deliver what is there is given up: its session ends, and the next one reads on.
+// A client that does not deliver what is there is given up: its session ends, and the next one
+// reads on.
 func TestASessionThatGetsNothingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(e Events) (Client, error) {
@@ -139,7 +144,8 @@ func TestASessionThatGetsNothingEnds(t *testing.T) {
 		defer session.Close()
 		start := time.Now()
 		_, err = session.Poll(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "1 records of partition 0, from offset 0, were not delivered") {
+		if err == nil || !strings.Contains(err.Error(),
+			"1 records of partition 0, from offset 0, were not delivered") {
 			t.Errorf("got %v", err)
 		}
 		if waited := time.Since(start); waited < undelivered {
@@ -160,8 +166,10 @@ func (b *broken) Poll(context.Context, int) kgo.Fetches {
 	b.polled = true
 	return kgo.NewErrFetch(b.fetch)
 }
-func (b *broken) Commit(_ context.Context, _ Offsets, answered func(error)) { b.answered = answered }
-func (b *broken) Flush(context.Context) error                               { return nil }
+func (b *broken) Commit(_ context.Context, _ Offsets, answered func(error)) {
+	b.answered = answered
+}
+func (b *broken) Flush(context.Context) error { return nil }
 func (b *broken) AllowRebalance() {
 	if b.polled {
 		b.answered(b.commit)
@@ -170,8 +178,11 @@ func (b *broken) AllowRebalance() {
 
 // Whoever is told only of the fetch does not know that the offsets of the batch before are missing.
 func TestAFailedPollTellsOfRefusedOffsets(t *testing.T) {
-	client := &broken{fetch: errors.New("the fetch failed"), commit: errors.New("the offsets are refused")}
-	session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(Events) (Client, error) { return client, nil })
+	client := &broken{fetch: errors.New("the fetch failed"),
+		commit: errors.New("the offsets are refused")}
+	session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(Events) (Client, error) {
+		return client, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +190,8 @@ func TestAFailedPollTellsOfRefusedOffsets(t *testing.T) {
 	if err := session.Commit(t.Context(), &Batch{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.Poll(t.Context()); !errors.Is(err, client.fetch) || !errors.Is(err, client.commit) {
+	if _, err := session.Poll(t.Context()); !errors.Is(err, client.fetch) ||
+		!errors.Is(err, client.commit) {
 		t.Errorf("got %v", err)
 	}
 }

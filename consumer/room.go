@@ -7,12 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Room is how much the batches of one lane may hold: what the configuration says, or as much as gets through in time
-// where the broker is slow or has a quota for its producers (producer_byte_rate). It outlives the lane's sessions: a batch
-// that was too large may have cost the one before.
+// Room is how much the batches of one lane may hold: what the configuration says, or as much as
+// gets through in time where the broker is slow or has a quota for its producers
+// (producer_byte_rate). It outlives the lane's sessions: a batch that was too large may have cost
+// the one before.
 //
-// A batch has its time from Begin to Commit. With exactly_once that is a transaction's, which the broker ends after its
-// timeout whatever was written; with at_least_once a rebalance waits for it.
+// A batch has its time from Begin to Commit. With exactly_once that is a transaction's, which the
+// broker ends after its timeout whatever was written; with at_least_once a rebalance waits for it.
 type Room struct {
 	time  time.Duration
 	most  amount
@@ -33,12 +34,13 @@ func NewRoom(records, bytes int, time time.Duration, gauge prometheus.Gauge) *Ro
 }
 
 const (
-	// A batch that takes more than a third of its time would not survive a broker that is three times as slow. Its
-	// successors get as much as takes a sixth.
+	// A batch that takes more than a third of its time would not survive a broker that is three
+	// times as slow. Its successors get as much as takes a sixth.
 	roomSlow, roomAim = 3, 6
 	// The room grows by half while its batches take less than a tenth of their time.
 	roomFast = 10
-	// A batch that did not get through says nothing about how far it came. Two of these make 16 MiB 1 MiB.
+	// A batch that did not get through says nothing about how far it came. Two of these make 16 MiB
+	// 1 MiB.
 	roomCut = 4
 )
 

@@ -18,15 +18,20 @@ func TestBatchesAreAsLargeAsTheirTimeHasRoomFor(t *testing.T) {
 		attempts []attempt
 		want     int // records; most are 16000
 	}{
-		{"fast ones stay as configured", []attempt{{took: time.Second}, {took: time.Second}}, 16000},
+		{"fast ones stay as configured", []attempt{{took: time.Second}, {took: time.Second}},
+			16000},
 		{"so do those that take a fifth of it", []attempt{{took: 6 * time.Second}}, 16000},
-		{"a slow one is followed by one that takes a sixth of it", []attempt{{took: 20 * time.Second}}, 4000},
+		{"a slow one is followed by one that takes a sixth of it",
+			[]attempt{{took: 20 * time.Second}}, 4000},
 		{"one that did not get through by a quarter", []attempt{{missed: true}}, 4000},
-		{"and so on, as long as none gets through", []attempt{{missed: true}, {missed: true}, {missed: true}}, 250},
+		{"and so on, as long as none gets through",
+			[]attempt{{missed: true}, {missed: true}, {missed: true}}, 250},
 		{"to a single record", []attempt{
-			{missed: true}, {missed: true}, {missed: true}, {missed: true}, {missed: true}, {missed: true}, {missed: true}, {missed: true}}, 1},
+			{missed: true}, {missed: true}, {missed: true}, {missed: true}, {missed: true},
+			{missed: true}, {missed: true}, {missed: true}}, 1},
 		{"fast ones make it larger", []attempt{{missed: true}, {took: time.Second}}, 6001},
-		{"up to what is configured", []attempt{{missed: true}, {took: 1}, {took: 1}, {took: 1}, {took: 1}, {took: 1}}, 16000},
+		{"up to what is configured", []attempt{{missed: true}, {took: 1}, {took: 1}, {took: 1},
+			{took: 1}, {took: 1}}, 16000},
 		{"those in between let it be", []attempt{{missed: true}, {took: 5 * time.Second}}, 4000},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// A batch moves a partition's offset and its fence in one step. So where an assigned partition begins is checked once, when its
-// fence was read: the group's offset tells what the group believes, and the fence what was handled.
+// A batch moves a partition's offset and its fence in one step. So where an assigned partition
+// begins is checked once, when its fence was read: the group's offset tells what the group
+// believes, and the fence what was handled.
 //
 //	offset below the fence   a redelivery, or offsets that were set back: the fence knows the records
 //	offset at the fence      as it should be
@@ -25,22 +26,25 @@ import (
 //	                         own claims, and their copies would be dropped for records that nobody forwards
 //	no offset                it has expired (offsets.retention.minutes), or the group is new and goes on for another one
 //
-// In the last two cases the partition begins at its fence. That goes into the group's offsets, and the session ends: its client
-// has begun to fetch elsewhere, and passes over a Seek while it does not know yet whether the log was cut.
+// In the last two cases the partition begins at its fence. That goes into the group's offsets, and
+// the session ends: its client has begun to fetch elsewhere, and passes over a Seek while it does
+// not know yet whether the log was cut.
 
 // errPlaced ends a session whose partitions begin elsewhere.
 var errPlaced = errors.New("offsets were set to the fences")
 
-// ErrRival says that another consumer group reads the input for the same scope: each record would find its own claim for
-// both of them, and both would forward it.
+// ErrRival says that another consumer group reads the input for the same scope: each record would
+// find its own claim for both of them, and both would forward it.
 var ErrRival = errors.New("two consumer groups forward one input with one scope")
 
-// ErrStrangeOffsets says that the group begins where kdedup has not left off: another program committed there, or an
-// operator did. What lies below was handled by nobody who wrote a fence.
+// ErrStrangeOffsets says that the group begins where kdedup has not left off: another program
+// committed there, or an operator did. What lies below was handled by nobody who wrote a fence.
 var ErrStrangeOffsets = errors.New("the offsets are not kdedup's")
 
 // checkStart returns the fences that count.
-func (m *member) checkStart(ctx context.Context, partitions []int32, found fence.Found) (map[int32]fence.Fence, error) {
+func (m *member) checkStart(
+	ctx context.Context, partitions []int32, found fence.Found,
+) (map[int32]fence.Fence, error) {
 	committed, err := m.committedOf(ctx, partitions, found)
 	if err != nil {
 		return nil, err
@@ -56,7 +60,8 @@ func (m *member) checkStart(ctx context.Context, partitions []int32, found fence
 		}
 		if f.Foreign(found.Input) {
 			if known && at.Offset == f.Next() {
-				// Offsets of the deleted topic that landed on the new one: its first records would be skipped.
+				// Offsets of the deleted topic that landed on the new one: its first records would
+				// be skipped.
 				return nil, fmt.Errorf("the committed offset %d of %s[%d] is not of this topic: %w",
 					at.Offset, m.opts.Input, p, ErrInputReplaced)
 			}
@@ -65,11 +70,14 @@ func (m *member) checkStart(ctx context.Context, partitions []int32, found fence
 		fences[p] = f
 		switch {
 		case !known && f.Of(found.Input):
-			m.opts.Logger.Warn("the group has no offset of a partition that was handled up to its fence: beginning there",
+			m.opts.Logger.Warn("the group has no offset of a partition that was handled up to "+
+				"its fence: beginning there",
 				"partition", p, "fence", f.Next())
 		case known && !m.opts.AcceptSkips && f.Next() > 0 && at.Offset > f.Next():
-			m.opts.Logger.Error("offsets were moved forward over records that were not handled: reading them now; "+
-				"to skip them, set on_skip: accept", "partition", p, "committed", at.Offset, "fence", f.Next())
+			m.opts.Logger.Error("offsets were moved forward over records that were not handled: "+
+				"reading them now; "+
+				"to skip them, set on_skip: accept", "partition", p, "committed", at.Offset,
+				"fence", f.Next())
 		default:
 			continue
 		}
@@ -92,12 +100,17 @@ func (m *member) checkStart(ctx context.Context, partitions []int32, found fence
 	return fences, nil
 }
 
-// committedOf returns the group's offsets as they were when the partitions were assigned. The client does not tell an offset
-// of zero from none, so the coordinator is asked where that matters. What it says now counts for that only: it is later
-// than the fences, and the next owner of a partition may have moved both.
-func (m *member) committedOf(ctx context.Context, partitions []int32, found fence.Found) (Offsets, error) {
+// committedOf returns the group's offsets as they were when the partitions were assigned. The
+// client does not tell an offset of zero from none, so the coordinator is asked where that matters.
+// What it says now counts for that only: it is later than the fences, and the next owner of a
+// partition may have moved both.
+func (m *member) committedOf(
+	ctx context.Context, partitions []int32, found fence.Found,
+) (Offsets, error) {
 	committed := m.client.Committed()
-	ambiguous := func(p int32) bool { return committed[p].Offset <= 0 && found.Fences[p].Of(found.Input) }
+	ambiguous := func(p int32) bool {
+		return committed[p].Offset <= 0 && found.Fences[p].Of(found.Input)
+	}
 	if !slices.ContainsFunc(partitions, ambiguous) {
 		return committed, nil
 	}
@@ -111,7 +124,9 @@ func (m *member) committedOf(ctx context.Context, partitions []int32, found fenc
 		if ambiguous(p) {
 			there, some := now[p]
 			if known = some && there.Offset >= 0; known && there.Offset > at.Offset {
-				return nil, fmt.Errorf("poll: the group's offset of partition %d is %d since it was assigned: %w", p, there.Offset, errPlaced)
+				return nil,
+					fmt.Errorf("poll: the group's offset of partition %d is %d since it was "+
+						"assigned: %w", p, there.Offset, errPlaced)
 			}
 		}
 		if known {
@@ -127,7 +142,8 @@ const (
 	answerTimeout = 15 * time.Second
 )
 
-// stableOffsets waits for the markers of transactions that are still ending, that of the last batch for example.
+// stableOffsets waits for the markers of transactions that are still ending, that of the last batch
+// for example.
 func (m *member) stableOffsets(ctx context.Context) (offsets Offsets, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -142,8 +158,8 @@ func (m *member) stableOffsets(ctx context.Context) (offsets Offsets, err error)
 	return offsets, nil
 }
 
-// beginAt has the next session begin at other offsets. It always returns an error. Partitions that were revoked meanwhile
-// are their next owner's.
+// beginAt has the next session begin at other offsets. It always returns an error. Partitions that
+// were revoked meanwhile are their next owner's.
 func (m *member) beginAt(ctx context.Context, offsets Offsets) error {
 	m.mu.Lock()
 	maps.DeleteFunc(offsets, func(p int32, _ kgo.EpochOffset) bool { return !m.unread[p] })
@@ -154,10 +170,12 @@ func (m *member) beginAt(ctx context.Context, offsets Offsets) error {
 	m.awaitOffsets() // a client gives up a commit when the next one comes
 	refused := make(chan error, 1)
 	m.client.Commit(ctx, offsets, func(err error) { refused <- err })
-	return errors.Join(fmt.Errorf("poll: partitions %v: %w", slices.Sorted(maps.Keys(offsets)), errPlaced), <-refused)
+	return errors.Join(fmt.Errorf("poll: partitions %v: %w", slices.Sorted(maps.Keys(offsets)),
+		errPlaced), <-refused)
 }
 
-// checkStore looks for fences that build on claims of another store. All copies of what they cover would pass.
+// checkStore looks for fences that build on claims of another store. All copies of what they cover
+// would pass.
 func (m *member) checkStore(ctx context.Context, fences map[int32]fence.Fence) error {
 	if m.opts.CheckStore == nil {
 		return nil
@@ -172,8 +190,8 @@ func (m *member) checkStore(ctx context.Context, fences map[int32]fence.Fence) e
 	return nil
 }
 
-// checkRivals looks for members of other groups that wrote fences. A group that was renamed goes on at the fences of its
-// old name, if that one has ended.
+// checkRivals looks for members of other groups that wrote fences. A group that was renamed goes on
+// at the fences of its old name, if that one has ended.
 func (m *member) checkRivals(ctx context.Context, fences map[int32]fence.Fence) error {
 	others := make(map[string]int32)
 	for p, f := range fences {
@@ -184,12 +202,15 @@ func (m *member) checkRivals(ctx context.Context, fences map[int32]fence.Fence) 
 	for _, group := range slices.Sorted(maps.Keys(others)) {
 		active, err := m.client.HasMembers(ctx, group)
 		if err != nil {
-			return fmt.Errorf("look whether consumer group %s, which wrote the fence of %s[%d], has ended: %w",
+			return fmt.Errorf(
+				"look whether consumer group %s, which wrote the fence of %s[%d], has ended: %w",
 				group, m.opts.Input, others[group], err)
 		}
 		if active {
-			return fmt.Errorf("%w: %s has members, and handled %s[%d] last; stop it to go on in its place, "+
-				"or give this entry a scope and a fence_topic of its own", ErrRival, group, m.opts.Input, others[group])
+			return fmt.Errorf(
+				"%w: %s has members, and handled %s[%d] last; stop it to go on in its place, "+
+					"or give this entry a scope and a fence_topic of its own", ErrRival, group,
+				m.opts.Input, others[group])
 		}
 		m.opts.Logger.Info("going on for another consumer group", "group", group)
 	}

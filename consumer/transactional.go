@@ -20,10 +20,11 @@ var ErrAborted = errors.New("batch aborted")
 
 // Transactional is a session whose forwards, fences and offsets are one Kafka transaction.
 //
-// The offsets come first, while the batch is claimed; see opening. From when the group's coordinator has
-// taken them, nobody else is given the offsets of these partitions until the transaction ends (KIP-447). It
-// takes them only from a member of the group's present generation. So who learns of a revocation afterwards may
-// still commit; who has learned of one before must not, for the coordinator does not compare partitions.
+// The offsets come first, while the batch is claimed; see opening. From when the group's
+// coordinator has taken them, nobody else is given the offsets of these partitions until the
+// transaction ends (KIP-447). It takes them only from a member of the group's present generation.
+// So who learns of a revocation afterwards may still commit; who has learned of one before must
+// not, for the coordinator does not compare partitions.
 type Transactional struct {
 	*member
 	kafka    TransactionalClient
@@ -40,7 +41,9 @@ type Transactional struct {
 }
 
 // NewTransactional makes a session with the client that connect returns.
-func NewTransactional(opts Options, connect func(Events) (TransactionalClient, error)) (*Transactional, error) {
+func NewTransactional(
+	opts Options, connect func(Events) (TransactionalClient, error),
+) (*Transactional, error) {
 	m := newMember(opts)
 	client, err := connect(groupEvents{m})
 	if err != nil {
@@ -48,7 +51,8 @@ func NewTransactional(opts Options, connect func(Events) (TransactionalClient, e
 	}
 	m.client = client
 	m.lag = watchLag(m)
-	return &Transactional{member: m, kafka: client, patience: claimPatience, markers: markersTimeout}, nil
+	return &Transactional{member: m, kafka: client, patience: claimPatience,
+		markers: markersTimeout}, nil
 }
 
 // Poll waits for the next batch; it returns nil when ctx ends. Nothing may be polled between a
@@ -61,8 +65,8 @@ func (t *Transactional) Poll(ctx context.Context) (*Batch, error) {
 	return b, err
 }
 
-// Begin comes after the claims. It returns when the transaction is open, has the batch's offsets, and its fences
-// are sent, so that they travel with the forwards.
+// Begin comes after the claims. It returns when the transaction is open, has the batch's offsets,
+// and its fences are sent, so that they travel with the forwards.
 func (t *Transactional) Begin(ctx context.Context, b *Batch) error {
 	if err := t.endOpening(); err != nil {
 		return err
@@ -80,17 +84,21 @@ func (t *Transactional) Begin(ctx context.Context, b *Batch) error {
 }
 
 // Produce sends a record within the transaction.
-func (t *Transactional) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+func (t *Transactional) Produce(
+	ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error),
+) {
 	t.kafka.Produce(ctx, r, promise)
 }
 
 // ErrSlow says that a batch did not get through while there was time to give it back in good order.
-var ErrSlow = errors.New("the brokers take longer than a batch has time: they are busy, or a quota throttles this client")
+var ErrSlow = errors.New("the brokers take longer than a batch has time: they are busy, or a " +
+	"quota throttles this client")
 
-// Flush returns when every record that was produced is acknowledged or has failed. A third of the transaction's time is
-// left for its end, or for giving the batch back.
+// Flush returns when every record that was produced is acknowledged or has failed. A third of the
+// transaction's time is left for its end, or for giving the batch back.
 func (t *Transactional) Flush(ctx context.Context) error {
-	ctx, cancel := context.WithDeadlineCause(ctx, t.started.Add(t.opts.TransactionTimeout*2/3), ErrSlow)
+	ctx, cancel := context.WithDeadlineCause(ctx, t.started.Add(t.opts.TransactionTimeout*2/3),
+		ErrSlow)
 	defer cancel()
 	err := t.kafka.Flush(ctx)
 	if errors.Is(context.Cause(ctx), ErrSlow) && err != nil {
@@ -160,7 +168,8 @@ func (t *Transactional) Abort(ctx context.Context, b *Batch, why error) error {
 	return fmt.Errorf("%w: %w", ErrAborted, why)
 }
 
-// timed has the next batches be as large as this one shows that they may be. A batch that failed early says nothing.
+// timed has the next batches be as large as this one shows that they may be. A batch that failed
+// early says nothing.
 func (t *Transactional) timed(b *Batch, committed bool) {
 	if t.started.IsZero() {
 		return
@@ -172,8 +181,10 @@ func (t *Transactional) timed(b *Batch, committed bool) {
 		t.opts.Room.took(b.amount, took)
 	case took > t.opts.TransactionTimeout/2:
 		t.opts.Room.missed(b.amount)
-		t.opts.Logger.Warn("a batch did not get through in transaction_timeout: the next ones are smaller, until the brokers are faster",
-			"timeout", t.opts.TransactionTimeout, "records", b.amount.records, "bytes", b.amount.bytes)
+		t.opts.Logger.Warn("a batch did not get through in transaction_timeout: the next ones "+
+			"are smaller, until the brokers are faster",
+			"timeout", t.opts.TransactionTimeout, "records", b.amount.records,
+			"bytes", b.amount.bytes)
 	}
 }
 
@@ -184,20 +195,22 @@ func (t *Transactional) Close() {
 	t.lag.stop()
 }
 
-// opening is the transaction of a batch before its forwards: the one before is over, and the batch's offsets are in it.
-// That takes several round trips, as long as a small batch takes to be claimed. So it happens meanwhile.
+// opening is the transaction of a batch before its forwards: the one before is over, and the
+// batch's offsets are in it. That takes several round trips, as long as a small batch takes to be
+// claimed. So it happens meanwhile.
 type opening struct {
 	claimed chan struct{} // closed when the batch is claimed, or will not be
 	done    chan struct{} // closed when this is over
 	err     error         // after done
 }
 
-// claimPatience is how long a transaction stays open for claims. Then it is aborted, and begun once more when the claims
-// are there: a store that is down must not use up the transaction's time, nor keep the offsets of the partitions from
-// another member that they are given to.
+// claimPatience is how long a transaction stays open for claims. Then it is aborted, and begun once
+// more when the claims are there: a store that is down must not use up the transaction's time, nor
+// keep the offsets of the partitions from another member that they are given to.
 const claimPatience = 2 * time.Second
 
-// openAhead begins the transaction of a batch that is now claimed. endOpening waits for its goroutine.
+// openAhead begins the transaction of a batch that is now claimed. endOpening waits for its
+// goroutine.
 func (t *Transactional) openAhead(b *Batch) {
 	o := &opening{claimed: make(chan struct{}), done: make(chan struct{})}
 	t.opening = o
@@ -216,7 +229,8 @@ func (t *Transactional) openAhead(b *Batch) {
 	}()
 }
 
-// endOpening tells the opening that the claims are there, or will not be, and returns its error when it is over.
+// endOpening tells the opening that the claims are there, or will not be, and returns its error
+// when it is over.
 func (t *Transactional) endOpening() error {
 	o := t.opening
 	if o == nil {
@@ -251,20 +265,23 @@ func (t *Transactional) begin(ctx context.Context, b *Batch) error {
 }
 
 const (
-	// markersTimeout is how long after the end of a transaction its markers are waited for. Usually they take a few
-	// milliseconds.
+	// markersTimeout is how long after the end of a transaction its markers are waited for. Usually
+	// they take a few milliseconds.
 	markersTimeout = 50 * time.Millisecond
 	markersPause   = time.Millisecond
 )
 
 var errUnmarked = errors.New("the markers of the last transaction are not written yet")
 
-// awaitMarkers returns when the markers of the transaction before are written, or when nothing will be known about them.
+// awaitMarkers returns when the markers of the transaction before are written, or when nothing will
+// be known about them.
 //
-// The broker answers a commit before its markers are on all partitions. A broker that is asked to write for the next
-// transaction before they are tries again 20 ms later (add.partitions.to.txn.retry.backoff.ms; before Kafka 4.0 the
-// client does), which is longer than a small batch takes as a whole. So the coordinator is asked first. If it answers
-// late, not at all, or not to this user (DESCRIBE on the transactional ID comes with WRITE), that delay is what remains.
+// The broker answers a commit before its markers are on all partitions. A broker that is asked to
+// write for the next transaction before they are tries again 20 ms later
+// (add.partitions.to.txn.retry.backoff.ms; before Kafka 4.0 the client does), which is longer than
+// a small batch takes as a whole. So the coordinator is asked first. If it answers late, not at
+// all, or not to this user (DESCRIBE on the transactional ID comes with WRITE), that delay is what
+// remains.
 func (t *Transactional) awaitMarkers() {
 	deadline := t.decided.Add(t.markers)
 	if time.Now().After(deadline) {
@@ -282,8 +299,9 @@ func (t *Transactional) awaitMarkers() {
 	})
 }
 
-// rollBack aborts the transaction if there is one. The client ends only those in which it has written records itself,
-// and would let the next one go on with the offsets of this one; so a fence is written first, that of before.
+// rollBack aborts the transaction if there is one. The client ends only those in which it has
+// written records itself, and would let the next one go on with the offsets of this one; so a fence
+// is written first, that of before.
 func (t *Transactional) rollBack(ctx context.Context, b *Batch) error {
 	if !t.begun {
 		return nil
@@ -308,10 +326,10 @@ func (t *Transactional) rollBack(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// errRefused says that the group's coordinator did not take the offsets of a batch: it has another generation in mind,
-// moves, or cannot tell. Usually a rebalance has begun, and the batch can be given back. But the group may also have given
-// this member up, and others have gone on with its partitions; until the client hears of that, it would poll what
-// they have handled, and claim it.
+// errRefused says that the group's coordinator did not take the offsets of a batch: it has another
+// generation in mind, moves, or cannot tell. Usually a rebalance has begun, and the batch can be
+// given back. But the group may also have given this member up, and others have gone on with its
+// partitions; until the client hears of that, it would poll what they have handled, and claim it.
 var errRefused = errors.New("the offsets were refused")
 
 func isRefusal(err error) bool {
@@ -323,15 +341,18 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// Refusals are the errors with which a coordinator refuses a batch's offsets, and which the next batch need not meet.
+// Refusals are the errors with which a coordinator refuses a batch's offsets, and which the next
+// batch need not meet.
 var Refusals = []*kerr.Error{
-	kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.StaleMemberEpoch, kerr.GroupIDNotFound, kerr.RebalanceInProgress,
+	kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.StaleMemberEpoch, kerr.GroupIDNotFound,
+	kerr.RebalanceInProgress,
 	kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator,
 	kerr.ConcurrentTransactions, kerr.UnknownServerError, kerr.TransactionAbortable,
 }
 
-// stillAlone returns nil if nobody else has committed offsets of this session's partitions since it began with them. It
-// looks at all partitions: who has gone on with one of them goes on with the others next.
+// stillAlone returns nil if nobody else has committed offsets of this session's partitions since it
+// began with them. It looks at all partitions: who has gone on with one of them goes on with the
+// others next.
 func (t *Transactional) stillAlone(ctx context.Context) error {
 	offsets, err := t.stableOffsets(ctx)
 	if err != nil {

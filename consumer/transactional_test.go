@@ -34,24 +34,30 @@ type booth struct {
 	member   string
 }
 
-// booths runs a test with brokers of both kinds: told what belongs to a transaction, or not (KIP-890).
+// booths runs a test with brokers of both kinds: told what belongs to a transaction, or not
+// (KIP-890).
 func booths(t *testing.T, test func(b *booth)) {
 	fake := func(t *testing.T, opts ...kfake.Opt) []string {
 		_, brokers := testkit.FakeKafka(t, opts...)
 		return brokers
 	}
 	t.Run("fake", func(t *testing.T) { test(newBooth(t, fake(t))) })
-	t.Run("fake, before KIP-890", func(t *testing.T) { test(newBooth(t, fake(t, kfake.MaxVersions(kversion.V3_8_0())))) })
+	t.Run("fake, before KIP-890", func(t *testing.T) {
+		test(newBooth(t, fake(t, kfake.MaxVersions(kversion.V3_8_0()))))
+	})
 	t.Run("real", func(t *testing.T) { test(newBooth(t, testkit.Kafka(t))) })
 }
 
 func newBooth(t *testing.T, brokers []string) *booth {
 	t.Helper()
-	input, fence := testkit.Topic(t, brokers, "orders", 2, nil), testkit.Topic(t, brokers, "fence", 2, nil)
+	input, fence := testkit.Topic(t, brokers, "orders", 2, nil),
+		testkit.Topic(t, brokers, "fence", 2, nil)
 	outsider := testkit.KafkaClient(t, brokers)
-	b := &booth{t: t, outsider: outsider, admin: kadm.NewClient(outsider), input: input, member: input + "-group-a-0"}
+	b := &booth{t: t, outsider: outsider, admin: kadm.NewClient(outsider), input: input,
+		member: input + "-group-a-0"}
 	b.produce(0, "one", "two") // before there is a session that could be given the first alone
-	session, err := client.JoinTransactional(t.Context(), memberOptions(t, brokers, input, fence, b.member))
+	session, err := client.JoinTransactional(t.Context(),
+		memberOptions(t, brokers, input, fence, b.member))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,23 +66,29 @@ func newBooth(t *testing.T, brokers []string) *booth {
 	return b
 }
 
-// memberOptions are those of a member of the input's group. It sends records to the partitions that they name.
+// memberOptions are those of a member of the input's group. It sends records to the partitions that
+// they name.
 func memberOptions(t *testing.T, brokers []string, input, fences, member string) client.Options {
 	return client.Options{
 		Options: consumer.Options{
 			Input: input, ConsumerGroup: input + "-group", FenceTopic: fences,
-			Room: consumer.NewRoom(100, 1<<20, 15*time.Second, nil), TransactionTimeout: 15 * time.Second,
-			Metrics: consumer.NewCollectors(prometheus.NewRegistry()).For(input), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Room:               consumer.NewRoom(100, 1<<20, 15*time.Second, nil),
+			TransactionTimeout: 15 * time.Second,
+			Metrics:            consumer.NewCollectors(prometheus.NewRegistry()).For(input),
+			Logger:             slog.New(slog.NewTextHandler(t.Output(), nil)),
 		},
-		Connection: func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} }, Producer: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
-		Member: member, TransactionalID: member, FetchBytes: 1 << 20, UnpackedBytes: 1 << 20, SessionTimeout: 10 * time.Second,
+		Connection: func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} },
+		Producer:   []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
+		Member:     member, TransactionalID: member, FetchBytes: 1 << 20, UnpackedBytes: 1 << 20,
+		SessionTimeout: 10 * time.Second,
 	}
 }
 
 func (b *booth) produce(partition int32, values ...string) {
 	b.t.Helper()
 	for _, v := range values {
-		if err := b.outsider.ProduceSync(b.t.Context(), &kgo.Record{Topic: b.input, Partition: partition, Value: []byte(v)}).FirstErr(); err != nil {
+		if err := b.outsider.ProduceSync(b.t.Context(), &kgo.Record{Topic: b.input,
+			Partition: partition, Value: []byte(v)}).FirstErr(); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -116,7 +128,8 @@ func (b *booth) waitOngoing(ongoing bool) {
 
 // committed is the group's offset, -1 if it has none.
 func (b *booth) committed() (int64, error) {
-	offsets, err := b.admin.FetchOffsetsForTopics(kadm.RequireStable(b.t.Context()), b.input+"-group", b.input)
+	offsets, err := b.admin.FetchOffsetsForTopics(kadm.RequireStable(b.t.Context()),
+		b.input+"-group", b.input)
 	if err != nil {
 		return 0, err
 	}
@@ -168,7 +181,8 @@ func TestABatchIsGivenBackBeforeItsForwards(t *testing.T) {
 		why := errors.New("the claims failed")
 		batch := b.poll("one", "two")
 		b.waitOngoing(true)
-		if err := b.Abort(t.Context(), batch, why); !errors.Is(err, consumer.ErrAborted) || !errors.Is(err, why) {
+		if err := b.Abort(t.Context(), batch, why); !errors.Is(err, consumer.ErrAborted) ||
+			!errors.Is(err, why) {
 			t.Fatal(err)
 		}
 		b.waitOngoing(false)
@@ -180,7 +194,8 @@ func TestABatchIsGivenBackBeforeItsForwards(t *testing.T) {
 	})
 }
 
-// The coordinator does not compare partitions: it would take the offsets of one that has another owner.
+// The coordinator does not compare partitions: it would take the offsets of one that has another
+// owner.
 func TestABatchThatWasTakenAwayIsNotCommitted(t *testing.T) {
 	booths(t, func(b *booth) {
 		batch := b.poll("one", "two")
@@ -188,7 +203,8 @@ func TestABatchThatWasTakenAwayIsNotCommitted(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Revoke(0)
-		if err := b.Commit(t.Context(), batch); !errors.Is(err, consumer.ErrAborted) || !errors.Is(err, consumer.ErrRevoked) {
+		if err := b.Commit(t.Context(), batch); !errors.Is(err, consumer.ErrAborted) ||
+			!errors.Is(err, consumer.ErrRevoked) {
 			t.Fatal(err)
 		}
 		b.waitOngoing(false)
@@ -197,11 +213,13 @@ func TestABatchThatWasTakenAwayIsNotCommitted(t *testing.T) {
 }
 
 func TestABatchWhoseOffsetsAreRefusedIsGivenBack(t *testing.T) {
-	for _, refusal := range []*kerr.Error{kerr.IllegalGeneration, kerr.RebalanceInProgress, kerr.UnknownServerError} {
+	for _, refusal := range []*kerr.Error{kerr.IllegalGeneration, kerr.RebalanceInProgress,
+		kerr.UnknownServerError} {
 		t.Run(refusal.Message, func(t *testing.T) {
 			cluster, brokers := testkit.FakeKafka(t)
 			b := newBooth(t, brokers)
-			cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: refusal, Count: 1})
+			cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: refusal,
+				Count: 1})
 			batch := b.poll("one", "two")
 			err := b.Begin(t.Context(), batch)
 			if !errors.Is(err, consumer.ErrRevoked) || !errors.Is(err, refusal) {
@@ -220,7 +238,8 @@ func TestABatchWhoseOffsetsAreRefusedIsGivenBack(t *testing.T) {
 
 // Until it hears of that, it would poll what others have handled, and claim it.
 func TestAMemberThatTheGroupHasGivenUpEndsItsSession(t *testing.T) {
-	for name, partition := range map[string]int32{"others went on with the batch's partition": 0, "with another one": 1} {
+	for name, partition := range map[string]int32{"others went on with the batch's partition": 0,
+		"with another one": 1} {
 		t.Run(name, func(t *testing.T) {
 			cluster, brokers := testkit.FakeKafka(t)
 			b := newBooth(t, brokers)
@@ -231,17 +250,20 @@ func TestAMemberThatTheGroupHasGivenUpEndsItsSession(t *testing.T) {
 			}
 			b.OthersCommitted(partition)
 			b.produce(0, "three")
-			cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.UnknownMemberID, Count: 1})
+			cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit},
+				Err: kerr.UnknownMemberID, Count: 1})
 			batch := b.poll("three")
 			refused := b.Begin(t.Context(), batch)
-			if err := b.Abort(t.Context(), batch, refused); errors.Is(err, consumer.ErrAborted) || !errors.Is(err, consumer.ErrGoneOn) {
+			if err := b.Abort(t.Context(), batch, refused); errors.Is(err, consumer.ErrAborted) ||
+				!errors.Is(err, consumer.ErrGoneOn) {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// The lane gives the batch back when shutdown_timeout has passed, and the next owner does not wait for its offsets.
+// The lane gives the batch back when shutdown_timeout has passed, and the next owner does not wait
+// for its offsets.
 func TestABatchIsGivenBackAfterTheWorkWasToldToEnd(t *testing.T) {
 	booths(t, func(b *booth) {
 		batch := b.poll("one", "two")
@@ -255,7 +277,8 @@ func TestABatchIsGivenBackAfterTheWorkWasToldToEnd(t *testing.T) {
 	})
 }
 
-// The client does not see the commits that it did not send as such. A lag that does not go down would end the session.
+// The client does not see the commits that it did not send as such. A lag that does not go down
+// would end the session.
 func TestTheLagIsThatBehindTheCommits(t *testing.T) {
 	booths(t, func(b *booth) {
 		if err := b.commit(b.poll("one", "two")); err != nil {

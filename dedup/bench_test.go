@@ -23,7 +23,8 @@ func benchMessages() []Message {
 	var messages []Message
 	spec.Each("orders", func(r *kgo.Record) bool {
 		r.Offset = int64(len(messages))
-		messages = append(messages, Message{Record: r, Owner: Coordinates{Partition: r.Partition, Offset: r.Offset, LeaderEpoch: 1}})
+		messages = append(messages, Message{Record: r,
+			Owner: Coordinates{Partition: r.Partition, Offset: r.Offset, LeaderEpoch: 1}})
 		return true
 	})
 	return messages
@@ -35,7 +36,8 @@ func benchDeduper(b *testing.B, store Claimer) *Deduper {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return New(Scope{}, extractor, store, DefaultRetry, NewCollectors(prometheus.NewRegistry()).For("orders", "0"), slog.New(slog.DiscardHandler))
+	return New(Scope{}, extractor, store, DefaultRetry,
+		NewCollectors(prometheus.NewRegistry()).For("orders", "0"), slog.New(slog.DiscardHandler))
 }
 
 // perRecord adds what a batch costs for each of its records.
@@ -45,17 +47,20 @@ func perRecord(b *testing.B) {
 
 func BenchmarkExtract(b *testing.B) {
 	order, err := json.Marshal(map[string]any{"order": map[string]any{
-		"customer": "c-1029", "note": string(workload.Default().Value(1)[8:108]), "id": workload.Default().ID(1),
+		"customer": "c-1029", "note": string(workload.Default().Value(1)[8:108]),
+		"id": workload.Default().ID(1),
 	}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	record := &kgo.Record{
 		Key: []byte("customer-1029"), Value: order,
-		Headers: []kgo.RecordHeader{{Key: "traceparent", Value: []byte("00-1")}, {Key: "message-id", Value: []byte(workload.Default().ID(1))}},
+		Headers: []kgo.RecordHeader{{Key: "traceparent", Value: []byte("00-1")},
+			{Key: "message-id", Value: []byte(workload.Default().ID(1))}},
 	}
 	for _, source := range []Source{
-		{From: "header", Name: "message-id"}, {From: "key"}, {From: "json", Path: "order.id"}, {From: "value_hash"},
+		{From: "header", Name: "message-id"}, {From: "key"}, {From: "json", Path: "order.id"},
+		{From: "value_hash"},
 		{From: "composite", Parts: []Source{{From: "key"}, {From: "header", Name: "message-id"}}},
 	} {
 		b.Run(source.From, func(b *testing.B) {

@@ -14,9 +14,9 @@ import (
 type Message struct {
 	Record *kgo.Record
 	Owner  Coordinates // of the record
-	// Settled is for consumers that remember what they committed, as kdedup does in its fence: an own
-	// claim that was made up to then was forwarded, and that was committed. Left zero, no own claim
-	// is settled, and there is no VerdictReplay.
+	// Settled is for consumers that remember what they committed, as kdedup does in its fence: an
+	// own claim that was made up to then was forwarded, and that was committed. Left zero, no own
+	// claim is settled, and there is no VerdictReplay.
 	Settled time.Time
 }
 
@@ -41,9 +41,12 @@ type Deduper struct {
 }
 
 // New returns the deduper of one lane. The scope is registered with the store beforehand, with the
-// extractor's String as its Extractor. DefaultRetry is a good retry. Metrics and log may be nil: then
-// nothing is counted or logged.
-func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics *Metrics, log *slog.Logger) *Deduper {
+// extractor's String as its Extractor. DefaultRetry is a good retry. Metrics and log may be nil:
+// then nothing is counted or logged.
+func New(
+	scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics *Metrics,
+	log *slog.Logger,
+) *Deduper {
 	if metrics == nil {
 		metrics = NewCollectors(prometheus.NewRegistry()).For(scope.Name, "")
 	}
@@ -52,7 +55,8 @@ func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics 
 	}
 	return &Deduper{
 		scope: scope, extractor: extractor, store: store, retry: retry, metrics: metrics, log: log,
-		fingerprints: NewFingerprinter(), folded: folded{seen: claimTable{seed: maphash.MakeSeed()}},
+		fingerprints: NewFingerprinter(),
+		folded:       folded{seen: claimTable{seed: maphash.MakeSeed()}},
 	}
 }
 
@@ -60,8 +64,8 @@ func New(scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics 
 // does not answer it keeps claiming, see Retry. The error is ctx's: then nothing is known about the
 // batch, its claims may stand, and judging its records again is safe.
 //
-// Messages may have equal IDs. IDs share memory with their records, so the records must not be changed
-// while Judge runs; afterwards nothing is kept.
+// Messages may have equal IDs. IDs share memory with their records, so the records must not be
+// changed while Judge runs; afterwards nothing is kept.
 func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, error) {
 	batch, err := d.fold(messages)
 	defer batch.letGo()

@@ -83,15 +83,24 @@ func TestVerdicts(t *testing.T) {
 		want    Verdict
 	}{
 		{"applied", false, Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
-		{"applied although below the fence: the earlier claim has ended", true, Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
-		{"owned by itself", false, Answer{Outcome: Exists, Owner: me, Fingerprint: mine}, VerdictMine},
-		{"owned by itself, below the fence", true, Answer{Outcome: Exists, Owner: me, Fingerprint: mine, ClaimedAt: until}, VerdictReplay},
-		{"owned by itself since it was below the fence", true, Answer{Outcome: Exists, Owner: me, Fingerprint: mine, ClaimedAt: until.Add(time.Millisecond)}, VerdictMine},
-		{"owned by another", false, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
-		{"owned by another, below the fence", true, Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
-		{"owned by another with other content", false, Answer{Outcome: Exists, Owner: other, Fingerprint: foreign}, VerdictConflict},
-		{"claimed by hand, without content", false, Answer{Outcome: Exists, Owner: other}, VerdictDuplicate},
-		{"applied for another copy of this batch", false, Answer{Outcome: Applied, Owner: other, Fingerprint: mine}, VerdictDuplicate},
+		{"applied although below the fence: the earlier claim has ended", true,
+			Answer{Outcome: Applied, Owner: me, Fingerprint: mine}, VerdictFirst},
+		{"owned by itself", false, Answer{Outcome: Exists, Owner: me, Fingerprint: mine},
+			VerdictMine},
+		{"owned by itself, below the fence", true,
+			Answer{Outcome: Exists, Owner: me, Fingerprint: mine, ClaimedAt: until}, VerdictReplay},
+		{"owned by itself since it was below the fence", true, Answer{Outcome: Exists, Owner: me,
+			Fingerprint: mine, ClaimedAt: until.Add(time.Millisecond)}, VerdictMine},
+		{"owned by another", false, Answer{Outcome: Exists, Owner: other, Fingerprint: mine},
+			VerdictDuplicate},
+		{"owned by another, below the fence", true,
+			Answer{Outcome: Exists, Owner: other, Fingerprint: mine}, VerdictDuplicate},
+		{"owned by another with other content", false,
+			Answer{Outcome: Exists, Owner: other, Fingerprint: foreign}, VerdictConflict},
+		{"claimed by hand, without content", false, Answer{Outcome: Exists, Owner: other},
+			VerdictDuplicate},
+		{"applied for another copy of this batch", false,
+			Answer{Outcome: Applied, Owner: other, Fingerprint: mine}, VerdictDuplicate},
 		{"undecided", false, Answer{}, VerdictUnclaimed},
 	}
 	for _, c := range cases {
@@ -113,7 +122,8 @@ func TestVerdicts(t *testing.T) {
 func TestEqualIDsShareOneClaim(t *testing.T) {
 	store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){applied}}
 	got, err := newDeduper(t, store, DefaultRetry).Judge(t.Context(), []Message{
-		messageAt(1, "a", "A"), messageAt(2, "b", "B"), messageAt(3, "a", "A"), messageAt(4, "", "none"), messageAt(5, "a", "other"),
+		messageAt(1, "a", "A"), messageAt(2, "b", "B"), messageAt(3, "a", "A"),
+		messageAt(4, "", "none"), messageAt(5, "a", "other"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,26 +144,34 @@ func TestEqualIDsShareOneClaim(t *testing.T) {
 // not take the leader's verdict for its own.
 func TestAFollowerThatOwnsTheIDRecognisesItself(t *testing.T) {
 	owner := messageAt(7, "a", "A")
-	store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){func(claims []Claim) ([]Answer, error) {
-		return []Answer{{Outcome: Exists, Owner: owner.Owner, Fingerprint: claims[0].Fingerprint}}, nil
+	store := &scripted{t: t, next: []func([]Claim) ([]Answer,
+		error){func(claims []Claim) ([]Answer, error) {
+		return []Answer{{Outcome: Exists, Owner: owner.Owner, Fingerprint: claims[0].Fingerprint}},
+			nil
 	}}}
-	got, err := newDeduper(t, store, DefaultRetry).Judge(t.Context(), []Message{messageAt(3, "a", "A"), owner})
-	if diff := cmp.Diff([]Verdict{VerdictDuplicate, VerdictMine}, verdicts(got)); diff != "" || err != nil {
+	got, err := newDeduper(t, store, DefaultRetry).Judge(t.Context(),
+		[]Message{messageAt(3, "a", "A"), owner})
+	if diff := cmp.Diff([]Verdict{VerdictDuplicate, VerdictMine}, verdicts(got)); diff != "" ||
+		err != nil {
 		t.Error(diff, err)
 	}
 }
 
-// A client may go back in the log while the batch is filled. The record comes first once, or is forwarded twice.
+// A client may go back in the log while the batch is filled. The record comes first once, or is
+// forwarded twice.
 func TestARecordThatIsTwiceInABatchOwnsItsIDOnce(t *testing.T) {
 	record, copied := messageAt(3, "a", "A"), messageAt(2, "a", "A")
 	for want, outcome := range map[Verdict]Outcome{VerdictFirst: Applied, VerdictMine: Exists} {
-		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){func(claims []Claim) ([]Answer, error) {
-			return []Answer{{Outcome: outcome, Owner: record.Owner, Fingerprint: claims[0].Fingerprint}}, nil
+		store := &scripted{t: t, next: []func([]Claim) ([]Answer,
+			error){func(claims []Claim) ([]Answer, error) {
+			return []Answer{{Outcome: outcome, Owner: record.Owner,
+				Fingerprint: claims[0].Fingerprint}}, nil
 		}}}
 		d := newDeduper(t, store, DefaultRetry)
 		for range 2 { // the second batch is not held to the first
 			got, err := d.Judge(t.Context(), []Message{record, copied, record, record})
-			if diff := cmp.Diff([]Verdict{want, VerdictDuplicate, VerdictDuplicate, VerdictDuplicate}, verdicts(got)); diff != "" || err != nil {
+			if diff := cmp.Diff([]Verdict{want, VerdictDuplicate, VerdictDuplicate,
+				VerdictDuplicate}, verdicts(got)); diff != "" || err != nil {
 				t.Error(diff, err)
 			}
 		}
@@ -161,7 +179,8 @@ func TestARecordThatIsTwiceInABatchOwnsItsIDOnce(t *testing.T) {
 }
 
 func TestABatchWithoutIDsAsksNobody(t *testing.T) {
-	got, err := newDeduper(t, &scripted{t: t}, DefaultRetry).Judge(t.Context(), []Message{messageAt(1, "", "A")})
+	got, err := newDeduper(t, &scripted{t: t}, DefaultRetry).Judge(t.Context(),
+		[]Message{messageAt(1, "", "A")})
 	if diff := cmp.Diff([]Verdict{VerdictMissing}, verdicts(got)); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -175,7 +194,8 @@ func TestOnlyUndecidedClaimsAreRepeated(t *testing.T) {
 			clear(answers[:len(answers)/2])
 			return answers, errStore
 		}
-		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){half, half, undecidedAll, applied}}
+		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){half, half, undecidedAll,
+			applied}}
 		d := newDeduper(t, store, DefaultRetry)
 		var messages []Message
 		for i := range int64(8) {
@@ -209,7 +229,8 @@ func TestOnlyUndecidedClaimsAreRepeated(t *testing.T) {
 func TestPausesGrowToTheirBound(t *testing.T) {
 	r := Retry{First: 20 * time.Millisecond, Max: 5 * time.Second}
 	for n, most := range map[int]time.Duration{
-		1: 20 * time.Millisecond, 2: 40 * time.Millisecond, 8: 2560 * time.Millisecond, 9: 5 * time.Second, 1000: 5 * time.Second,
+		1: 20 * time.Millisecond, 2: 40 * time.Millisecond, 8: 2560 * time.Millisecond,
+		9: 5 * time.Second, 1000: 5 * time.Second,
 	} {
 		for range 100 {
 			if got := r.pause(n); got < most/2 || got > most {
@@ -229,7 +250,8 @@ func TestJudgingEndsWithItsContext(t *testing.T) {
 		blocked := make(chan float64, 1)
 		time.AfterFunc(30*time.Second, func() { blocked <- testutil.ToFloat64(d.metrics.blocked) })
 		start := time.Now()
-		if _, err := d.Judge(ctx, []Message{messageAt(1, "a", "A")}); !errors.Is(err, why) || time.Since(start) != time.Minute {
+		if _, err := d.Judge(ctx, []Message{messageAt(1, "a", "A")}); !errors.Is(err, why) ||
+			time.Since(start) != time.Minute {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 		if <-blocked != 1 {
@@ -239,13 +261,15 @@ func TestJudgingEndsWithItsContext(t *testing.T) {
 		if testutil.ToFloat64(d.metrics.blocked) != 0 {
 			t.Error("the lane counts as blocked and waits for nothing")
 		}
-		if testutil.ToFloat64(d.metrics.retries) == 0 || testutil.ToFloat64(d.metrics.ambiguous) == 0 {
+		if testutil.ToFloat64(d.metrics.retries) == 0 ||
+			testutil.ToFloat64(d.metrics.ambiguous) == 0 {
 			t.Error("claims that were repeated are not counted")
 		}
 	})
 }
 
-// The grace is that of the outage, not of the batch: once it has passed, the next batches wait no more.
+// The grace is that of the outage, not of the batch: once it has passed, the next batches wait no
+// more.
 func TestAnOutageThatLastsLetsRecordsPassUnclaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retry := DefaultRetry
@@ -261,7 +285,8 @@ func TestAnOutageThatLastsLetsRecordsPassUnclaimed(t *testing.T) {
 			}
 			return got[0].Verdict, time.Since(start)
 		}
-		if verdict, took := judgeOne(); verdict != VerdictUnclaimed || took < 30*time.Second || took > 36*time.Second {
+		if verdict, took := judgeOne(); verdict != VerdictUnclaimed || took < 30*time.Second ||
+			took > 36*time.Second {
 			t.Errorf("%v after %v", verdict, took)
 		}
 		if verdict, took := judgeOne(); verdict != VerdictUnclaimed || took != 0 {
@@ -305,7 +330,8 @@ func TestAFailureLongAfterAnOutageBeginsAnother(t *testing.T) {
 				outage(t, d)
 				store.next = []func([]Claim) ([]Answer, error){undecidedAll, applied}
 				got, err := d.Judge(t.Context(), []Message{messageAt(2, "b", "B")})
-				if diff := cmp.Diff([]Verdict{VerdictFirst}, verdicts(got)); diff != "" || err != nil {
+				if diff := cmp.Diff([]Verdict{VerdictFirst}, verdicts(got)); diff != "" ||
+					err != nil {
 					t.Error(diff, err)
 				}
 			})
@@ -315,7 +341,8 @@ func TestAFailureLongAfterAnOutageBeginsAnother(t *testing.T) {
 
 func TestFingerprints(t *testing.T) {
 	f := NewFingerprinter()
-	base := &kgo.Record{Key: []byte("ab"), Value: []byte("cd"), Headers: []kgo.RecordHeader{{Key: "attempt", Value: []byte("1")}}}
+	base := &kgo.Record{Key: []byte("ab"), Value: []byte("cd"),
+		Headers: []kgo.RecordHeader{{Key: "attempt", Value: []byte("1")}}}
 	want := f.Of(base)
 	retried := *base
 	retried.Headers, retried.Timestamp, retried.Partition = nil, time.Now(), 3
@@ -332,7 +359,8 @@ func TestFingerprints(t *testing.T) {
 			t.Errorf("%s: the same fingerprint", name)
 		}
 	}
-	if f.Of(&kgo.Record{Key: []byte("ab")}) == f.Of(&kgo.Record{Key: []byte("ab"), Value: []byte{}}) {
+	if f.Of(&kgo.Record{Key: []byte("ab")}) == f.Of(&kgo.Record{Key: []byte("ab"),
+		Value: []byte{}}) {
 		t.Error("a tombstone has the fingerprint of an empty value")
 	}
 }
@@ -344,22 +372,28 @@ func TestScopeMismatchNamesBothValues(t *testing.T) {
 		t.Error(err)
 	}
 	now.Buckets = 64
-	want := "scope g/orders: the scope was registered with other settings: buckets was 256 and is now 64: the claims made so far would not be found; set buckets back, or name another scope to start without them"
-	if err := CompareScopes(now, registered); !errors.Is(err, ErrScopeMismatch) || err.Error() != want {
+	want := "scope g/orders: the scope was registered with other settings: buckets was 256 and " +
+		"is now 64: the claims made so far would not be found; set buckets back, or name another " +
+		"scope to start without them"
+	if err := CompareScopes(now, registered); !errors.Is(err, ErrScopeMismatch) ||
+		err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAPanicIsToldWithItsMessage(t *testing.T) {
-	d := newDeduper(t, &scripted{t: t, next: []func([]Claim) ([]Answer, error){applied}}, DefaultRetry)
+	d := newDeduper(t, &scripted{t: t, next: []func([]Claim) ([]Answer, error){applied}},
+		DefaultRetry)
 	broken := messageAt(1, "b", "B")
 	broken.Record = nil
-	_, err := d.Judge(t.Context(), []Message{messageAt(0, "a", "A"), broken, messageAt(2, "c", "C")})
+	_, err := d.Judge(t.Context(), []Message{messageAt(0, "a", "A"), broken,
+		messageAt(2, "c", "C")})
 	var tripped *Tripped
 	if !errors.As(err, &tripped) || tripped.Message != 1 || len(tripped.Stack) == 0 {
 		t.Fatalf("got %+v", err)
 	}
-	if _, err := d.Judge(t.Context(), []Message{messageAt(0, "a", "A"), messageAt(2, "c", "C")}); err != nil {
+	if _, err := d.Judge(t.Context(),
+		[]Message{messageAt(0, "a", "A"), messageAt(2, "c", "C")}); err != nil {
 		t.Error(err)
 	}
 }

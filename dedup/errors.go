@@ -13,7 +13,8 @@ var ErrScopeMismatch = errors.New("the scope was registered with other settings"
 func CompareScopes(now, registered Scope) error {
 	switch {
 	case now.Buckets != registered.Buckets:
-		return scopeMismatch(now, "buckets", strconv.Itoa(registered.Buckets), strconv.Itoa(now.Buckets))
+		return scopeMismatch(now, "buckets", strconv.Itoa(registered.Buckets),
+			strconv.Itoa(now.Buckets))
 	case now.Extractor != registered.Extractor:
 		return scopeMismatch(now, "message_id", registered.Extractor, now.Extractor)
 	}
@@ -21,7 +22,8 @@ func CompareScopes(now, registered Scope) error {
 }
 
 func scopeMismatch(scope Scope, setting, registered, now string) error {
-	return fmt.Errorf("scope %s/%s: %w: %s was %s and is now %s: the claims made so far would not be found; "+
-		"set %s back, or name another scope to start without them",
+	return fmt.Errorf(
+		"scope %s/%s: %w: %s was %s and is now %s: the claims made so far would not be found; "+
+			"set %s back, or name another scope to start without them",
 		scope.ConsumerGroup, scope.Name, ErrScopeMismatch, setting, registered, now, setting)
 }

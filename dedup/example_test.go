@@ -34,9 +34,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	store := memory.New(memory.Options{}) // a real one is in dedup/postgres, redis, cassandra or embedded
+	// a real one is in dedup/postgres, redis, cassandra or embedded
+	store := memory.New(memory.Options{})
 	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: "shipping", Name: "orders", TTL: 7 * 24 * time.Hour, Buckets: 64, Extractor: extractor.String()}
+	scope := dedup.Scope{ConsumerGroup: "shipping", Name: "orders", TTL: 7 * 24 * time.Hour,
+		Buckets: 64, Extractor: extractor.String()}
 	if err := store.Register(ctx, scope); err != nil {
 		panic(err)
 	}
@@ -54,7 +56,8 @@ func Example() {
 			case dedup.VerdictFirst, dedup.VerdictMine:
 				fmt.Printf("%d/%d %s: %v, ship it\n", r.Partition, r.Offset, r.Value, j.Verdict)
 			default:
-				fmt.Printf("%d/%d %s: %v of %d/%d\n", r.Partition, r.Offset, r.Value, j.Verdict, j.Owner.Partition, j.Owner.Offset)
+				fmt.Printf("%d/%d %s: %v of %d/%d\n", r.Partition, r.Offset, r.Value, j.Verdict,
+					j.Owner.Partition, j.Owner.Offset)
 			}
 		}
 		// Everything is shipped: client.CommitUncommittedOffsets(ctx)
@@ -70,23 +73,26 @@ func Example() {
 	// 1/71 pot: conflict of 0/41
 }
 
-// Claims without Kafka: lines of files that are uploaded again and again. The place of a line is its
-// owner, so a line that is read again after a crash knows itself.
+// Claims without Kafka: lines of files that are uploaded again and again. The place of a line is
+// its owner, so a line that is read again after a crash knows itself.
 func ExampleStore() {
 	ctx := context.Background()
 	var store dedup.Store = memory.New(memory.Options{})
 	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: "import", Name: "bookings", TTL: 30 * 24 * time.Hour, Buckets: 64, Extractor: "column 1"}
+	scope := dedup.Scope{ConsumerGroup: "import", Name: "bookings", TTL: 30 * 24 * time.Hour,
+		Buckets: 64, Extractor: "column 1"}
 	if err := store.Register(ctx, scope); err != nil {
 		panic(err)
 	}
 	claim := func(file, line int, booking string) {
 		place := dedup.Coordinates{Partition: int32(file), Offset: int64(line)}
-		answers, err := store.Claim(ctx, scope, []dedup.Claim{{ID: dedup.ID(booking), Owner: place}})
+		answers, err := store.Claim(ctx, scope,
+			[]dedup.Claim{{ID: dedup.ID(booking), Owner: place}})
 		if err != nil {
 			panic(err) // some answers are Undecided: claim these again
 		}
-		fmt.Printf("file %d, line %d: mine %t, just now %t\n", file, line, answers[0].Owner == place, answers[0].Outcome == dedup.Applied)
+		fmt.Printf("file %d, line %d: mine %t, just now %t\n", file, line,
+			answers[0].Owner == place, answers[0].Outcome == dedup.Applied)
 	}
 	claim(1, 17, "booking 8")
 	claim(2, 3, "booking 8")

@@ -90,8 +90,8 @@ func scanArray(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, end
 	return field, i
 }
 
-// skipSeparator reads what stands behind a member or an element: a comma, and then there is more, or
-// the end.
+// skipSeparator reads what stands behind a member or an element: a comma, and then there is more,
+// or the end.
 func skipSeparator(doc []byte, i int, closing byte) (next int, more bool) {
 	switch i = skipSpace(doc, i); at(doc, i) {
 	case ',':

@@ -18,12 +18,14 @@ const (
 	MissingUnsupportedType
 )
 
-var missingReasonNames = [...]string{"not_missing", "absent", "null", "empty", "unparsable", "unsupported_type"}
+var missingReasonNames = [...]string{"not_missing", "absent", "null", "empty", "unparsable",
+	"unsupported_type"}
 
 // String is the reason in metrics, headers and logs.
 func (m MissingReason) String() string { return missingReasonNames[m] }
 
 // MissingReasons lists every reason but NotMissing, for metrics that exist from the start.
 func MissingReasons() []MissingReason {
-	return []MissingReason{MissingAbsent, MissingNull, MissingEmpty, MissingUnparsable, MissingUnsupportedType}
+	return []MissingReason{MissingAbsent, MissingNull, MissingEmpty, MissingUnparsable,
+		MissingUnsupportedType}
 }

@@ -40,24 +40,37 @@ func TestIDComesFromItsSource(t *testing.T) {
 		want    string
 		missing dedup.MissingReason
 	}{
-		{"header", dedup.Source{From: "header", Name: "id"}, kgo.Record{Headers: headers("a", "1", "id", "2")}, "2", 0},
-		{"header: the first of several counts", dedup.Source{From: "header", Name: "id"}, kgo.Record{Headers: headers("id", "1", "id", "2")}, "1", 0},
-		{"header: names are case-sensitive", dedup.Source{From: "header", Name: "id"}, kgo.Record{Headers: headers("ID", "1")}, "", dedup.MissingAbsent},
-		{"header: null", dedup.Source{From: "header", Name: "id"}, kgo.Record{Headers: []kgo.RecordHeader{{Key: "id"}}}, "", dedup.MissingNull},
-		{"header: empty", dedup.Source{From: "header", Name: "id"}, kgo.Record{Headers: headers("id", "")}, "", dedup.MissingEmpty},
-		{"key: any bytes", dedup.Source{From: "key"}, kgo.Record{Key: []byte{0, 0xff}}, "\x00\xff", 0},
+		{"header", dedup.Source{From: "header", Name: "id"},
+			kgo.Record{Headers: headers("a", "1", "id", "2")}, "2", 0},
+		{"header: the first of several counts", dedup.Source{From: "header", Name: "id"},
+			kgo.Record{Headers: headers("id", "1", "id", "2")}, "1", 0},
+		{"header: names are case-sensitive", dedup.Source{From: "header", Name: "id"},
+			kgo.Record{Headers: headers("ID", "1")}, "", dedup.MissingAbsent},
+		{"header: null", dedup.Source{From: "header", Name: "id"},
+			kgo.Record{Headers: []kgo.RecordHeader{{Key: "id"}}}, "", dedup.MissingNull},
+		{"header: empty", dedup.Source{From: "header", Name: "id"},
+			kgo.Record{Headers: headers("id", "")}, "", dedup.MissingEmpty},
+		{"key: any bytes", dedup.Source{From: "key"}, kgo.Record{Key: []byte{0, 0xff}}, "\x00\xff",
+			0},
 		{"key: null", dedup.Source{From: "key"}, kgo.Record{}, "", dedup.MissingNull},
-		{"key: empty", dedup.Source{From: "key"}, kgo.Record{Key: []byte{}}, "", dedup.MissingEmpty},
-		{"key: 4 KiB stay", dedup.Source{From: "key"}, kgo.Record{Key: []byte(long[1:])}, long[1:], 0},
-		{"key: longer is hashed", dedup.Source{From: "key"}, kgo.Record{Key: []byte(long)}, "sha256:" + string(longSum[:]), 0},
-		{"value_hash", dedup.Source{From: "value_hash"}, kgo.Record{Value: []byte("value")}, string(sum[:]), 0},
-		{"value_hash: tombstone", dedup.Source{From: "value_hash"}, kgo.Record{}, "", dedup.MissingNull},
+		{"key: empty", dedup.Source{From: "key"}, kgo.Record{Key: []byte{}}, "",
+			dedup.MissingEmpty},
+		{"key: 4 KiB stay", dedup.Source{From: "key"}, kgo.Record{Key: []byte(long[1:])}, long[1:],
+			0},
+		{"key: longer is hashed", dedup.Source{From: "key"}, kgo.Record{Key: []byte(long)},
+			"sha256:" + string(longSum[:]), 0},
+		{"value_hash", dedup.Source{From: "value_hash"}, kgo.Record{Value: []byte("value")},
+			string(sum[:]), 0},
+		{"value_hash: tombstone", dedup.Source{From: "value_hash"}, kgo.Record{}, "",
+			dedup.MissingNull},
 		{
-			"composite", dedup.Source{From: "composite", Parts: []dedup.Source{{From: "header", Name: "shop"}, {From: "key"}}},
+			"composite", dedup.Source{From: "composite",
+				Parts: []dedup.Source{{From: "header", Name: "shop"}, {From: "key"}}},
 			kgo.Record{Key: []byte("bc"), Headers: headers("shop", "a")}, "\x01a\x02bc", 0,
 		},
 		{
-			"composite: one missing part", dedup.Source{From: "composite", Parts: []dedup.Source{{From: "header", Name: "shop"}, {From: "key"}}},
+			"composite: one missing part", dedup.Source{From: "composite",
+				Parts: []dedup.Source{{From: "header", Name: "shop"}, {From: "key"}}},
 			kgo.Record{Key: []byte("bc")}, "", dedup.MissingAbsent,
 		},
 	}
@@ -72,7 +85,8 @@ func TestIDComesFromItsSource(t *testing.T) {
 }
 
 func TestCompositeIsUnambiguous(t *testing.T) {
-	e := mustExtractor(t, dedup.Source{From: "composite", Parts: []dedup.Source{{From: "header", Name: "h"}, {From: "key"}}})
+	e := mustExtractor(t, dedup.Source{From: "composite",
+		Parts: []dedup.Source{{From: "header", Name: "h"}, {From: "key"}}})
 	one, _ := e.Extract(&kgo.Record{Key: []byte("bc"), Headers: headers("h", "a|")})
 	two, _ := e.Extract(&kgo.Record{Key: []byte("|bc"), Headers: headers("h", "a")})
 	if one == two {
@@ -92,7 +106,8 @@ func TestJSONField(t *testing.T) {
 		{"an index is also a name", "1", `{"1":"x"}`, "x", 0},
 		{"dot in a name", `a\.b`, `{"a":{"b":1},"a.b":2}`, "2", 0},
 		{"backslash in a name", `a\\b`, `{"a\\b":2}`, "2", 0},
-		{"numbers stay as written", "id", `{"id":12345678901234567890.10}`, "12345678901234567890.10", 0},
+		{"numbers stay as written", "id", `{"id":12345678901234567890.10}`,
+			"12345678901234567890.10", 0},
 		{"exponents stay as written", "id", `{"id":-1E+2}`, "-1E+2", 0},
 		{"escapes are resolved", "id", `{"id":"\u0061\n\ud83d\ude00"}`, "a\n😀", 0},
 		{"escaped names match", "id", `{"\u0069d":"a"}`, "a", 0},
@@ -110,7 +125,8 @@ func TestJSONField(t *testing.T) {
 		{"trailing comma", "id", `{"id":1,}`, "", dedup.MissingUnparsable},
 		{"leading zero", "id", `{"id":01}`, "", dedup.MissingUnparsable},
 		{"control character in a string", "id", "{\"id\":\"a\nb\"}", "", dedup.MissingUnparsable},
-		{"too deep", "id", strings.Repeat("[", 10001) + strings.Repeat("]", 10001), "", dedup.MissingUnparsable},
+		{"too deep", "id", strings.Repeat("[", 10001) + strings.Repeat("]", 10001), "",
+			dedup.MissingUnparsable},
 		{"empty value", "id", ``, "", dedup.MissingEmpty},
 		{"white space everywhere", "a.b", " {\t\"a\" :\r\n{ \"b\" : \"x\" } } ", "x", 0},
 	}
@@ -133,12 +149,15 @@ func TestJSONField(t *testing.T) {
 
 func TestBadSourcesAreRefused(t *testing.T) {
 	cases := map[string]dedup.Source{
-		`message_id: from "cookie" is not header, key, json, value_hash or composite`: {From: "cookie"},
-		`message_id: from header needs a name`:                                        {From: "header"},
-		`message_id: path "a..b" has an empty segment`:                                {From: "json", Path: "a..b"},
-		`message_id: path "" has an empty segment`:                                    {From: "json"},
-		`message_id: composite needs at least two parts`:                              {From: "composite", Parts: []dedup.Source{{From: "key"}}},
-		`message_id: composite: from header needs a name`:                             {From: "composite", Parts: []dedup.Source{{From: "key"}, {From: "header"}}},
+		`message_id: from "cookie" is not header, key, json, value_hash or composite`: {
+			From: "cookie"},
+		`message_id: from header needs a name`:         {From: "header"},
+		`message_id: path "a..b" has an empty segment`: {From: "json", Path: "a..b"},
+		`message_id: path "" has an empty segment`:     {From: "json"},
+		`message_id: composite needs at least two parts`: {From: "composite",
+			Parts: []dedup.Source{{From: "key"}}},
+		`message_id: composite: from header needs a name`: {From: "composite",
+			Parts: []dedup.Source{{From: "key"}, {From: "header"}}},
 	}
 	for want, source := range cases {
 		if _, err := dedup.NewExtractor(source); err == nil || err.Error() != want {
@@ -158,7 +177,8 @@ func TestExtractorNamesDiffer(t *testing.T) {
 		{From: "json", Path: "key"},
 		{From: "composite", Parts: []dedup.Source{{From: "key"}, {From: "value_hash"}}},
 		{From: "composite", Parts: []dedup.Source{{From: "value_hash"}, {From: "key"}}},
-		{From: "composite", Parts: []dedup.Source{{From: "header", Name: "a"}, {From: "header", Name: "b"}}},
+		{From: "composite", Parts: []dedup.Source{{From: "header", Name: "a"},
+			{From: "header", Name: "b"}}},
 	}
 	seen := map[string]bool{}
 	for _, s := range sources {
@@ -175,7 +195,8 @@ func TestExtractorNamesDiffer(t *testing.T) {
 func FuzzJSONField(f *testing.F) {
 	for _, doc := range []string{
 		`{"id":"a"}`, `{"id":1.50}`, `{"id":{"id":2}}`, `[{"id":3}]`, `{"id":"\u00e9\ud800"}`,
-		`{"i\u0064":"x","id":null}`, `{"id":tru}`, "{\"id\":\"\xff\"}", `{"id":-0e1}`, ` {"id" : [ ] }`,
+		`{"i\u0064":"x","id":null}`, `{"id":tru}`, "{\"id\":\"\xff\"}", `{"id":-0e1}`,
+		` {"id" : [ ] }`,
 	} {
 		f.Add([]byte(doc))
 	}
@@ -190,7 +211,8 @@ func FuzzJSONField(f *testing.F) {
 			return
 		}
 		// encoding/json puts U+FFFD in place of what is not UTF-8, in names as well.
-		if raw := bytes.TrimSpace(object["id"]); len(raw) > 0 && raw[0] != '"' && len(id) <= dedup.MaxIDBytes-1 && string(raw) != string(id) {
+		if raw := bytes.TrimSpace(object["id"]); len(raw) > 0 && raw[0] != '"' &&
+			len(id) <= dedup.MaxIDBytes-1 && string(raw) != string(id) {
 			t.Fatalf("got %q, want %s", id, raw)
 		}
 	})

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// folded is a batch reduced to one claim per distinct ID. Its memory is used again for the next batch.
+// folded is a batch reduced to one claim per distinct ID. Its memory is used again for the next
+// batch.
 type folded struct {
 	claims       []Claim
 	claimOf      []int32         // per message: index into claims, or -1 without an ID
@@ -17,8 +18,8 @@ type folded struct {
 }
 
 // fold makes one claim per distinct ID, for the record that comes first in the batch: equal IDs
-// that went to the store one by one would race against each other for nothing. The result is good until
-// the next call. The only error is a Tripped.
+// that went to the store one by one would race against each other for nothing. The result is good
+// until the next call. The only error is a Tripped.
 func (d *Deduper) fold(messages []Message) (f *folded, err error) {
 	f = &d.folded
 	f.begin(len(messages))
@@ -34,7 +35,8 @@ func (d *Deduper) fold(messages []Message) (f *folded, err error) {
 		f.fingerprints[i] = d.fingerprints.Of(m.Record)
 		claim, isNew := f.seen.find(f.claims, id)
 		if isNew {
-			f.claims = append(f.claims, Claim{ID: id, Owner: m.Owner, Fingerprint: f.fingerprints[i], After: m.Settled})
+			f.claims = append(f.claims,
+				Claim{ID: id, Owner: m.Owner, Fingerprint: f.fingerprints[i], After: m.Settled})
 		}
 		f.claimOf[i] = claim
 	}
@@ -77,8 +79,8 @@ func (f *folded) judge(messages []Message, answers []Answer) []Judgement {
 	return judgements
 }
 
-// firstTold is false for a record that is in the batch a second time. A client that goes back in the log
-// while a batch is filled delivers such a batch; both would recognise themselves.
+// firstTold is false for a record that is in the batch a second time. A client that goes back in
+// the log while a batch is filled delivers such a batch; both would recognise themselves.
 func (f *folded) firstTold(claim int32) bool {
 	if f.told[claim] {
 		return false
@@ -89,8 +91,9 @@ func (f *folded) firstTold(claim int32) bool {
 
 // claimTable finds the claim of an ID within a batch, in a quarter of the memory of a map.
 type claimTable struct {
-	seed  maphash.Seed
-	slots []int32 // 1 + index of a claim, 0 where there is none; a power of two, at most half of them taken
+	seed maphash.Seed
+	// 1 + index of a claim, 0 where there is none; a power of two, at most half of them taken
+	slots []int32
 }
 
 // begin empties the table, and makes room for so many claims.
@@ -100,7 +103,8 @@ func (t *claimTable) begin(claims int) {
 	clear(t.slots)
 }
 
-// find returns the index of the claim with an ID. If there is none it notes one as the next of the claims.
+// find returns the index of the claim with an ID. If there is none it notes one as the next of the
+// claims.
 func (t *claimTable) find(claims []Claim, id ID) (claim int32, isNew bool) {
 	last := uint64(len(t.slots) - 1)
 	for slot := maphash.String(t.seed, string(id)) & last; ; slot = (slot + 1) & last {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// A store has an identity, a random text that stands in it as long as its registrations do. Fences name the store whose
-// claims they build on. So a store that knows nothing of what was handled is noticed: another directory, keyspace or
-// prefix, or one that was lost and made anew.
+// A store has an identity, a random text that stands in it as long as its registrations do. Fences
+// name the store whose claims they build on. So a store that knows nothing of what was handled is
+// noticed: another directory, keyspace or prefix, or one that was lost and made anew.
 //
-// It is kept as the registration of a scope without claims. So every store has it, whatever its version of tables or files.
+// It is kept as the registration of a scope without claims. So every store has it, whatever its
+// version of tables or files.
 const identityGroup = "kdedup.store"
 
 // identityTTL is that of a scope in which nothing is claimed.
@@ -44,19 +45,26 @@ func DeclareFor(ctx context.Context, store Store, other string) error {
 	return err
 }
 
-// ClusterOf returns the Kafka cluster whose input a scope's claims are of, if it is known. Owners are places in its
-// logs: the same records on another cluster are other records.
-func ClusterOf(ctx context.Context, store Store, scope Scope, input string) (cluster string, found bool, err error) {
+// ClusterOf returns the Kafka cluster whose input a scope's claims are of, if it is known. Owners
+// are places in its logs: the same records on another cluster are other records.
+func ClusterOf(
+	ctx context.Context, store Store, scope Scope, input string,
+) (cluster string, found bool, err error) {
 	return noted(ctx, store, scope.ConsumerGroup, clusterName(scope, input))
 }
 
-// NoteCluster notes the cluster of a scope and input, unless one is noted; it returns the one that is.
-func NoteCluster(ctx context.Context, store Store, scope Scope, input, cluster string) (string, error) {
+// NoteCluster notes the cluster of a scope and input, unless one is noted; it returns the one that
+// is.
+func NoteCluster(
+	ctx context.Context, store Store, scope Scope, input, cluster string,
+) (string, error) {
 	return note(ctx, store, scope.ConsumerGroup, clusterName(scope, input), cluster)
 }
 
 // SharedWith reports whether the scope was declared to be shared with another cluster.
-func SharedWith(ctx context.Context, store Store, scope Scope, input, cluster string) (bool, error) {
+func SharedWith(
+	ctx context.Context, store Store, scope Scope, input, cluster string,
+) (bool, error) {
 	_, found, err := noted(ctx, store, scope.ConsumerGroup, clusterName(scope, input)+" "+cluster)
 	return found, err
 }
@@ -86,7 +94,9 @@ func note(ctx context.Context, store Store, group, name, text string) (string, e
 	return kept, err
 }
 
-func noted(ctx context.Context, store Store, group, name string) (text string, found bool, err error) {
+func noted(
+	ctx context.Context, store Store, group, name string,
+) (text string, found bool, err error) {
 	registered, found, err := store.Registered(ctx, noteScope(group, name))
 	return strings.TrimPrefix(registered.Extractor, identityMark), found, err
 }

@@ -15,7 +15,8 @@ func Messages(fetches kgo.Fetches) []Message {
 				return
 			}
 			messages = append(messages, Message{Record: r, Owner: Coordinates{
-				TopicID: t.TopicID, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch,
+				TopicID: t.TopicID, Partition: r.Partition, Offset: r.Offset,
+				LeaderEpoch: r.LeaderEpoch,
 			}})
 		})
 	})

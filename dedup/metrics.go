@@ -39,7 +39,8 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		}, []string{"topic"}),
 		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_claims_total",
-			Help: "Claims by result: applied, exists, or unclaimed when an outage outlasted outage_grace.",
+			Help: "Claims by result: applied, exists, or unclaimed when an outage outlasted " +
+				"outage_grace.",
 		}, []string{"topic", "result"}),
 		ambiguous: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_claims_ambiguous_total",

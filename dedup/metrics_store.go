@@ -87,8 +87,8 @@ func (o *observed) Lookup(ctx context.Context, scope Scope, id ID) (Answer, erro
 	return answer, err
 }
 
-// note takes a store for up that has decided at least something. A call that its caller gave up says
-// nothing about the store, unless it ran into its caller's deadline.
+// note takes a store for up that has decided at least something. A call that its caller gave up
+// says nothing about the store, unless it ran into its caller's deadline.
 func (o *observed) note(ctx context.Context, c call, start time.Time, decided bool, err error) {
 	c.seconds.Observe(time.Since(start).Seconds())
 	switch {

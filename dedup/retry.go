@@ -63,7 +63,9 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 }
 
 // claimAgain repeats the open claims and puts what is decided into answers.
-func (d *Deduper) claimAgain(ctx context.Context, claims []Claim, answers []Answer, open []int) error {
+func (d *Deduper) claimAgain(
+	ctx context.Context, claims []Claim, answers []Answer, open []int,
+) error {
 	d.metrics.retries.Inc()
 	again := make([]Claim, len(open))
 	for i, at := range open {
@@ -107,8 +109,8 @@ func (d *Deduper) noteAnswered() {
 	d.outageSince = time.Time{}
 }
 
-// interrupted ends an outage together with the wait for its end: nobody knows what the store does until
-// the next claim, and one failure then must not be taken for an outage since this one began.
+// interrupted ends an outage together with the wait for its end: nobody knows what the store does
+// until the next claim, and one failure then must not be taken for an outage since this one began.
 func (d *Deduper) interrupted(ctx context.Context) error {
 	d.outageSince = time.Time{}
 	return context.Cause(ctx)

@@ -1,23 +1,25 @@
 // Package dedup answers one question: is this record the first of its message ID?
 //
-// A record claims its ID for its own coordinates. The store keeps the first claim until its TTL ends
-// and shows every later claimant who the owner is. Because the owner is a place in the input log, which
-// is the same on every redelivery, a claim may be repeated after a crash or a timeout: the record that
-// already owns its ID recognises itself. That is what makes "claim, then forward" lossless.
+// A record claims its ID for its own coordinates. The store keeps the first claim until its TTL
+// ends and shows every later claimant who the owner is. Because the owner is a place in the input
+// log, which is the same on every redelivery, a claim may be repeated after a crash or a timeout:
+// the record that already owns its ID recognises itself. That is what makes "claim, then forward"
+// lossless.
 //
 // # In a loop of your own
 //
-// A [Deduper] judges the batches of one consumer, on a [Store] of one of the packages below this one.
-// The order of the steps is what matters:
+// A [Deduper] judges the batches of one consumer, on a [Store] of one of the packages below this
+// one. The order of the steps is what matters:
 //
 //	poll ─► claim (Deduper.Judge) ─► the effect, for VerdictFirst and VerdictMine ─► commit the offsets
 //
-// Nothing is lost: offsets are committed after the effect, and a record that claimed its ID and then
-// met a crash comes again, with [VerdictMine]. Copies of it are [VerdictDuplicate], on whatever
-// partition and for whatever consumer that shares the store. What a crash between effect and commit
-// does is to repeat the effects of one batch. To exclude that, too, put effect and offsets into one
-// Kafka transaction, as kdedup itself does; or effect and claim into one transaction of PostgreSQL, see
-// TxClaims in dedup/postgres; or make the effect idempotent, see package idempotency.
+// Nothing is lost: offsets are committed after the effect, and a record that claimed its ID and
+// then met a crash comes again, with [VerdictMine]. Copies of it are [VerdictDuplicate], on
+// whatever partition and for whatever consumer that shares the store. What a crash between effect
+// and commit does is to repeat the effects of one batch. To exclude that, too, put effect and
+// offsets into one Kafka transaction, as kdedup itself does; or effect and claim into one
+// transaction of PostgreSQL, see TxClaims in dedup/postgres; or make the effect idempotent, see
+// package idempotency.
 //
 // The package's example is such a loop; examples/consumer in the repository is a whole program.
 //
@@ -46,17 +48,17 @@ type Coordinates struct {
 	LeaderEpoch int32
 }
 
-// Same reports whether both are the coordinates of one record. Brokers before 2.8, and some proxies, tell no topic IDs:
-// during a rolling upgrade a record may be claimed with the ID and come again without it, or the other way round. A
-// topic ID of zero is unknown, and fits to any.
+// Same reports whether both are the coordinates of one record. Brokers before 2.8, and some
+// proxies, tell no topic IDs: during a rolling upgrade a record may be claimed with the ID and come
+// again without it, or the other way round. A topic ID of zero is unknown, and fits to any.
 func (c Coordinates) Same(o Coordinates) bool {
 	return c.Offset == o.Offset && c.Partition == o.Partition && c.LeaderEpoch == o.LeaderEpoch &&
 		(c.TopicID == o.TopicID || c.TopicID == [16]byte{} || o.TopicID == [16]byte{})
 }
 
 // Fingerprint is the beginning of a SHA-256 over a record's key and value. Two records with the
-// same ID and different fingerprints are a producer's mistake, see VerdictConflict. The zero fingerprint
-// is that of a claim that was made without a record, by hand: every record matches it.
+// same ID and different fingerprints are a producer's mistake, see VerdictConflict. The zero
+// fingerprint is that of a claim that was made without a record, by hand: every record matches it.
 type Fingerprint [16]byte
 
 // Matches reports whether a record with the fingerprint of is a copy of what f was taken from.
@@ -67,14 +69,14 @@ type Claim struct {
 	ID          ID
 	Owner       Coordinates
 	Fingerprint Fingerprint
-	// After is a time in the past, or zero: if the claim is made, its ClaimedAt is later, whatever the
-	// claimant's clock says. A record that claims again, below what was committed, must not be taken for
-	// settled because its clock is behind the one of the claimant before.
+	// After is a time in the past, or zero: if the claim is made, its ClaimedAt is later, whatever
+	// the claimant's clock says. A record that claims again, below what was committed, must not be
+	// taken for settled because its clock is behind the one of the claimant before.
 	After time.Time
 }
 
-// ClaimTime is the ClaimedAt of claims that one call makes when the claimant's clock says now: that time in
-// milliseconds, or the first one after all their After.
+// ClaimTime is the ClaimedAt of claims that one call makes when the claimant's clock says now: that
+// time in milliseconds, or the first one after all their After.
 func ClaimTime(claims []Claim, now time.Time) time.Time {
 	at := now.UnixMilli()
 	for i := range claims {
@@ -91,7 +93,8 @@ type Scope struct {
 	Name          string        // the input topic, unless several topics share one scope
 	TTL           time.Duration // how long a claim holds; whole seconds, at least one
 	Buckets       int           // in how many storage partitions a store may spread the claims
-	Extractor     string        // how IDs are made, e.g. "header:message-id"; claims of another extractor mean nothing
+	// how IDs are made, e.g. "header:message-id"; claims of another extractor mean nothing
+	Extractor string
 }
 
 // Outcome is what a store knows about one claim.
@@ -139,8 +142,8 @@ type Store interface {
 	// at the consumer group and the name only, and changes nothing.
 	Registered(ctx context.Context, scope Scope) (registered Scope, found bool, err error)
 
-	// Claim returns one answer per claim, in order. The scope is registered, or never will be. The error, if any, says why some answers
-	// are Undecided; the others are good all the same.
+	// Claim returns one answer per claim, in order. The scope is registered, or never will be. The
+	// error, if any, says why some answers are Undecided; the others are good all the same.
 	Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error)
 
 	// Lookup returns who owns the ID; the answer is Undecided when nobody does.

@@ -8,12 +8,14 @@ import (
 	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
-// Totals is what the dedupers of an input have counted since the process began. /metrics has the same numbers.
+// Totals is what the dedupers of an input have counted since the process began. /metrics has the
+// same numbers.
 type Totals struct {
-	Claims    map[string]float64 // by result, see Results
-	Ambiguous float64            // claims that were claimed again, because their outcome stayed unknown
-	Blocked   []string           // the lanes that wait for the store to decide claims
-	Batches   Durations          // of batches of claims
+	Claims map[string]float64 // by result, see Results
+	// claims that were claimed again, because their outcome stayed unknown
+	Ambiguous float64
+	Blocked   []string  // the lanes that wait for the store to decide claims
+	Batches   Durations // of batches of claims
 }
 
 // Durations is a histogram.

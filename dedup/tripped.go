@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Tripped is the error of a message that made kdedup panic: a defect, which is to hold up no other message.
+// Tripped is the error of a message that made kdedup panic: a defect, which is to hold up no other
+// message.
 type Tripped struct {
 	Message int // its index
 	Panic   any
@@ -14,7 +15,8 @@ type Tripped struct {
 
 func (t *Tripped) Error() string { return fmt.Sprintf("panic: %v", t.Panic) }
 
-// Catch is deferred by a loop over messages: a panic becomes the error, with the index that the loop has come to.
+// Catch is deferred by a loop over messages: a panic becomes the error, with the index that the
+// loop has come to.
 func Catch(message *int, err *error) {
 	if p := recover(); p != nil {
 		*err = &Tripped{Message: *message, Panic: p, Stack: debug.Stack()}

@@ -16,16 +16,18 @@ const (
 	VerdictMine
 	// VerdictReplay: this record owns the ID and an earlier attempt did commit.
 	VerdictReplay
-	// VerdictDuplicate: another record with the same content owns the ID, or it was claimed by hand.
+	// VerdictDuplicate: another record with the same content owns the ID, or it was claimed by
+	// hand.
 	VerdictDuplicate
 	// VerdictConflict: another record with other content owns the ID.
 	VerdictConflict
-	// VerdictInherited: another record owns the ID, which was never forwarded and is gone from the input: compacted
-	// away, for example. Package dedup cannot know that; kdedup's pipeline does.
+	// VerdictInherited: another record owns the ID, which was never forwarded and is gone from the
+	// input: compacted away, for example. Package dedup cannot know that; kdedup's pipeline does.
 	VerdictInherited
 )
 
-var verdictNames = [...]string{"unclaimed", "missing", "first", "mine", "replay", "duplicate", "conflict", "inherited"}
+var verdictNames = [...]string{"unclaimed", "missing", "first", "mine", "replay", "duplicate",
+	"conflict", "inherited"}
 
 // String is the verdict in metrics, headers and logs.
 func (v Verdict) String() string { return verdictNames[v] }
@@ -49,11 +51,14 @@ type Judgement struct {
 
 // Own reports whether the record owns its ID, or stands for the record that does.
 func (j *Judgement) Own() bool {
-	return j.Verdict == VerdictFirst || j.Verdict == VerdictMine || j.Verdict == VerdictReplay || j.Verdict == VerdictInherited
+	return j.Verdict == VerdictFirst || j.Verdict == VerdictMine || j.Verdict == VerdictReplay ||
+		j.Verdict == VerdictInherited
 }
 
 // Copy reports whether another record owns the ID.
-func (j *Judgement) Copy() bool { return j.Verdict == VerdictDuplicate || j.Verdict == VerdictConflict }
+func (j *Judgement) Copy() bool {
+	return j.Verdict == VerdictDuplicate || j.Verdict == VerdictConflict
+}
 
 // judge compares the owner of an ID with the record that asks. Every record compares for itself,
 // also when it shared the claim of an equal ID in its batch: after an abort the batch is cut

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// board is what these tests look at of a Grafana dashboard. That every panel shows something is tested
-// in cmd/kdedup, on a real Prometheus.
+// board is what these tests look at of a Grafana dashboard. That every panel shows something is
+// tested in cmd/kdedup, on a real Prometheus.
 type board struct {
 	UID, Title, Description string
 	Panels                  []panel
@@ -66,7 +66,8 @@ func TestBoardsAreKnownByTheirFile(t *testing.T) {
 	}
 	for name, b := range all {
 		if b.UID != name || b.Description == "" || !strings.HasPrefix(b.Title, "kdedup / ") {
-			t.Errorf("%s has the uid %q, the title %q and the description %q", name, b.UID, b.Title, b.Description)
+			t.Errorf("%s has the uid %q, the title %q and the description %q", name, b.UID, b.Title,
+				b.Description)
 		}
 		if b.Templating.List[0].Type != "datasource" {
 			t.Errorf("%s does not begin with the data source as a variable", name)
@@ -85,7 +86,8 @@ func TestEveryPanelSaysWhatItShows(t *testing.T) {
 			if p.Type == "row" {
 				continue
 			}
-			if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
+			if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" ||
+				len(p.Targets) == 0 {
 				t.Errorf("%s: %q lacks a title, a description, a unit or a query", name, p.Title)
 			}
 			checkQueries(t, name, p)
@@ -106,7 +108,8 @@ func checkQueries(t *testing.T, name string, p panel) {
 			t.Errorf("%s: %q has a fixed interval: %s", name, p.Title, target.Expr)
 		}
 		if !strings.Contains(target.Expr, `instance=~"$instance"`) {
-			t.Errorf("%s: %q ignores the instances that were chosen: %s", name, p.Title, target.Expr)
+			t.Errorf("%s: %q ignores the instances that were chosen: %s", name, p.Title,
+				target.Expr)
 		}
 	}
 }
@@ -158,7 +161,8 @@ func TestEveryMetricIsOnABoard(t *testing.T) {
 		"kdedup_kafka_client_disconnects_total", // brokers close idle connections
 		"kdedup_lane_up",                        // kdedup_lane_ready
 		"kdedup_records_in_flight",              // the status page
-		"kdedup_started",                        // the alert KdedupNotStarted: no lane has a series yet
+		// the alert KdedupNotStarted: no lane has a series yet
+		"kdedup_started",
 	}
 	shown := make(map[string]bool)
 	for _, b := range boards(t) {
@@ -173,7 +177,8 @@ func TestEveryMetricIsOnABoard(t *testing.T) {
 	for _, name := range elsewhere {
 		shown[name] = true
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(documented(t))), slices.Sorted(maps.Keys(shown))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(documented(t))),
+		slices.Sorted(maps.Keys(shown))); diff != "" {
 		t.Errorf("metrics (-documented +shown):\n%s", diff)
 	}
 }
@@ -185,7 +190,8 @@ func TestPanelsLinkToSectionsOfTheRunbook(t *testing.T) {
 		for _, p := range b.Panels {
 			for _, link := range p.Links {
 				linked++
-				if _, anchor, _ := strings.Cut(link.URL, "docs/runbook.md#"); sections[anchor] == "" {
+				if _, anchor, _ := strings.Cut(link.URL,
+					"docs/runbook.md#"); sections[anchor] == "" {
 					t.Errorf("%s: %q links to %s, which has no section", name, p.Title, link.URL)
 				}
 			}

@@ -40,7 +40,8 @@ func TestServices(t *testing.T) {
 	if diff := cmp.Diff(always, composed(t).ServiceNames()); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
-	sample := []string{"cassandra", "grafana", "kafka", "kdedup", "producer", "prometheus", "setup", "topics"}
+	sample := []string{"cassandra", "grafana", "kafka", "kdedup", "producer", "prometheus", "setup",
+		"topics"}
 	if diff := cmp.Diff(sample, composed(t, "sample").ServiceNames()); diff != "" {
 		t.Errorf("services with the profile sample (-want +got):\n%s", diff)
 	}
@@ -53,7 +54,8 @@ func TestImagesHaveVersions(t *testing.T) {
 		switch {
 		case s.Build != nil:
 			if s.Build.Context != composed(t).WorkingDir {
-				t.Errorf("%s is built from %s, want the top of the repository", name, s.Build.Context)
+				t.Errorf("%s is built from %s, want the top of the repository", name,
+					s.Build.Context)
 			}
 		case !versionTag.MatchString(s.Image):
 			t.Errorf("%s has the image %s, want a tag that is a version", name, s.Image)
@@ -68,7 +70,8 @@ func TestServicesAreCheckedOrEnd(t *testing.T) {
 	for name, s := range composed(t, "sample").Services {
 		checked := s.HealthCheck != nil && len(s.HealthCheck.Test) > 1 && !s.HealthCheck.Disable
 		if checked == oneShot(s) {
-			t.Errorf("%s: health check: %t, one-shot: %t; want exactly one of them", name, checked, oneShot(s))
+			t.Errorf("%s: health check: %t, one-shot: %t; want exactly one of them", name, checked,
+				oneShot(s))
 		}
 	}
 }
@@ -122,10 +125,12 @@ func TestKdedupInCompose(t *testing.T) {
 	services := composed(t).Services
 	s := services["kdedup"]
 	if want := "0.0.0.0:9480"; c.Server.Listen != want {
-		t.Errorf("server.listen is %s, want %s: Prometheus is in another container", c.Server.Listen, want)
+		t.Errorf("server.listen is %s, want %s: Prometheus is in another container",
+			c.Server.Listen, want)
 	}
 	if grace := time.Duration(*s.StopGracePeriod); grace <= c.ShutdownTimeout {
-		t.Errorf("stop_grace_period %v is not longer than shutdown_timeout %v", grace, c.ShutdownTimeout)
+		t.Errorf("stop_grace_period %v is not longer than shutdown_timeout %v", grace,
+			c.ShutdownTimeout)
 	}
 	for _, server := range append(c.Kafka.Brokers, c.Store.Cassandra.Hosts...) {
 		host, _, _ := strings.Cut(server, ":")
@@ -136,10 +141,12 @@ func TestKdedupInCompose(t *testing.T) {
 	for _, name := range []string{"kdedup", "setup"} {
 		mounted := services[name].Volumes[0]
 		if got := services[name].Command[2]; got != mounted.Target {
-			t.Errorf("%s reads %s, but the configuration is mounted at %s", name, got, mounted.Target)
+			t.Errorf("%s reads %s, but the configuration is mounted at %s", name, got,
+				mounted.Target)
 		}
 	}
-	if created := "--topic=" + c.Topics[0].Input; !strings.Contains(strings.Join(services["topics"].Command, " "), created) {
+	if created := "--topic=" + c.Topics[0].Input; !strings.Contains(
+		strings.Join(services["topics"].Command, " "), created) {
 		t.Errorf("the service topics does not create the input: no %s", created)
 	}
 }

@@ -29,17 +29,20 @@ func TestDockerfileNamesVersions(t *testing.T) {
 		bases = append(bases, match[1])
 	}
 	// Distroless has no versions; its tag names the Debian release and the user.
-	if len(bases) != 2 || !versionTag.MatchString(bases[0]) || bases[1] != "gcr.io/distroless/static-debian12:nonroot" {
+	if len(bases) != 2 || !versionTag.MatchString(bases[0]) ||
+		bases[1] != "gcr.io/distroless/static-debian12:nonroot" {
 		t.Fatalf("base images: %q, want a version of Go and then the distroless image", bases)
 	}
-	if language := goDirective.FindStringSubmatch(read(t, "../go.mod"))[1]; !strings.HasPrefix(bases[0], "golang:"+language+".") {
+	if language := goDirective.FindStringSubmatch(read(t, "../go.mod"))[1]; !strings.HasPrefix(
+		bases[0], "golang:"+language+".") {
 		t.Errorf("the image is built with %s, but go.mod wants Go %s", bases[0], language)
 	}
 }
 
 // What .dockerignore leaves out does not reach the build.
 func TestDockerBuildGetsAllSources(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{if .Module.Main}}{{.ImportPath}}{{end}}{{end}}", "./cmd/kdedup")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
+		"{{if .Module}}{{if .Module.Main}}{{.ImportPath}}{{end}}{{end}}", "./cmd/kdedup")
 	list.Dir = ".."
 	out, err := list.Output()
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// release is what these tests look at of goreleaser's configuration. deploy/goreleaser decodes all of it, strictly.
+// release is what these tests look at of goreleaser's configuration. deploy/goreleaser decodes all
+// of it, strictly.
 type release struct {
 	Before struct{ Hooks []string }
 	Builds []struct {
@@ -67,10 +68,13 @@ func TestAReleaseIsForThreeSystemsAndTwoProcessors(t *testing.T) {
 	if diff := cmp.Diff([]string{"amd64", "arm64"}, b.Goarch); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, r.Dockers[0].Platforms); diff != "" {
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"},
+		r.Dockers[0].Platforms); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Contains(b.Env, "CGO_ENABLED=0") || b.Main != "./cmd/kdedup" || !strings.Contains(b.Ldflags[0], "-X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=v") {
+	if !slices.Contains(b.Env, "CGO_ENABLED=0") || b.Main != "./cmd/kdedup" ||
+		!strings.Contains(b.Ldflags[0],
+			"-X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=v") {
 		t.Errorf("got %+v", b)
 	}
 	if r.Sboms[0].Artifacts != "archive" {
@@ -95,7 +99,8 @@ func TestAReleaseHoldsWhatItNames(t *testing.T) {
 			t.Errorf("%s names nothing: %v", f.Src, err)
 		}
 	}
-	for _, want := range []string{"LICENSE", "docs/*.md", "dist-docs/completions/*", "dist-docs/man/*", "deploy/kdedup.service"} {
+	for _, want := range []string{"LICENSE", "docs/*.md", "dist-docs/completions/*",
+		"dist-docs/man/*", "deploy/kdedup.service"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not in the archive", want)
 		}
@@ -112,7 +117,8 @@ func TestTheImageOfAReleaseIsThatOfTheRepository(t *testing.T) {
 	last := func(path string) (lines []string) {
 		_, stage, _ := strings.Cut(read(t, path), "FROM gcr.io/")
 		for line := range strings.Lines(stage) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "COPY") && !strings.HasPrefix(line, "ARG") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") &&
+				!strings.HasPrefix(line, "COPY") && !strings.HasPrefix(line, "ARG") {
 				lines = append(lines, line)
 			}
 		}
@@ -128,7 +134,8 @@ func unit(t *testing.T) map[string]string {
 	t.Helper()
 	settings := make(map[string]string)
 	for line := range strings.Lines(read(t, "kdedup.service")) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok &&
+			!strings.HasPrefix(name, "#") {
 			settings[name] = value
 		}
 	}
@@ -138,11 +145,14 @@ func unit(t *testing.T) map[string]string {
 func TestTheUnitGivesAStopTheTimeItNeeds(t *testing.T) {
 	u := unit(t)
 	stop, err := strconv.Atoi(u["TimeoutStopSec"])
-	if err != nil || time.Duration(stop)*time.Second < config.Default().ShutdownTimeout+15*time.Second {
-		t.Errorf("TimeoutStopSec is %q; shutdown_timeout is %v", u["TimeoutStopSec"], config.Default().ShutdownTimeout)
+	if err != nil || time.Duration(stop)*time.Second < config.Default().ShutdownTimeout+
+		15*time.Second {
+		t.Errorf("TimeoutStopSec is %q; shutdown_timeout is %v", u["TimeoutStopSec"],
+			config.Default().ShutdownTimeout)
 	}
 	for name, want := range map[string]string{
-		"Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "RestartPreventExitStatus": "2", "DynamicUser": "yes", "ProtectSystem": "strict",
+		"Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "RestartPreventExitStatus": "2",
+		"DynamicUser": "yes", "ProtectSystem": "strict",
 		"ExecStart": "/usr/local/bin/kdedup run -c /etc/kdedup/kdedup.yaml",
 	} {
 		if u[name] != want {
@@ -163,11 +173,13 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	if err := os.WriteFile(here, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(analyze, "verify", "--man=no", here).CombinedOutput(); err != nil || strings.Contains(string(out), "kdedup.service:") {
+	if out, err := exec.Command(analyze, "verify", "--man=no", here).CombinedOutput(); err != nil ||
+		strings.Contains(string(out), "kdedup.service:") {
 		t.Errorf("%v: %s", err, out)
 	}
 	const most = "20" // tenths; it is 16 with systemd 252
-	out, err := exec.Command(analyze, "security", "--offline=true", "--json=short", "--threshold="+most, here).CombinedOutput()
+	out, err := exec.Command(analyze, "security", "--offline=true", "--json=short",
+		"--threshold="+most, here).CombinedOutput()
 	if err != nil {
 		var checks []struct{ Name, Description, Exposure string }
 		_ = json.Unmarshal(out, &checks) // shown as it is otherwise

@@ -40,7 +40,8 @@ func alerts(t *testing.T) []rule {
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	promtool := testkit.Program(t, "promtool", "prometheus")
 	for _, args := range [][]string{{"check", "rules", rulesFile}, {"test", "rules", casesFile}} {
-		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), promtool,
+			args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
@@ -76,7 +77,8 @@ func TestEveryAlertIsTestedFiringAndSilent(t *testing.T) {
 func TestAlertsTellWhatToDo(t *testing.T) {
 	sections := sectionsOf(read(t, "../docs/runbook.md"))
 	for _, a := range alerts(t) {
-		if severity := a.Labels["severity"]; !slices.Contains([]string{"critical", "warning", "info"}, severity) {
+		if severity := a.Labels["severity"]; !slices.Contains([]string{"critical", "warning",
+			"info"}, severity) {
 			t.Errorf("%s has the severity %q", a.Alert, severity)
 		}
 		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
@@ -137,7 +139,8 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 func TestTheRunbookNamesMetricsThatExist(t *testing.T) {
 	known := documented(t)
 	for _, name := range metricInText.FindAllString(read(t, "../docs/runbook.md"), -1) {
-		if !slices.Contains(known, ofHistogram.ReplaceAllString(strings.TrimSuffix(name, "_count"), "_seconds")) {
+		if !slices.Contains(known, ofHistogram.ReplaceAllString(strings.TrimSuffix(name, "_count"),
+			"_seconds")) {
 			t.Errorf("the runbook names %s, which does not exist", name)
 		}
 	}

@@ -63,7 +63,9 @@ func (d *deployment) checkOrder(partition int32, in, clean []seen) {
 	for i, r := range clean {
 		at, ok := place[r.digest]
 		if !ok {
-			d.t.Fatalf("partition %d, clean record %d: %s is not byte for byte a record of the input", partition, i, r.id)
+			d.t.Fatalf(
+				"partition %d, clean record %d: %s is not byte for byte a record of the input",
+				partition, i, r.id)
 		}
 		if at < last && !done[r.digest] {
 			d.t.Fatalf("partition %d, clean record %d: %s came out of order", partition, i, r.id)
@@ -77,7 +79,8 @@ func (d *deployment) read(topic string) map[int32][]seen {
 	d.t.Helper()
 	found := make(map[int32][]seen)
 	testkit.ReadCommitted(d.t, topic, func(r *kgo.Record) {
-		found[r.Partition] = append(found[r.Partition], seen{string(r.Headers[1].Value), testkit.Digest(r)})
+		found[r.Partition] = append(found[r.Partition],
+			seen{string(r.Headers[1].Value), testkit.Digest(r)})
 	}, kgo.SeedBrokers(d.brokers...))
 	return found
 }

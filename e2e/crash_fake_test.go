@@ -7,8 +7,8 @@ import (
 )
 
 // The process is killed at every point of its work, on a Kafka in this process and the embedded
-// store, at the first time that it is reached and at a later one. Then the same instance goes on. Every
-// change is tested with one crash at each point and delivery; all of them are a proof.
+// store, at the first time that it is reached and at a later one. Then the same instance goes on.
+// Every change is tested with one crash at each point and delivery; all of them are a proof.
 func TestACrashAtEveryPoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred processes are not for -short")

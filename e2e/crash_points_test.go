@@ -84,7 +84,8 @@ var crashPoints = []crashPoint{
 }
 
 // atShutdown are the points that a process comes to after SIGTERM.
-var atShutdown = map[string]bool{"leave-group-unsent": true, "leave-group-sent": true, "leave-group-answered": true}
+var atShutdown = map[string]bool{"leave-group-unsent": true, "leave-group-sent": true,
+	"leave-group-answered": true}
 
 func TestEveryCrashPointHasACase(t *testing.T) {
 	var names []string
@@ -114,7 +115,8 @@ func crashCases(store string, choose func([]crashCase) []crashCase) (cases []cra
 
 func all(cases []crashCase) []crashCase { return cases }
 
-// last is the one that finds claims, fences and offsets of an earlier batch, if there is such a one.
+// last is the one that finds claims, fences and offsets of an earlier batch, if there is such a
+// one.
 func last(cases []crashCase) []crashCase { return cases[len(cases)-1:] }
 
 // cases are one or two: the first time, and another.

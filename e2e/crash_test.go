@@ -16,7 +16,8 @@ import (
 // crashing builds the kdedup that can be killed at a point of its work, see internal/crashpoint.
 var crashing = sync.OnceValues(func() (binary string, err error) {
 	binary = filepath.Join(filepath.Dir(kdedup), "kdedup-crashing")
-	build := exec.Command("go", "build", "-tags", "crashpoints", "-o", binary, "github.com/kdedup/kdedup/cmd/kdedup")
+	build := exec.Command("go", "build", "-tags", "crashpoints", "-o", binary,
+		"github.com/kdedup/kdedup/cmd/kdedup")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build with crash points: %w\n%s", err, out)
 	}
@@ -88,7 +89,8 @@ func (d *deployment) dieAt(at crash) {
 	}
 	testkit.Eventually(d.t, 2*time.Minute, "the kill at "+at.String(), i.over)
 	status, ok := i.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL || i.last != "killed at "+at.point {
+	if !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL ||
+		i.last != "killed at "+at.point {
 		d.t.Fatalf("the process was not killed at %v: it ended with %v after %q", at, i.err, i.last)
 	}
 }

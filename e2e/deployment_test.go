@@ -42,8 +42,9 @@ type place struct {
 	kafka   string   // that under kafka:; empty means the test's brokers
 }
 
-// sharedKeyspace is one for all deployments on the shared Cassandra, each of which has a scope of its own in
-// it. Changes of the schema are slow and go one after the other: a busy node would time out.
+// sharedKeyspace is one for all deployments on the shared Cassandra, each of which has a scope of
+// its own in it. Changes of the schema are slow and go one after the other: a busy node would time
+// out.
 var sharedKeyspace struct {
 	once sync.Once
 	name string
@@ -95,7 +96,9 @@ func prepare(t *testing.T, at place, delivery string, settings ...string) *deplo
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
 	d.settings = slices.Clone(settings)
-	if !slices.ContainsFunc(settings, func(line string) bool { return strings.HasPrefix(line, "lanes:") }) {
+	if !slices.ContainsFunc(settings, func(line string) bool {
+		return strings.HasPrefix(line, "lanes:")
+	}) {
 		d.settings = append(d.settings, "lanes: 2")
 	}
 	return d.at(at)
@@ -104,7 +107,8 @@ func prepare(t *testing.T, at place, delivery string, settings ...string) *deplo
 // connect makes the test's own clients.
 func (d *deployment) connect() {
 	d.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(50_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
 		d.t.Fatal(err)
@@ -175,7 +179,8 @@ func (d *deployment) refused(args ...string) (line, all string) {
 		d.t.Fatalf("kdedup %s: exit code %d, want 1\n%s", strings.Join(args, " "), code, out)
 	}
 	before, line, found := strings.Cut("\n"+out, "\nkdedup: ")
-	if !found || strings.Count(line, "\n") != 1 || strings.Contains(before, "level=WARN") || strings.Contains(before, "level=ERROR") {
+	if !found || strings.Count(line, "\n") != 1 || strings.Contains(before, "level=WARN") ||
+		strings.Contains(before, "level=ERROR") {
 		d.t.Errorf("kdedup %s says more or less than one line:\n%s", strings.Join(args, " "), out)
 	}
 	return strings.TrimSpace(line), out
@@ -220,9 +225,10 @@ func (d *deployment) waitFor(share float64) {
 	d.t.Helper()
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
-	testkit.Eventually(d.t, 5*time.Minute, fmt.Sprintf("%.0f %% of the input committed", 100*share), func() bool {
-		<-tick.C
-		committed, end := d.progress()
-		return float64(committed) >= share*float64(end)
-	})
+	testkit.Eventually(d.t, 5*time.Minute, fmt.Sprintf("%.0f %% of the input committed", 100*share),
+		func() bool {
+			<-tick.C
+			committed, end := d.progress()
+			return float64(committed) >= share*float64(end)
+		})
 }

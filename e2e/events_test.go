@@ -19,10 +19,12 @@ func TestABrokerRestartOnlyDelays(t *testing.T) {
 	t.Parallel()
 	servers.Need(t)
 	deliveries(t, func(t *testing.T, delivery string) {
-		kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
+		kafka, err := servers.StartKafka(t.Context(),
+			servers.KafkaOptions{Dir: t.TempDir(), Heap: "384m"})
 		servers.ForTest(t, kafka, err)
 		store := fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
-		d := deployAt(t, place{brokers: []string{kafka.Addr()}, store: store}, delivery, "batch_records: 500")
+		d := deployAt(t, place{brokers: []string{kafka.Addr()}, store: store}, delivery,
+			"batch_records: 500")
 		d.produce(60_000, 11)
 		one := d.start("one")
 		d.waitFor(0.1)
@@ -44,8 +46,9 @@ func TestABrokerRestartOnlyDelays(t *testing.T) {
 	})
 }
 
-// A static member that comes back within the session timeout moves no partition of the others. It joins
-// second: one that has given partitions away since it joined comes back with a rebalance that moves none.
+// A static member that comes back within the session timeout moves no partition of the others. It
+// joins second: one that has given partitions away since it joined comes back with a rebalance that
+// moves none.
 func TestARestartOfAStaticMemberMovesNothing(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
@@ -81,8 +84,9 @@ func (i *instance) counter(name string) (sum float64) {
 	return sum
 }
 
-// Whether a process notices that the input is gone or that it is another one, depends on the moment. In
-// the first case it goes on with the new topic by itself, in the second it ends and asks for a reset.
+// Whether a process notices that the input is gone or that it is another one, depends on the
+// moment. In the first case it goes on with the new topic by itself, in the second it ends and asks
+// for a reset.
 func TestNothingOfARecreatedInputIsSkipped(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()

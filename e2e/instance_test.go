@@ -57,7 +57,9 @@ func (d *deployment) launch(binary, name string, variables ...string) *instance 
 		i.err = i.cmd.Wait()
 	}()
 	d.t.Cleanup(i.clear)
-	testkit.Eventually(d.t, time.Minute, "the address of "+name, func() bool { return i.address() != "" || i.over() })
+	testkit.Eventually(d.t, time.Minute, "the address of "+name, func() bool {
+		return i.address() != "" || i.over()
+	})
 	return i
 }
 
@@ -163,7 +165,8 @@ func (i *instance) terminate() {
 	}
 }
 
-// clear ends the process with its test. After a failure the log shows what each goroutine waited for.
+// clear ends the process with its test. After a failure the log shows what each goroutine waited
+// for.
 func (i *instance) clear() {
 	if i.t.Failed() {
 		_ = i.cmd.Process.Signal(syscall.SIGQUIT) // it may be over already

@@ -18,8 +18,9 @@ import (
 // kdedup is the kdedup that the tests run.
 var kdedup string
 
-// atATime is how many tests run side by side, each with a deployment of its own: most of them wait for the group,
-// for ends of transactions and for restarts, so the number of processors is no measure.
+// atATime is how many tests run side by side, each with a deployment of its own: most of them wait
+// for the group, for ends of transactions and for restarts, so the number of processors is no
+// measure.
 const atATime = "4"
 
 func TestMain(m *testing.M) {

@@ -14,8 +14,10 @@ func TestBatchesThatUnpackToGigabytesTakeBoundedMemory(t *testing.T) {
 	t.Parallel()
 	const records, size = 10, 60 << 20
 	d := deployAt(t, place{brokers: testkit.Kafka(t), store: embeddedStore(t)}, exactlyOnce)
-	packing, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(1),
-		kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(2*size), kgo.BrokerMaxWriteBytes(4*size))
+	packing, err := kgo.NewClient(kgo.SeedBrokers(d.brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(1),
+		kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(2*size),
+		kgo.BrokerMaxWriteBytes(4*size))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,10 @@ func (o *trial) account(counted map[string]int) {
 			o.t.Errorf("record %d is nowhere, and no copy of another one", serial)
 		case found == 0:
 			nowhere++
-		case found > 1 && (o.delivery == exactlyOnce || min(e.clean, 1)+min(e.duplicates, 1)+min(e.deadLetter, 1) > 1):
-			o.t.Errorf("record %d is %d times on the clean topic, %d times a duplicate, %d times a dead letter",
+		case found > 1 && (o.delivery == exactlyOnce ||
+			min(e.clean, 1)+min(e.duplicates, 1)+min(e.deadLetter, 1) > 1):
+			o.t.Errorf("record %d is %d times on the clean topic, %d times a duplicate, %d times "+
+				"a dead letter",
 				serial, e.clean, e.duplicates, e.deadLetter)
 		}
 	}
@@ -54,7 +56,8 @@ func (o *trial) account(counted map[string]int) {
 		switch n := clean[e.id]; {
 		case e.id == "":
 		case n == 0 && !deadLettered[e.id]:
-			o.t.Errorf("record %d: nothing with its ID is on the clean topic, nor dead-lettered", serial)
+			o.t.Errorf("record %d: nothing with its ID is on the clean topic, nor dead-lettered",
+				serial)
 		case n > 1 && o.delivery == exactlyOnce:
 			o.t.Errorf("record %d: its ID is %d times on the clean topic", serial, n)
 		}
@@ -65,7 +68,8 @@ func (o *trial) account(counted map[string]int) {
 	}
 	// Copies are on no topic where there is no duplicates topic, or where it takes them in no form.
 	copies := counted["duplicate"] + counted["conflict"] + counted["replay"]
-	if o.delivery == exactlyOnce && (sum != len(bySerial) || nowhere > copies || o.duplicates == "" && nowhere != copies) {
+	if o.delivery == exactlyOnce && (sum != len(bySerial) || nowhere > copies ||
+		o.duplicates == "" && nowhere != copies) {
 		o.t.Errorf("%d records, %d on no topic; counted are %v", len(bySerial), nowhere, counted)
 	}
 	o.t.Logf("%s, %d records: %v", o.delivery, len(bySerial), counted)

@@ -8,15 +8,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// write produces records as different producers do, some of them in transactions, of which some are aborted.
+// write produces records as different producers do, some of them in transactions, of which some are
+// aborted.
 func (o *trial) write() {
 	o.t.Helper()
 	serial := 0
 	for range 3 + o.random.IntN(4) {
 		transactional := o.chance(40)
 		opts := []kgo.Opt{
-			kgo.SeedBrokers(o.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic(o.input),
-			kgo.ProducerBatchCompression(o.codec()), kgo.ProducerBatchMaxBytes(64 << 20), kgo.BrokerMaxWriteBytes(100 << 20),
+			kgo.SeedBrokers(o.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+			kgo.DefaultProduceTopic(o.input),
+			kgo.ProducerBatchCompression(o.codec()), kgo.ProducerBatchMaxBytes(64 << 20),
+			kgo.BrokerMaxWriteBytes(100 << 20),
 			kgo.ProducerLinger(0),
 		}
 		if transactional {
@@ -37,7 +40,8 @@ func (o *trial) write() {
 			_ = client.ProduceSync(o.t.Context(), o.oddRecord(serial)).FirstErr()
 		}
 		if transactional {
-			if err := client.EndTransaction(o.t.Context(), kgo.TransactionEndTry(o.chance(70))); err != nil {
+			if err := client.EndTransaction(o.t.Context(),
+				kgo.TransactionEndTry(o.chance(70))); err != nil {
 				o.t.Logf("end transaction: %v", err) // a refused record can spoil it
 			}
 		}
@@ -46,7 +50,8 @@ func (o *trial) write() {
 }
 
 func (o *trial) codec() kgo.CompressionCodec {
-	return one(o.random, kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression())
+	return one(o.random, kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(),
+		kgo.Lz4Compression(), kgo.ZstdCompression())
 }
 
 // oddRecord has a header with its serial number, by which the check knows it.
@@ -56,11 +61,13 @@ func (o *trial) oddRecord(serial int) *kgo.Record {
 		id = max(1, serial-o.random.IntN(200)) // a copy, perhaps of one that is not there
 	}
 	r := &kgo.Record{
-		Partition: o.random.Int32N(o.partitions), Timestamp: o.timestamp(), Key: o.key(id), Value: o.value(),
+		Partition: o.random.Int32N(o.partitions), Timestamp: o.timestamp(), Key: o.key(id),
+		Value:   o.value(),
 		Headers: []kgo.RecordHeader{{Key: "serial", Value: fmt.Append(nil, serial)}},
 	}
 	if !o.chance(5) {
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "message-id", Value: fmt.Appendf(nil, "%s/%d", o.input, id)})
+		r.Headers = append(r.Headers,
+			kgo.RecordHeader{Key: "message-id", Value: fmt.Appendf(nil, "%s/%d", o.input, id)})
 	}
 	if o.chance(3) {
 		for i := range 1 + o.random.IntN(2000) {

@@ -16,17 +16,19 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// TestOdd is a trial by random reality: random topics and random records against the built binary on a real broker. A
-// seed decides all of it:
+// TestOdd is a trial by random reality: random topics and random records against the built binary
+// on a real broker. A seed decides all of it:
 //
 //	make odd MINUTES=5 SEED=1
 //
-// What must hold: every committed record of the input is on exactly one of the clean topic, the duplicates topic and the
-// dead-letter topic, or is a counted drop; order is kept; an ID is on the clean topic once; no partition stands still; the
-// memory stays bounded. It plays rounds until the time is over, each with topics of its own. ODD_ROUND plays one alone.
+// What must hold: every committed record of the input is on exactly one of the clean topic, the
+// duplicates topic and the dead-letter topic, or is a counted drop; order is kept; an ID is on the
+// clean topic once; no partition stands still; the memory stays bounded. It plays rounds until the
+// time is over, each with topics of its own. ODD_ROUND plays one alone.
 func TestOdd(t *testing.T) {
 	brokers := testkit.Kafka(t)
-	seed, length := uint64(testkit.Number(t, "ODD_SEED", 1)), time.Duration(testkit.Number(t, "ODD_SECONDS", 60))*time.Second
+	seed, length := uint64(testkit.Number(t, "ODD_SEED", 1)),
+		time.Duration(testkit.Number(t, "ODD_SECONDS", 60))*time.Second
 	first, alone := testkit.Number(t, "ODD_ROUND", 1), os.Getenv("ODD_ROUND") != ""
 	for round, end := first, time.Now().Add(length); time.Now().Before(end); round++ {
 		passed := t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
@@ -61,7 +63,8 @@ func newTrial(t *testing.T, brokers []string, random *rand.Rand) *trial {
 	t.Cleanup(client.Close)
 	return &trial{
 		deployment: &deployment{
-			t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), delivery: one(random, exactlyOnce, atLeastOnce),
+			t: t, brokers: brokers, client: client, admin: kadm.NewClient(client),
+			delivery: one(random, exactlyOnce, atLeastOnce),
 		},
 		random: random, partitions: 1 + random.Int32N(4), lanes: 1 + random.IntN(2),
 	}
@@ -120,8 +123,8 @@ func (o *trial) settings() map[string]string {
 	return settings
 }
 
-// neverCleaned has a compacted topic keep all: the check reads it. Timestamps far apart would have segments end, and be
-// cleaned, at once.
+// neverCleaned has a compacted topic keep all: the check reads it. Timestamps far apart would have
+// segments end, and be cleaned, at once.
 const neverCleaned = "1.0"
 
 // setUp makes topics that exist already, as those of others do; setup makes what is left.
@@ -129,7 +132,8 @@ func (o *trial) setUp() {
 	o.t.Helper()
 	input := map[string]string{
 		"max.message.bytes": one(o.random, "100000", "1048588", "3145728"), "retention.ms": "-1",
-		"message.timestamp.before.max.ms": "9223372036854775807", "message.timestamp.after.max.ms": "9223372036854775807",
+		"message.timestamp.before.max.ms": "9223372036854775807",
+		"message.timestamp.after.max.ms":  "9223372036854775807",
 	}
 	if o.chance(20) {
 		input["cleanup.policy"], input["min.cleanable.dirty.ratio"] = "compact", neverCleaned
@@ -175,7 +179,8 @@ func (o *trial) make(topic string, partitions int32) {
 		names = append(names, name+"="+value)
 	}
 	sort.Strings(names)
-	o.t.Logf("%s: %d partitions, %s", strings.TrimPrefix(topic, o.input), partitions, strings.Join(names, " "))
+	o.t.Logf("%s: %d partitions, %s", strings.TrimPrefix(topic, o.input), partitions,
+		strings.Join(names, " "))
 	if _, err := o.admin.CreateTopic(o.t.Context(), partitions, 1, configs, topic); err != nil {
 		o.t.Fatal(err)
 	}
@@ -202,7 +207,8 @@ func (o *trial) waitDone(p *instance) {
 		case p.over():
 			o.t.Fatalf("the process has ended:\n%s", p.text())
 		case time.Since(since) > standstill:
-			o.t.Fatalf("%d offsets wait, and nothing is committed any more:\n%s", end-done, p.text())
+			o.t.Fatalf("%d offsets wait, and nothing is committed any more:\n%s", end-done,
+				p.text())
 		}
 	}
 }

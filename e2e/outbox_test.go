@@ -41,7 +41,8 @@ func setUpOutbox(t *testing.T) *outbox {
 	o.env = append(testkit.Environment(), "KAFKA="+o.brokers[0], "POSTGRES="+server, "SHOP="+o.shop)
 	config, err := os.ReadFile("../examples/outbox/kdedup.yaml")
 	if err == nil {
-		err = os.WriteFile(o.config, []byte(strings.ReplaceAll(string(config), "127.0.0.1:9480", "127.0.0.1:0")), 0o600)
+		err = os.WriteFile(o.config,
+			[]byte(strings.ReplaceAll(string(config), "127.0.0.1:9480", "127.0.0.1:0")), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,8 @@ func setUpOutbox(t *testing.T) *outbox {
 	}
 	t.Cleanup(client.Close)
 	o.admin = kadm.NewClient(client)
-	testkit.Eventually(t, time.Minute, "the input topic", func() bool { // a busy broker shows it later than it makes it
+	// a busy broker shows it later than it makes it
+	testkit.Eventually(t, time.Minute, "the input topic", func() bool {
 		topics, err := o.admin.ListTopics(t.Context(), o.shop+".orders")
 		return err == nil && topics.Error() == nil
 	})
@@ -76,7 +78,8 @@ func dropDatabase(t *testing.T, server, name string) {
 		return
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+
+		" WITH (FORCE)"); err != nil {
 		t.Error(err)
 	}
 }
@@ -146,7 +149,8 @@ func (r *role) stop() {
 	}
 }
 
-// published is how many events the relays have sent, copies included; 0 while a busy broker does not tell.
+// published is how many events the relays have sent, copies included; 0 while a busy broker does
+// not tell.
 func (o *outbox) published() (n int) {
 	ends, err := o.admin.ListEndOffsets(o.t.Context(), o.shop+".orders")
 	if err != nil || ends.Error() != nil {
@@ -175,8 +179,9 @@ func (o *outbox) ids(topic string) (events, different int) {
 	return events, len(seen)
 }
 
-// Relay, kdedup and consumer are killed with kill -9 while they work. The relay's first kill comes between its
-// publishing and its deleting; the others come when something new is on the topic, which is often there too.
+// Relay, kdedup and consumer are killed with kill -9 while they work. The relay's first kill comes
+// between its publishing and its deleting; the others come when something new is on the topic,
+// which is often there too.
 func TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
@@ -208,7 +213,8 @@ func TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce(t *testing.T) {
 			consumer.kill()
 			killConsumerAt += 200
 		}
-		return o.count("SELECT count(*) FROM outbox") == 0 && o.count("SELECT count(DISTINCT order_id) FROM mails") == orders
+		return o.count("SELECT count(*) FROM outbox") == 0 &&
+			o.count("SELECT count(DISTINCT order_id) FROM mails") == orders
 	})
 	if err := more.cmd.Wait(); err != nil {
 		t.Error(err)
@@ -218,18 +224,21 @@ func TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce(t *testing.T) {
 	for _, r := range []*role{relay, clean, consumer} {
 		r.stop()
 	}
-	t.Logf("%d, %d and %d kills of relay, kdedup and consumer; %d events published", relay.kills, clean.kills, consumer.kills, events)
+	t.Logf("%d, %d and %d kills of relay, kdedup and consumer; %d events published", relay.kills,
+		clean.kills, consumer.kills, events)
 	if events == orders || different != orders {
-		t.Errorf("%d events with %d IDs were published: no kill made a copy, or one lost an event", events, different)
+		t.Errorf("%d events with %d IDs were published: no kill made a copy, or one lost an event",
+			events, different)
 	}
-	if events, different := o.ids(o.shop + ".orders.clean"); events != orders || different != orders {
+	if events, different := o.ids(o.shop + ".orders.clean"); events != orders ||
+		different != orders {
 		t.Errorf("%d events with %d IDs are on the clean topic, want %d", events, different, orders)
 	}
 	o.compare(orders, consumer.kills)
 }
 
-// killedBeforeDeleting starts a relay, keeps it from deleting what it published, and kills it there.
-// SHARE MODE lets a reader lock rows and lets nobody delete them.
+// killedBeforeDeleting starts a relay, keeps it from deleting what it published, and kills it
+// there. SHARE MODE lets a reader lock rows and lets nobody delete them.
 func (o *outbox) killedBeforeDeleting() *role {
 	o.t.Helper()
 	tx, err := o.db.Begin(o.t.Context())
@@ -240,7 +249,9 @@ func (o *outbox) killedBeforeDeleting() *role {
 		o.t.Fatal(err)
 	}
 	relay := o.start(o.binary, "relay")
-	testkit.Eventually(o.t, time.Minute, "events published", func() bool { return o.published() > 0 })
+	testkit.Eventually(o.t, time.Minute, "events published", func() bool {
+		return o.published() > 0
+	})
 	relay.kill()
 	if err := tx.Rollback(o.t.Context()); err != nil {
 		o.t.Fatal(err)
@@ -248,7 +259,8 @@ func (o *outbox) killedBeforeDeleting() *role {
 	return relay
 }
 
-// drain returns when kdedup has handled every event: until then a copy might still come to the clean topic.
+// drain returns when kdedup has handled every event: until then a copy might still come to the
+// clean topic.
 func (o *outbox) drain() {
 	o.t.Helper()
 	group := o.shop + "-dedup"
@@ -258,8 +270,8 @@ func (o *outbox) drain() {
 	})
 }
 
-// compare looks for every order in the shipments, and at the mails, of which each kill of the consumer may have
-// repeated the one that was under way.
+// compare looks for every order in the shipments, and at the mails, of which each kill of the
+// consumer may have repeated the one that was under way.
 func (o *outbox) compare(orders, kills int) {
 	o.t.Helper()
 	type shipped struct{ Orders, Once, Others, Other int }

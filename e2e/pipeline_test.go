@@ -27,9 +27,10 @@ func TestTwoProcessesCleanABacklog(t *testing.T) {
 		d.produce(n, 1)
 		one, two := d.start("one"), d.start("two")
 		d.waitFor(1)
-		testkit.Eventually(t, 10*time.Second, "outcomes that add up to the records read", func() bool {
-			return total(one.outcomes(), two.outcomes()) == n
-		})
+		testkit.Eventually(t, 10*time.Second, "outcomes that add up to the records read",
+			func() bool {
+				return total(one.outcomes(), two.outcomes()) == n
+			})
 		t.Logf("outcomes: %v and %v", one.outcomes(), two.outcomes())
 		one.stop()
 		two.stop()

@@ -14,7 +14,8 @@ import (
 func onPostgres(t *testing.T) place {
 	t.Helper()
 	return place{brokers: testkit.Kafka(t), store: fmt.Sprintf(
-		"{type: postgres, postgres: {hosts: [%q], database: postgres, username: postgres, schema: %s}}", testkit.Postgres(t), testkit.Schema(t))}
+		"{type: postgres, postgres: {hosts: [%q], database: postgres, username: postgres, "+
+			"schema: %s}}", testkit.Postgres(t), testkit.Schema(t))}
 }
 
 // Two processes share a PostgreSQL; one is killed in mid-run and comes back.
@@ -65,7 +66,8 @@ func TestOnPostgresTwoProcessesCleanABacklog(t *testing.T) {
 			t.Errorf("a claim by hand shows as\n%s", got)
 		}
 		d.command("id", "release", "--yes", "by-hand")
-		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "the next copy will be forwarded") {
+		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got,
+			"the next copy will be forwarded") {
 			t.Errorf("after its release the id shows as\n%s", got)
 		}
 		d.command("bench", "claims", "--ids", "20000")
@@ -77,6 +79,8 @@ func TestACrashBetweenTheStatementsOnPostgres(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
 	at := onPostgres(t)
-	between := slices.DeleteFunc(crashCases(postgres, all), func(c crashCase) bool { return c.crashes[0].point != "rows-inserted" })
+	between := slices.DeleteFunc(crashCases(postgres, all), func(c crashCase) bool {
+		return c.crashes[0].point != "rows-inserted"
+	})
 	side(t, len(between), between, func(t *testing.T, c crashCase) { c.run(t, at, 1500) })
 }

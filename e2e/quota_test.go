@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// A backlog that takes the producer's quota many times the transaction's time, in one batch, gets through in
-// smaller ones.
+// A backlog that takes the producer's quota many times the transaction's time, in one batch, gets
+// through in smaller ones.
 func TestAQuotaMakesBatchesSmaller(t *testing.T) {
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {

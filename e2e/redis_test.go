@@ -17,13 +17,15 @@ import (
 func startRedis(t *testing.T, config map[string]string) *servers.Server {
 	t.Helper()
 	servers.NeedRedis(t)
-	s, err := servers.StartRedis(t.Context(), servers.RedisOptions{Dir: t.TempDir(), Config: config})
+	s, err := servers.StartRedis(t.Context(),
+		servers.RedisOptions{Dir: t.TempDir(), Config: config})
 	return servers.ForTest(t, s, err)
 }
 
 func onRedis(t *testing.T, address string) place {
 	t.Helper()
-	return place{brokers: testkit.Kafka(t), store: fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)}
+	return place{brokers: testkit.Kafka(t),
+		store: fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)}
 }
 
 func redisClient(t *testing.T, address string) *goredis.Client {
@@ -38,7 +40,8 @@ func TestAKilledProcessAndAKilledRedisLoseNothing(t *testing.T) {
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		server := startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"})
-		d := deployAt(t, onRedis(t, server.Addr()), delivery, "batch_records: 1000", "session_timeout: 6s")
+		d := deployAt(t, onRedis(t, server.Addr()), delivery, "batch_records: 1000",
+			"session_timeout: 6s")
 		d.produce(100_000, 2)
 		d.command("validate")
 		d.start("one")
@@ -60,7 +63,8 @@ func TestAKilledProcessAndAKilledRedisLoseNothing(t *testing.T) {
 		if delivery == exactlyOnce && v.doubled > 0 {
 			t.Errorf("%d doubled", v.doubled)
 		}
-		if found := d.command("id", "lookup", d.input+"/00000000"); !strings.Contains(found, "partition") {
+		if found := d.command("id", "lookup", d.input+"/00000000"); !strings.Contains(found,
+			"partition") {
 			t.Errorf("id lookup: %s", found)
 		}
 	})
@@ -76,7 +80,8 @@ func TestAFailoverOfRedisRepeatsAndLosesNothing(t *testing.T) {
 	replica := startRedis(t, map[string]string{"replicaof": host + " " + port})
 	client := redisClient(t, replica.Addr())
 	testkit.Eventually(t, time.Minute, "the replica's link", func() bool {
-		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+		return strings.Contains(client.Info(t.Context(), "replication").Val(),
+			"master_link_status:up")
 	})
 	d := deployAt(t, onRedis(t, master.Addr()), exactlyOnce, "batch_records: 500")
 	d.produce(100_000, 4)
@@ -96,14 +101,17 @@ func TestAFailoverOfRedisRepeatsAndLosesNothing(t *testing.T) {
 	}
 }
 
-// The points around the claims: between two replies of one pipeline there is none, and the others are the
-// same with every store.
+// The points around the claims: between two replies of one pipeline there is none, and the others
+// are the same with every store.
 func TestACrashAroundTheClaimsOnRedis(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
-	at := onRedis(t, startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"}).Addr())
+	at := onRedis(t, startRedis(t, map[string]string{"appendonly": "yes",
+		"appendfsync": "always"}).Addr())
 	around := slices.DeleteFunc(crashCases("redis", last), func(c crashCase) bool {
-		return len(c.crashes) > 1 || !slices.Contains([]string{"batch-polled", "batch-claimed", "batch-committed"}, c.crashes[0].point)
+		return len(c.crashes) > 1 ||
+			!slices.Contains([]string{"batch-polled", "batch-claimed", "batch-committed"},
+				c.crashes[0].point)
 	})
 	side(t, len(around), around, func(t *testing.T, c crashCase) { c.run(t, at, 1500) })
 }

@@ -13,26 +13,29 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// Two pipelines in one process work off a backlog. One is changed again and again: other batches, other
-// lanes, the other delivery and back, gone and there again. The other one never notices.
+// Two pipelines in one process work off a backlog. One is changed again and again: other batches,
+// other lanes, the other delivery and back, gone and there again. The other one never notices.
 func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		at := realServers(t)
-		steady, changed := deployAt(t, at, delivery, "batch_records: 500"), deployAt(t, at, delivery, "batch_records: 300", "lanes: 2")
+		steady, changed := deployAt(t, at, delivery, "batch_records: 500"),
+			deployAt(t, at, delivery, "batch_records: 300", "lanes: 2")
 		steady.produce(30_000, 21)
 		changed.produce(30_000, 22)
 		entry := changed.topics()
 		steady.add(entry)
-		one := steady.launch(kdedup, "one", "KDEDUP_SHUTDOWN_TIMEOUT=5m") // a batch that is cut off may be doubled
+		// a batch that is cut off may be doubled
+		one := steady.launch(kdedup, "one", "KDEDUP_SHUTDOWN_TIMEOUT=5m")
 		one.waitShares(steady, 2)
 		steady.waitFor(0.05)
 		assigned := one.counterOf("kdedup_rebalances_total", steady.input)
 
 		other := map[string]string{exactlyOnce: atLeastOnce, atLeastOnce: exactlyOnce}[delivery]
 		for i, next := range []string{
-			strings.NewReplacer("batch_records: 300", "batch_records: 200", "lanes: 2", "lanes: 1").Replace(entry),
+			strings.NewReplacer("batch_records: 300", "batch_records: 200", "lanes: 2",
+				"lanes: 1").Replace(entry),
 			strings.Replace(entry, "delivery: "+delivery, "delivery: "+other, 1),
 			entry,
 		} {
@@ -47,7 +50,8 @@ func TestReloadsWhileRecordsFlowLoseAndDoubleNothing(t *testing.T) {
 		one.reload(steady, entry)
 		steady.waitFor(1)
 		changed.waitFor(1)
-		after, failures := one.counterOf("kdedup_rebalances_total", steady.input), one.counterOf("kdedup_lane_failures_total", steady.input)
+		after, failures := one.counterOf("kdedup_rebalances_total", steady.input),
+			one.counterOf("kdedup_lane_failures_total", steady.input)
 		if after != assigned && failures == 0 { // a busy broker ends sessions, too
 			t.Errorf("the other pipeline got %v assignments", after-assigned)
 		}
@@ -90,7 +94,9 @@ func (i *instance) waitShares(d *deployment, lanes int) {
 	testkit.Eventually(i.t, 5*time.Minute, "lanes with equal shares of "+d.input, func() bool {
 		for _, p := range i.status().Pipelines {
 			if p.Input == d.input {
-				return !slices.ContainsFunc(p.Lanes, func(l lane) bool { return l.Partitions != partitions/lanes })
+				return !slices.ContainsFunc(p.Lanes, func(l lane) bool {
+					return l.Partitions != partitions/lanes
+				})
 			}
 		}
 		return false
@@ -170,7 +176,9 @@ func (i *instance) refuse(d *deployment, entry string) {
 	good := d.text()
 	d.add(entry)
 	i.hangUp()
-	testkit.Eventually(i.t, time.Minute, "the refusal", func() bool { return i.gauge("kdedup_config_last_reload_successful") == 0 })
+	testkit.Eventually(i.t, time.Minute, "the refusal", func() bool {
+		return i.gauge("kdedup_config_last_reload_successful") == 0
+	})
 	_, entry, _ = strings.Cut(good, "    # added\n")
 	i.reload(d, entry)
 }

@@ -41,11 +41,14 @@ func TestTheReportSaysWhatRunDoes(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if committed, _ := d.progress(); committed != 0 || found.Totals.Records != n {
-		t.Errorf("%d records committed by the report, which has %d", committed, found.Totals.Records)
+		t.Errorf("%d records committed by the report, which has %d", committed,
+			found.Totals.Records)
 	}
 	one := d.start("one")
 	d.waitFor(1)
-	testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool { return total(one.outcomes()) == n })
+	testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool {
+		return total(one.outcomes()) == n
+	})
 	done := one.outcomes()
 	said := make(map[string]int)
 	for _, o := range found.Run.Outcomes {
@@ -61,8 +64,8 @@ func TestTheReportSaysWhatRunDoes(t *testing.T) {
 	}
 }
 
-// Another forwarder has emitted a part. The backfill claims it, twice; then it runs beside the pipeline,
-// and again after that was killed: no message is lost or emitted twice by that.
+// Another forwarder has emitted a part. The backfill claims it, twice; then it runs beside the
+// pipeline, and again after that was killed: no message is lost or emitted twice by that.
 func TestABackfillBeforeAndBesideThePipeline(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
@@ -93,8 +96,8 @@ func TestABackfillBeforeAndBesideThePipeline(t *testing.T) {
 	})
 }
 
-// emitBefore copies the first records of each input partition to the clean topic, as a forwarder did
-// that knows the IDs it has seen. It returns how many.
+// emitBefore copies the first records of each input partition to the clean topic, as a forwarder
+// did that knows the IDs it has seen. It returns how many.
 func (d *deployment) emitBefore(each int) (ids int) {
 	d.t.Helper()
 	seen := make(map[string]bool)
@@ -107,7 +110,8 @@ func (d *deployment) emitBefore(each int) (ids int) {
 		}
 		seen[id] = true
 		records = append(records, &kgo.Record{
-			Topic: d.output(), Partition: r.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp,
+			Topic: d.output(), Partition: r.Partition, Key: r.Key, Value: r.Value,
+			Headers: r.Headers, Timestamp: r.Timestamp,
 		})
 	}, kgo.SeedBrokers(d.brokers...))
 	if err := d.client.ProduceSync(d.t.Context(), records...).FirstErr(); err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// secured is a Kafka and a Cassandra that let nobody in without a certificate or a password, and allow
-// nothing that was not granted. All cases of TestSecurity share them. The tests themselves come in
-// unencrypted, as superusers.
+// secured is a Kafka and a Cassandra that let nobody in without a certificate or a password, and
+// allow nothing that was not granted. All cases of TestSecurity share them. The tests themselves
+// come in unencrypted, as superusers.
 type secured struct {
 	authority *testkit.Authority // signs for the servers and their clients
 	directory string             // of the files that clients need
@@ -31,7 +31,8 @@ type secured struct {
 	admin     *kadm.Client
 	cassandra *servers.Server
 	cql       *gocql.Session
-	cut       map[string]*toxiproxy.Proxy // lines that a test may break, by listener; "CASSANDRA" is one
+	// lines that a test may break, by listener; "CASSANDRA" is one
+	cut map[string]*toxiproxy.Proxy
 
 	kafkaPassword, cassandraPassword string // the owner's
 }
@@ -48,7 +49,8 @@ const (
 func startSecured(t *testing.T) *secured {
 	t.Helper()
 	servers.Need(t)
-	s := &secured{authority: testkit.NewAuthority(t), directory: t.TempDir(), cut: make(map[string]*toxiproxy.Proxy)}
+	s := &secured{authority: testkit.NewAuthority(t), directory: t.TempDir(),
+		cut: make(map[string]*toxiproxy.Proxy)}
 	s.save(t, "ca.pem", s.authority.PEM())
 	s.save(t, "other-ca.pem", testkit.NewAuthority(t).PEM())
 	started := make(chan error, 2)
@@ -92,15 +94,18 @@ func (s *secured) startKafka(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	expired, err := s.keystore("expired.pem", testkit.Leaf{Name: "broker", Ends: time.Now().Add(-time.Hour)})
+	expired, err := s.keystore("expired.pem",
+		testkit.Leaf{Name: "broker", Ends: time.Now().Add(-time.Hour)})
 	if err != nil {
 		return err
 	}
 	config := map[string]string{
-		"authorizer.class.name":                      "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-		"allow.everyone.if.no.acl.found":             "false",
-		"super.users":                                "User:ANONYMOUS;User:owner;User:later", // the test and the broker itself, unencrypted
-		"connections.max.reauth.ms":                  "3600000",                              // lets the sessions of tokens end with them
+		"authorizer.class.name":          "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+		"allow.everyone.if.no.acl.found": "false",
+		// the test and the broker itself, unencrypted
+		"super.users": "User:ANONYMOUS;User:owner;User:later",
+		// lets the sessions of tokens end with them
+		"connections.max.reauth.ms":                  "3600000",
 		"listener.name.cert.ssl.client.auth":         "required",
 		"listener.name.cert.ssl.truststore.type":     "PEM",
 		"listener.name.cert.ssl.truststore.location": s.file("ca.pem"),
@@ -139,14 +144,17 @@ func (s *secured) startCassandra(ctx context.Context, dir string) error {
 	s.cassandra, err = servers.StartCassandra(ctx, servers.CassandraOptions{
 		Dir: dir, Host: "127.0.0.78", Heap: "512m", Flags: servers.QuickStart, Proxied: true,
 		Config: map[string]any{
-			"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer", "role_manager": "CassandraRoleManager",
+			"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer",
+			"role_manager": "CassandraRoleManager",
 			// Changes count at once.
 			"roles_validity": "0ms", "permissions_validity": "0ms", "credentials_validity": "0ms",
 			"client_encryption_options": map[string]any{
-				"enabled": true, "optional": true, "require_client_auth": true, // optional: the test comes in without
-				"ssl_context_factory": map[string]any{"class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory"},
-				"keystore":            keystore,
-				"truststore":          s.file("ca.pem"),
+				// optional: the test comes in without
+				"enabled": true, "optional": true, "require_client_auth": true,
+				"ssl_context_factory": map[string]any{
+					"class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory"},
+				"keystore":   keystore,
+				"truststore": s.file("ca.pem"),
 			},
 		},
 	})
@@ -163,7 +171,8 @@ func (s *secured) connect(t *testing.T) {
 	t.Cleanup(client.Close)
 	s.admin = kadm.NewClient(client)
 	cluster := gocql.NewCluster(s.cassandra.Addr())
-	cluster.Authenticator = gocql.PasswordAuthenticator{Username: servers.CassandraSuperuser, Password: servers.CassandraSuperuser}
+	cluster.Authenticator = gocql.PasswordAuthenticator{Username: servers.CassandraSuperuser,
+		Password: servers.CassandraSuperuser}
 	cluster.Timeout, cluster.ConnectTimeout = 30*time.Second, 30*time.Second
 	cluster.DisableInitialHostLookup = true // it would send us through the proxy
 	if s.cql, err = cluster.CreateSession(); err != nil {
@@ -202,7 +211,8 @@ func password(of string) string { return of + "-secret-" + rand.Text() }
 func (s *secured) setScram(t *testing.T, user, secret string) {
 	t.Helper()
 	answers, err := s.admin.AlterUserSCRAMs(t.Context(), nil,
-		[]kadm.UpsertSCRAM{{User: user, Mechanism: kadm.ScramSha512, Iterations: 4096, Password: secret}})
+		[]kadm.UpsertSCRAM{{User: user, Mechanism: kadm.ScramSha512, Iterations: 4096,
+			Password: secret}})
 	if err == nil {
 		err = answers.Error()
 	}
@@ -223,8 +233,10 @@ func (s *secured) exec(t *testing.T, statement string) {
 func (s *secured) setRole(t *testing.T, role, secret string) {
 	t.Helper()
 	s.exec(t, fmt.Sprintf("CREATE ROLE IF NOT EXISTS %s WITH LOGIN = true", role))
-	testkit.Eventually(t, 30*time.Second, "another password of "+role, func() bool { // one in five seconds is allowed
-		err := s.cql.Query(fmt.Sprintf("ALTER ROLE %s WITH PASSWORD = '%s'", role, secret)).WithContext(t.Context()).Exec()
+	// one in five seconds is allowed
+	testkit.Eventually(t, 30*time.Second, "another password of "+role, func() bool {
+		err := s.cql.Query(fmt.Sprintf("ALTER ROLE %s WITH PASSWORD = '%s'", role,
+			secret)).WithContext(t.Context()).Exec()
 		if err != nil && !strings.Contains(err.Error(), "can only be changed every") {
 			t.Fatal(err)
 		}
@@ -234,7 +246,8 @@ func (s *secured) setRole(t *testing.T, role, secret string) {
 
 // scram is the configuration of kafka for a user.
 func (s *secured) scram(user, secret string) string {
-	return fmt.Sprintf("{brokers: [%q], tls: {enabled: true, ca_file: %q}, sasl: {mechanism: scram-sha-512, username: %s, password: %q}}",
+	return fmt.Sprintf("{brokers: [%q], tls: {enabled: true, ca_file: %q}, sasl: {mechanism: "+
+		"scram-sha-512, username: %s, password: %q}}",
 		s.kafka.Listener(scramListener).Listen, s.file("ca.pem"), user, secret)
 }
 
@@ -242,7 +255,9 @@ func (s *secured) scram(user, secret string) string {
 func (s *secured) store(t *testing.T, keyspace, role, secret string) string {
 	t.Helper()
 	cert, key := s.authority.Write(t.TempDir(), testkit.Leaf{Name: role})
-	return fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s, username: %s, password: %q, "+
-		"tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q, server_name: localhost}, timeout: 30s}}",
+	return fmt.Sprintf(
+		"{type: cassandra, cassandra: {hosts: [%q], keyspace: %s, username: %s, password: %q, "+
+			"tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q, server_name: "+
+			"localhost}, timeout: 30s}}",
 		s.cassandra.Routes()[0].Listen, keyspace, role, secret, s.file("ca.pem"), cert, key)
 }

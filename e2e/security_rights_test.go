@@ -19,11 +19,13 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup, report, backfill and skip,
-// each by its own user. Taken away one by one, each right is missed, and the error says on what.
+// testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup,
+// report, backfill and skip, each by its own user. Taken away one by one, each right is missed, and
+// the error says on what.
 func testRights(t *testing.T, s *secured, delivery string) {
 	users := map[string]*user{}
-	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report", "kdedup-backfill", "kdedup-operator"} {
+	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report",
+		"kdedup-backfill", "kdedup-operator"} {
 		users[name] = s.newUser(t, name+"-"+strings.ReplaceAll(delivery, "_", "-"), delivery)
 	}
 	run, setup, reader := users["kdedup"], users["kdedup-setup"], users["kdedup-reader"]
@@ -34,13 +36,16 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	manual := readManual(t)
 	acls := func(what string) []acl {
 		names := []string{"orders", d.input}
-		for _, name := range slices.Backward(slices.Sorted(maps.Keys(users))) { // the longer ones first
+		// the longer ones first
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(users))) {
 			names = append(names, "User:"+name, users[name].principal())
 		}
 		return manual.acls(what, strings.NewReplacer(names...))
 	}
 	grants := func(what string) []string {
-		return manual.block("Cassandra grants of "+what, strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup_setup", "TO "+setup.role(), "TO kdedup_reader", "TO "+reader.role(), "TO kdedup;", "TO "+run.role()+";"))
+		return manual.block("Cassandra grants of "+what,
+			strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup_setup", "TO "+setup.role(),
+				"TO kdedup_reader", "TO "+reader.role(), "TO kdedup;", "TO "+run.role()+";"))
 	}
 
 	missing(t, as(setup), "CREATE permission on <all keyspaces>", "setup")
@@ -50,15 +55,18 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	settingUp := ask(t, as(setup))
 	forSetup := acls("Kafka ACLs of setup")
 	slices.SortStableFunc(forSetup, inOrderOfSetup)
-	for _, right := range forSetup { // what it creates stays, so rights are given one by one, and none is taken
+	// what it creates stays, so rights are given one by one, and none is taken
+	for _, right := range forSetup {
 		s.stopped(t, right, func() error {
-			return kafka.Setup(t.Context(), settingUp.client, settingUp.topic, false, func(string) {})
+			return kafka.Setup(t.Context(), settingUp.client, settingUp.topic, false,
+				func(string) {})
 		})
 		s.allow(t, right)
 	}
 	as(setup).command("setup")
 
-	forBackfill := strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup;", "TO "+users["kdedup-backfill"].role()+";")
+	forBackfill := strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup;",
+		"TO "+users["kdedup-backfill"].role()+";")
 	for _, statement := range manual.block("Cassandra grants of run", forBackfill) {
 		s.exec(t, statement)
 	}
@@ -81,14 +89,16 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	running := ask(t, as(run))
 	for _, right := range forRun {
 		s.without(t, right, func() error {
-			return errors.Join(kafka.CheckRights(t.Context(), running.client, running.topic, running.members)...)
+			return errors.Join(kafka.CheckRights(t.Context(), running.client, running.topic,
+				running.members)...)
 		})
 	}
 	as(run).command("validate")
 	for _, statement := range grants("run") {
 		s.exec(t, strings.NewReplacer("GRANT", "REVOKE", " TO ", " FROM ").Replace(statement))
 		words := strings.Fields(statement)
-		missing(t, as(run), "no "+words[1]+" permission on <table "+words[4]+"> or any of its parents; docs/security.md", "validate")
+		missing(t, as(run), "no "+words[1]+" permission on <table "+words[4]+
+			"> or any of its parents; docs/security.md", "validate")
 		s.exec(t, statement)
 	}
 	d.produce(2000, 40)
@@ -108,7 +118,8 @@ func testRights(t *testing.T, s *secured, delivery string) {
 		s.exec(t, statement)
 	}
 	id := fmt.Sprintf("%s/%08d", d.input, 0)
-	if got := as(reader).command("id", "lookup", id); !strings.Contains(got, "forwarded") || !strings.Contains(got, "yes") {
+	if got := as(reader).command("id", "lookup", id); !strings.Contains(got, "forwarded") ||
+		!strings.Contains(got, "yes") {
 		t.Errorf("id lookup: %s", got)
 	}
 
@@ -117,7 +128,8 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	if err := d.client.ProduceSync(t.Context(), next).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	as(users["kdedup-operator"]).command("skip", "--partition", fmt.Sprint(next.Partition), "--offset", fmt.Sprint(next.Offset), "--drop", "--yes")
+	as(users["kdedup-operator"]).command("skip", "--partition", fmt.Sprint(next.Partition),
+		"--offset", fmt.Sprint(next.Offset), "--drop", "--yes")
 }
 
 // user is known by one name to both servers, which begin to know it with no right at all.
@@ -140,7 +152,8 @@ func (s *secured) newUser(t *testing.T, name, delivery string) *user {
 		return u
 	}
 	cert, key := s.authority.Write(t.TempDir(), testkit.Leaf{Name: name})
-	u.kafka = fmt.Sprintf("{brokers: [%q], tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q}}",
+	u.kafka = fmt.Sprintf(
+		"{brokers: [%q], tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q}}",
 		s.kafka.Listener(certListener).Listen, s.file("ca.pem"), cert, key)
 	return u
 }
@@ -179,7 +192,8 @@ func ask(t *testing.T, d *deployment) asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kgo.NewClient(append(connector.AdminOptions("asker", log), kgo.MetadataMinAge(20*time.Millisecond))...)
+	client, err := kgo.NewClient(append(connector.AdminOptions("asker", log),
+		kgo.MetadataMinAge(20*time.Millisecond))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,18 +213,23 @@ func (s *secured) without(t *testing.T, right acl, question func() error) {
 	s.forbid(t, right)
 	s.stopped(t, right, question)
 	s.allow(t, right)
-	testkit.Eventually(t, time.Minute, fmt.Sprintf("%s on %s again", right.operation, right.name), func() bool { return question() == nil })
+	testkit.Eventually(t, time.Minute, fmt.Sprintf("%s on %s again", right.operation, right.name),
+		func() bool {
+			return question() == nil
+		})
 }
 
-// stopped returns when the answer to the question is that a right is missing: an ACL counts a moment after
-// it is set.
+// stopped returns when the answer to the question is that a right is missing: an ACL counts a
+// moment after it is set.
 func (s *secured) stopped(t *testing.T, right acl, question func() error) {
 	t.Helper()
 	var answer error
 	defer func() { t.Logf("without %s on %s: %v", right.operation, right.name, answer) }()
-	testkit.Eventually(t, time.Minute, fmt.Sprintf("an error without %s on %s", right.operation, right.name), func() bool {
+	testkit.Eventually(t, time.Minute, fmt.Sprintf("an error without %s on %s", right.operation,
+		right.name), func() bool {
 		answer = question()
-		return answer != nil && slices.ContainsFunc(strings.Split(answer.Error(), "\n"), right.isMissed)
+		return answer != nil &&
+			slices.ContainsFunc(strings.Split(answer.Error(), "\n"), right.isMissed)
 	})
 }
 
@@ -224,10 +243,12 @@ type acl struct {
 func (a acl) isMissed(line string) bool {
 	resource, allowed, found := strings.Cut(line, ": the Kafka ACLs do not allow ")
 	_, name, _ := strings.Cut(resource, a.name)
-	return found && strings.Contains(resource, a.name) && (a.prefixed || name == "") && strings.Contains(allowed, a.lacking())
+	return found && strings.Contains(resource, a.name) && (a.prefixed || name == "") &&
+		strings.Contains(allowed, a.lacking())
 }
 
-// lacking is the operation as errors name it. Without Alter on it, a topic cannot even be described.
+// lacking is the operation as errors name it. Without Alter on it, a topic cannot even be
+// described.
 func (a acl) lacking() string {
 	if a.operation == "Alter" {
 		return "Describe"
@@ -244,7 +265,8 @@ func (a acl) builder() *kadm.ACLBuilder {
 	if a.prefixed {
 		pattern = kadm.ACLPatternPrefixed
 	}
-	b := kadm.NewACLs().Allow(a.principal).AllowHosts("*").ResourcePatternType(pattern).Operations(operations[a.operation])
+	b := kadm.NewACLs().Allow(a.principal).AllowHosts("*").ResourcePatternType(pattern).Operations(
+		operations[a.operation])
 	switch a.kind {
 	case "--topic":
 		return b.Topics(a.name)
@@ -263,7 +285,8 @@ func (s *secured) allow(t *testing.T, acls ...acl) {
 		if err != nil || len(created) != 1 || created[0].Err != nil {
 			t.Fatalf("%+v: %v, %v", a, created, err)
 		}
-		testkit.Eventually(t, time.Minute, fmt.Sprintf("%s on %s at the broker", a.operation, a.name), func() bool {
+		testkit.Eventually(t, time.Minute, fmt.Sprintf("%s on %s at the broker", a.operation,
+			a.name), func() bool {
 			known, err := s.admin.DescribeACLs(t.Context(), a.builder())
 			return err == nil && len(known) == 1 && len(known[0].Described) == 1
 		})
@@ -332,7 +355,8 @@ func (m manual) acls(heading string, names *strings.Replacer) (all []acl) {
 		}
 		for _, operation := range operations {
 			for _, r := range resources {
-				all = append(all, acl{strings.Trim(principal, `"`), r.kind, r.name, operation, prefixed})
+				all = append(all, acl{strings.Trim(principal, `"`), r.kind, r.name, operation,
+					prefixed})
 			}
 		}
 	}

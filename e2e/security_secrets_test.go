@@ -17,10 +17,12 @@ func hides(t *testing.T, what, text string, secrets ...string) {
 	t.Helper()
 	for _, secret := range secrets {
 		for _, form := range []string{
-			secret, base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)), hex.EncodeToString([]byte(secret)),
+			secret, base64.StdEncoding.EncodeToString([]byte(secret)),
+			base64.URLEncoding.EncodeToString([]byte(secret)), hex.EncodeToString([]byte(secret)),
 		} {
 			if at := strings.Index(text, form); at >= 0 {
-				t.Errorf("%s shows a secret: …%s…", what, text[max(0, at-200):min(len(text), at+100)])
+				t.Errorf("%s shows a secret: …%s…", what,
+					text[max(0, at-200):min(len(text), at+100)])
 			}
 		}
 	}
@@ -33,12 +35,13 @@ type searched struct {
 	secrets []string
 }
 
-// watched starts a process that logs everything. The secrets of its logins are in the file; all others
-// come from the environment.
+// watched starts a process that logs everything. The secrets of its logins are in the file; all
+// others come from the environment.
 func watched(t *testing.T, d *deployment, logins ...string) *searched {
 	t.Helper()
 	s := &searched{status: password("status"), secrets: logins}
-	variables := []string{"KDEDUP_LOG_LEVEL=debug", "KDEDUP_SERVER_AUTH_USERNAME=ops", "KDEDUP_SERVER_PPROF=true"}
+	variables := []string{"KDEDUP_LOG_LEVEL=debug", "KDEDUP_SERVER_AUTH_USERNAME=ops",
+		"KDEDUP_SERVER_PPROF=true"}
 	for _, path := range secretPaths(reflect.TypeFor[config.Config](), "") {
 		secret := password("any")
 		switch {
@@ -76,7 +79,8 @@ func (s *searched) search() {
 		s.t.Error("nothing is logged at debug level")
 	}
 	hides(s.t, "the log", log, s.secrets...)
-	for _, path := range []string{"/", "/api/status", "/api/config", "/metrics", "/healthz", "/readyz", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2"} {
+	for _, path := range []string{"/", "/api/status", "/api/config", "/metrics", "/healthz",
+		"/readyz", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2"} {
 		hides(s.t, path, s.fetch(path), s.secrets...)
 	}
 }
@@ -84,7 +88,8 @@ func (s *searched) search() {
 // fetch logs in to the status page.
 func (s *searched) fetch(path string) string {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.address()+path, nil)
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
+		"http://"+s.address()+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 // owner may do everything on the secured servers, by password and by certificate.
 const owner = "owner"
 
-// TestSecurity runs everything about connections on one Kafka and one Cassandra. What breaks lines comes
-// last, and each case breaks another one.
+// TestSecurity runs everything about connections on one Kafka and one Cassandra. What breaks lines
+// comes last, and each case breaks another one.
 func TestSecurity(t *testing.T) {
 	t.Parallel()
 	s := startSecured(t)
@@ -25,10 +25,14 @@ func TestSecurity(t *testing.T) {
 	s.exec(t, "ALTER ROLE owner WITH SUPERUSER = true")
 	t.Run("starts", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T, *secured){
-			"refused":               testRefusedStarts,
-			"tokens":                testTokens,
-			"rights/" + exactlyOnce: func(t *testing.T, s *secured) { testRights(t, s, exactlyOnce) },
-			"rights/" + atLeastOnce: func(t *testing.T, s *secured) { testRights(t, s, atLeastOnce) },
+			"refused": testRefusedStarts,
+			"tokens":  testTokens,
+			"rights/" + exactlyOnce: func(t *testing.T, s *secured) {
+				testRights(t, s, exactlyOnce)
+			},
+			"rights/" + atLeastOnce: func(t *testing.T, s *secured) {
+				testRights(t, s, atLeastOnce)
+			},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -63,7 +67,8 @@ func (s *secured) ownersPlace(t *testing.T) place {
 func testRefusedStarts(t *testing.T, s *secured) {
 	at := s.ownersPlace(t)
 	d := deployAt(t, at, exactlyOnce)
-	cert, key := s.authority.Write(t.TempDir(), testkit.Leaf{Name: owner, Ends: time.Now().Add(-time.Hour)})
+	cert, key := s.authority.Write(t.TempDir(),
+		testkit.Leaf{Name: owner, Ends: time.Now().Add(-time.Hour)})
 	wrong := password("wrong")
 	token := startTokenEndpoint(t, s)
 	kafka := func(text string) place { return place{kafka: text, store: at.store} }
@@ -76,22 +81,34 @@ func testRefusedStarts(t *testing.T, s *secured) {
 		at   place
 		want []string
 	}{
-		{"Kafka's password", kafka(s.scram(owner, wrong)), []string{"kafka.sasl: ", "SASL_AUTHENTICATION_FAILED", "check the user and the password"}},
-		{"Kafka's user", kafka(s.scram("nobody", wrong)), []string{"kafka.sasl: ", "SASL_AUTHENTICATION_FAILED"}},
-		{"Kafka's authority", kafka(strings.Replace(s.scram(owner, s.kafkaPassword), "ca.pem", "other-ca.pem", 1)),
+		{"Kafka's password", kafka(s.scram(owner, wrong)), []string{"kafka.sasl: ",
+			"SASL_AUTHENTICATION_FAILED", "check the user and the password"}},
+		{"Kafka's user", kafka(s.scram("nobody", wrong)),
+			[]string{"kafka.sasl: ", "SASL_AUTHENTICATION_FAILED"}},
+		{"Kafka's authority", kafka(strings.Replace(s.scram(owner, s.kafkaPassword), "ca.pem",
+			"other-ca.pem", 1)),
 			[]string{"kafka.tls: ", "signed by unknown authority", "ca_file must hold"}},
-		{"the broker's certificate has expired", plainly(expiredListener, tls+"}"), []string{"kafka.tls: ", "certificate has expired", "it is the brokers' certificate"}},
-		{"our certificate has expired", plainly(certListener, fmt.Sprintf("%s, cert_file: %q, key_file: %q}", tls, cert, key)),
+		{"the broker's certificate has expired", plainly(expiredListener, tls+"}"),
+			[]string{"kafka.tls: ", "certificate has expired", "it is the brokers' certificate"}},
+		{"our certificate has expired",
+			plainly(certListener, fmt.Sprintf("%s, cert_file: %q, key_file: %q}", tls, cert, key)),
 			[]string{"kafka.tls.cert_file: the certificate expired at "}},
-		{"no certificate", plainly(certListener, tls+"}"), []string{"kafka.tls: ", "remote error: tls: ", "misses one"}},
-		{"no encryption", plainly(scramListener, ""), []string{"kafka.brokers: ", "is this a plaintext connection speaking to a tls endpoint?"}},
-		{"another mechanism", kafka(strings.Replace(s.scram(owner, s.kafkaPassword), "scram-sha-512", "plain", 1)), []string{"kafka.sasl.mechanism: "}},
-		{"the token endpoint's secret", kafka(token.settings(s, wrong)), []string{"kafka.sasl.oauth.token_url: the endpoint answered 401 Unauthorized"}},
-		{"Cassandra's password", place{kafka: at.kafka, store: strings.Replace(at.store, s.cassandraPassword, wrong, 1)},
+		{"no certificate", plainly(certListener, tls+"}"),
+			[]string{"kafka.tls: ", "remote error: tls: ", "misses one"}},
+		{"no encryption", plainly(scramListener, ""), []string{"kafka.brokers: ",
+			"is this a plaintext connection speaking to a tls endpoint?"}},
+		{"another mechanism", kafka(strings.Replace(s.scram(owner, s.kafkaPassword),
+			"scram-sha-512", "plain", 1)), []string{"kafka.sasl.mechanism: "}},
+		{"the token endpoint's secret", kafka(token.settings(s, wrong)),
+			[]string{"kafka.sasl.oauth.token_url: the endpoint answered 401 Unauthorized"}},
+		{"Cassandra's password", place{kafka: at.kafka,
+			store: strings.Replace(at.store, s.cassandraPassword, wrong, 1)},
 			[]string{"store.cassandra: ", "Provided username owner and/or password are incorrect"}},
-		{"Cassandra's authority", place{kafka: at.kafka, store: strings.Replace(at.store, "ca.pem", "other-ca.pem", 1)},
+		{"Cassandra's authority",
+			place{kafka: at.kafka, store: strings.Replace(at.store, "ca.pem", "other-ca.pem", 1)},
 			[]string{"store.cassandra: ", "signed by unknown authority"}},
-		{"Cassandra's name", place{kafka: at.kafka, store: strings.Replace(at.store, "server_name: localhost", "server_name: another", 1)},
+		{"Cassandra's name", place{kafka: at.kafka,
+			store: strings.Replace(at.store, "server_name: localhost", "server_name: another", 1)},
 			[]string{"store.cassandra: ", "certificate is valid for localhost, not another"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,14 +161,15 @@ func replace(t *testing.T, path string, content []byte) {
 	}
 }
 
-// Passwords that do not fit any more hold up the lanes and the claims, until they fit again. Nothing is
-// lost or doubled meanwhile, and no output shows one of all the secrets.
+// Passwords that do not fit any more hold up the lanes and the claims, until they fit again.
+// Nothing is lost or doubled meanwhile, and no output shows one of all the secrets.
 func testPasswordsThatChangeLater(t *testing.T, s *secured) {
 	kafkaSecret, cqlSecret := password("scram"), password("cql")
 	s.setScram(t, "later", kafkaSecret)
 	s.setRole(t, "later", cqlSecret)
 	s.exec(t, "ALTER ROLE later WITH SUPERUSER = true")
-	at := place{brokers: []string{s.kafka.Addr()}, kafka: s.scram("later", kafkaSecret), store: s.store(t, testkit.Keyspace(t), "later", cqlSecret)}
+	at := place{brokers: []string{s.kafka.Addr()}, kafka: s.scram("later", kafkaSecret),
+		store: s.store(t, testkit.Keyspace(t), "later", cqlSecret)}
 	d := deployAt(t, at, exactlyOnce, "session_timeout: 6s")
 	one := watched(t, d, kafkaSecret, cqlSecret)
 	d.produce(1000, 31)
@@ -183,7 +201,8 @@ func testCertificatesThatChangeLater(t *testing.T, s *secured) {
 	ca := filepath.Join(dir, "ca.pem")
 	replace(t, ca, s.authority.PEM())
 	at := place{brokers: []string{s.kafka.Addr()}, store: embeddedStore(t), kafka: fmt.Sprintf(
-		"{brokers: [%q], tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q}}", s.kafka.Listener(certListener).Listen, ca, cert, key)}
+		"{brokers: [%q], tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q}}",
+		s.kafka.Listener(certListener).Listen, ca, cert, key)}
 	d := deployAt(t, at, atLeastOnce, "session_timeout: 6s")
 	one := d.start("one")
 	d.produce(1000, 34)
@@ -195,7 +214,9 @@ func testCertificatesThatChangeLater(t *testing.T, s *secured) {
 	s.authority.Write(dir, testkit.Leaf{Name: owner, Ends: time.Now().Add(-time.Hour)})
 	replace(t, ca, s.authority.PEM())
 	d.produce(1000, 35)
-	testkit.Eventually(t, time.Minute, "the broker's refusal", func() bool { return strings.Contains(one.text(), "remote error: tls: ") })
+	testkit.Eventually(t, time.Minute, "the broker's refusal", func() bool {
+		return strings.Contains(one.text(), "remote error: tls: ")
+	})
 	s.waitNotReady(one, certListener)
 	s.authority.Write(dir, testkit.Leaf{Name: owner})
 	one.waitReady()
@@ -206,22 +227,28 @@ func testCertificatesThatChangeLater(t *testing.T, s *secured) {
 // One token serves all connections; it is renewed before it ends. Without a new one the lanes wait.
 func testTokens(t *testing.T, s *secured) {
 	token := startTokenEndpoint(t, s)
-	at := place{brokers: []string{s.kafka.Addr()}, store: embeddedStore(t), kafka: token.settings(s, token.secret)}
+	at := place{brokers: []string{s.kafka.Addr()}, store: embeddedStore(t),
+		kafka: token.settings(s, token.secret)}
 	d := deployAt(t, at, atLeastOnce, "session_timeout: 6s")
 	one := d.start("one")
 	d.produce(1000, 36)
 	d.waitFor(1)
 	first := token.given()
-	testkit.Eventually(t, time.Minute, "two renewals", func() bool { return token.given() >= first+2 })
+	testkit.Eventually(t, time.Minute, "two renewals", func() bool {
+		return token.given() >= first+2
+	})
 	d.produce(1000, 37)
 	d.waitFor(1)
 	one.waitReady()
 	directory := filepath.Dir(t.TempDir()) // has the test's name, as the store's path in the log
-	if log := strings.ReplaceAll(one.text(), directory, ""); strings.Contains(log, "SASL") || strings.Contains(log, "token") {
+	if log := strings.ReplaceAll(one.text(), directory, ""); strings.Contains(log, "SASL") ||
+		strings.Contains(log, "token") {
 		t.Error("a renewal was noticed")
 	}
 	token.fail(true)
-	testkit.Eventually(t, time.Minute, "the end of the last token", func() bool { return !one.ready() })
+	testkit.Eventually(t, time.Minute, "the end of the last token", func() bool {
+		return !one.ready()
+	})
 	d.produce(1000, 38)
 	token.fail(false)
 	one.waitReady()

@@ -48,8 +48,10 @@ func startTokenEndpoint(t *testing.T, s *secured) *tokenEndpoint {
 
 // settings is the configuration of kafka with the endpoint.
 func (e *tokenEndpoint) settings(s *secured, secret string) string {
-	return fmt.Sprintf("{brokers: [%q], tls: {enabled: true, ca_file: %q}, sasl: {mechanism: oauthbearer, "+
-		"oauth: {token_url: %q, client_id: kdedup, client_secret: %q, scopes: [kafka], ca_file: %q}}}",
+	return fmt.Sprintf(
+		"{brokers: [%q], tls: {enabled: true, ca_file: %q}, sasl: {mechanism: oauthbearer, "+
+			"oauth: {token_url: %q, client_id: kdedup, client_secret: %q, scopes: [kafka], "+
+			"ca_file: %q}}}",
 		s.kafka.Listener(tokenListener).Listen, s.file("ca.pem"), e.url, secret, s.file("ca.pem"))
 }
 
@@ -58,17 +60,21 @@ func (e *tokenEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer e.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	id, secret, _ := r.BasicAuth()
-	if e.down || r.FormValue("grant_type") != "client_credentials" || id != "kdedup" || secret != e.secret {
+	if e.down || r.FormValue("grant_type") != "client_credentials" || id != "kdedup" ||
+		secret != e.secret {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"error": "invalid_client", "error_description": "not with %s"}`, secret)
 		return
 	}
 	now := time.Now()
 	part := func(json string) string { return base64.RawURLEncoding.EncodeToString([]byte(json)) }
-	token := part(`{"alg": "none"}`) + "." + part(fmt.Sprintf(`{"sub": %q, "iat": %d, "exp": %d, "scope": ["kafka"], "jti": "%d"}`,
-		owner, now.Add(-time.Minute).Unix(), now.Add(tokenLife+time.Second).Unix(), now.UnixNano())) + "."
+	token := part(`{"alg": "none"}`) + "." +
+		part(fmt.Sprintf(`{"sub": %q, "iat": %d, "exp": %d, "scope": ["kafka"], "jti": "%d"}`,
+			owner, now.Add(-time.Minute).Unix(), now.Add(tokenLife+time.Second).Unix(),
+			now.UnixNano())) + "."
 	e.tokens = append(e.tokens, token)
-	fmt.Fprintf(w, `{"access_token": %q, "token_type": "bearer", "expires_in": %d}`, token, int(tokenLife.Seconds()))
+	fmt.Fprintf(w, `{"access_token": %q, "token_type": "bearer", "expires_in": %d}`, token,
+		int(tokenLife.Seconds()))
 }
 
 // given is how many tokens it gave out.

@@ -11,13 +11,14 @@ import (
 )
 
 // SIGTERM while the store is silent: the batch in hand cannot be finished. It is given up after
-// shutdown_timeout, and delivered again. A second signal does not wait for that. All cases share one
-// silence of the store: both deliveries, each with one signal and with two.
+// shutdown_timeout, and delivered again. A second signal does not wait for that. All cases share
+// one silence of the store: both deliveries, each with one signal and with two.
 func TestSIGTERMWithTheStoreDown(t *testing.T) {
 	t.Parallel()
 	servers.Need(t)
 	brokers := testkit.Kafka(t)
-	node, err := servers.StartCassandra(t.Context(), servers.CassandraOptions{Dir: t.TempDir(), Host: "127.0.0.77", Heap: "512m"})
+	node, err := servers.StartCassandra(t.Context(),
+		servers.CassandraOptions{Dir: t.TempDir(), Host: "127.0.0.77", Heap: "512m"})
 	servers.ForTest(t, node, err)
 	at := place{brokers: brokers, store: cassandraStore(node.Addr(), testkit.Keyspace(t))}
 	var cases []*signalled

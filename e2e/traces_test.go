@@ -46,7 +46,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("X-Token") != "hunter2" || c.refuse {
+	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("X-Token") != "hunter2" ||
+		c.refuse {
 		http.Error(w, fmt.Sprint("refused: ", err), http.StatusForbidden)
 		return
 	}
@@ -104,15 +105,18 @@ func number(s *trace.Span, key string) int64 {
 	return 0
 }
 
-const tracing = "tracing: {enabled: true, endpoint: %q, headers: [{name: x-token, value: hunter2}], sample_ratio: 1, timeout: 2s}"
+const tracing = "tracing: {enabled: true, endpoint: %q, headers: [{name: x-token, value: " +
+	"hunter2}], sample_ratio: 1, timeout: 2s}"
 
 // produceTraced writes records with the IDs to one partition, each with its producer's context.
 func (d *deployment) produceTraced(traceID string, ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
-		r := &kgo.Record{Topic: d.input, Partition: 0, Value: []byte("order"), Headers: []kgo.RecordHeader{
-			{Key: "message-id", Value: []byte(id)}, {Key: "traceparent", Value: []byte("00-" + traceID + "-b7ad6b7169203331-01")},
-		}}
+		r := &kgo.Record{Topic: d.input, Partition: 0, Value: []byte("order"),
+			Headers: []kgo.RecordHeader{
+				{Key: "message-id", Value: []byte(id)},
+				{Key: "traceparent", Value: []byte("00-" + traceID + "-b7ad6b7169203331-01")},
+			}}
 		if err := d.client.ProduceSync(d.t.Context(), r).FirstErr(); err != nil {
 			d.t.Fatal(err)
 		}
@@ -129,10 +133,12 @@ func TestTracesReachACollector(t *testing.T) {
 	one := d.start("one")
 	d.waitFor(1)
 	one.stop() // it exports the last spans
-	if diff := cmp.Diff([]string{"forwarded", "forwarded", "duplicate"}, c.outcomes(traceID)); diff != "" {
+	if diff := cmp.Diff([]string{"forwarded", "forwarded", "duplicate"},
+		c.outcomes(traceID)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
-	if batches := c.named("batch " + d.input); batches == 0 || c.named("claim") != batches || c.named("commit") != batches {
+	if batches := c.named("batch " + d.input); batches == 0 || c.named("claim") != batches ||
+		c.named("commit") != batches {
 		t.Errorf("%d batches, %d claims, %d commits", batches, c.named("claim"), c.named("commit"))
 	}
 	for _, want := range []string{"service.name=kdedup", "service.instance.id=one"} {
@@ -143,7 +149,8 @@ func TestTracesReachACollector(t *testing.T) {
 	clean := 0
 	testkit.ReadCommitted(t, d.output(), func(r *kgo.Record) {
 		clean++
-		if len(r.Headers) != 2 || string(r.Headers[1].Value) != "00-"+traceID+"-b7ad6b7169203331-01" {
+		if len(r.Headers) != 2 || string(r.Headers[1].Value) != "00-"+traceID+
+			"-b7ad6b7169203331-01" {
 			t.Errorf("the headers changed: %v", r.Headers)
 		}
 	}, kgo.SeedBrokers(d.brokers...))

@@ -8,10 +8,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// produce writes n records, the largest ten times as large as the smallest, of which one in ten is a copy of an earlier one on
-// another partition. A copy differs in a header, so that the check can tell which one was forwarded.
-// Copies follow soon, so that both orders of equal IDs occur between partitions that are read at
-// different speeds.
+// produce writes n records, the largest ten times as large as the smallest, of which one in ten is
+// a copy of an earlier one on another partition. A copy differs in a header, so that the check can
+// tell which one was forwarded. Copies follow soon, so that both orders of equal IDs occur between
+// partitions that are read at different speeds.
 func (d *deployment) produce(n int, seed uint64) {
 	d.t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -41,8 +41,8 @@ func (d *deployment) produce(n int, seed uint64) {
 	}
 }
 
-// noise is what values are pieces of. To make each value by itself, byte after byte, would be most of a test's
-// work under the race detector.
+// noise is what values are pieces of. To make each value by itself, byte after byte, would be most
+// of a test's work under the race detector.
 var noise = func() []byte {
 	text := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(text) // never fails

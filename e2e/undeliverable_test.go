@@ -21,7 +21,8 @@ import (
 
 // anyTime are the settings of a topic that takes every timestamp.
 var anyTime = map[string]string{
-	"message.timestamp.after.max.ms": "9223372036854775807", "message.timestamp.before.max.ms": "9223372036854775807",
+	"message.timestamp.after.max.ms":  "9223372036854775807",
+	"message.timestamp.before.max.ms": "9223372036854775807",
 }
 
 // odd is a record that a topic does not take, between others that it takes.
@@ -41,17 +42,22 @@ var oddRecords = []odd{
 		check:   admittedTime,
 	},
 	{
-		name: "two hours old", output: map[string]string{"message.timestamp.before.max.ms": "3600000"}, deadLetters: anyTime,
-		record:  func(d *deployment, serial int) *kgo.Record { return d.at2h(serial, -2*time.Hour) },
+		name: "two hours old", output: map[string]string{
+			"message.timestamp.before.max.ms": "3600000"}, deadLetters: anyTime,
+		record: func(d *deployment, serial int) *kgo.Record {
+			return d.at2h(serial, -2*time.Hour)
+		},
 		headers: map[string]string{"kdedup-reason": "invalid_timestamp"},
 		check: func(t *testing.T, in, dead *kgo.Record) {
 			if !dead.Timestamp.Equal(in.Timestamp) {
-				t.Errorf("a timestamp that the dead-letter topic takes was changed to %v", dead.Timestamp)
+				t.Errorf("a timestamp that the dead-letter topic takes was changed to %v",
+					dead.Timestamp)
 			}
 		},
 	},
 	{
-		name: "without a key for a compacted topic", output: map[string]string{"cleanup.policy": "compact"},
+		name:   "without a key for a compacted topic",
+		output: map[string]string{"cleanup.policy": "compact"},
 		record: func(d *deployment, serial int) *kgo.Record {
 			r := d.record(serial, 0, serial)
 			r.Key = nil
@@ -65,7 +71,8 @@ var oddRecords = []odd{
 		},
 	},
 	{
-		name: "without a key for compacted topics", output: map[string]string{"cleanup.policy": "compact"},
+		name:        "without a key for compacted topics",
+		output:      map[string]string{"cleanup.policy": "compact"},
 		deadLetters: map[string]string{"cleanup.policy": "compact"},
 		record: func(d *deployment, serial int) *kgo.Record {
 			r := d.record(serial, 0, serial)
@@ -74,23 +81,28 @@ var oddRecords = []odd{
 		},
 		headers: map[string]string{"kdedup-reason": "null_key", "kdedup-key": "made"},
 		check: func(t *testing.T, in, dead *kgo.Record) {
-			if want := fmt.Sprintf("%s-%d@%d", in.Topic, in.Partition, in.Offset); string(dead.Key) != want {
+			if want := fmt.Sprintf("%s-%d@%d", in.Topic, in.Partition,
+				in.Offset); string(dead.Key) != want {
 				t.Errorf("the dead letter has the key %q, want %q", dead.Key, want)
 			}
 		},
 	},
 	{
-		name: "without an ID, as large as the dead-letter topic admits", deadLetters: map[string]string{"max.message.bytes": "1000000"},
+		name:        "without an ID, as large as the dead-letter topic admits",
+		deadLetters: map[string]string{"max.message.bytes": "1000000"},
 		record: func(d *deployment, serial int) *kgo.Record {
 			r := d.record(serial, 0, serial)
 			r.Key, r.Headers, r.Value = []byte("k"), nil, noise[:999_900]
 			return r
 		},
-		headers: map[string]string{"kdedup-reason": "missing_id_absent", "kdedup-source-size": "999900"},
+		headers: map[string]string{"kdedup-reason": "missing_id_absent",
+			"kdedup-source-size": "999900"},
 		check: func(t *testing.T, in, dead *kgo.Record) {
 			sum := sha256.Sum256(in.Value)
-			if got := headerOf(dead, "kdedup-source-sha256"); dead.Value != nil || got != hex.EncodeToString(sum[:]) || string(dead.Key) != "k" {
-				t.Errorf("the stub has the key %q, %d bytes and the sum %s, want %x", dead.Key, len(dead.Value), got, sum)
+			if got := headerOf(dead, "kdedup-source-sha256"); dead.Value != nil ||
+				got != hex.EncodeToString(sum[:]) || string(dead.Key) != "k" {
+				t.Errorf("the stub has the key %q, %d bytes and the sum %s, want %x", dead.Key,
+					len(dead.Value), got, sum)
 			}
 		},
 	},
@@ -100,7 +112,8 @@ func admittedTime(t *testing.T, in, dead *kgo.Record) {
 	if age := time.Since(dead.Timestamp); age < 0 || age > time.Minute {
 		t.Errorf("the dead letter is %v old", age)
 	}
-	if got, want := headerOf(dead, "kdedup-source-timestamp"), in.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z07:00"); got != want {
+	if got, want := headerOf(dead, "kdedup-source-timestamp"),
+		in.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z07:00"); got != want {
 		t.Errorf("the original time is %s, want %s", got, want)
 	}
 }
@@ -120,8 +133,8 @@ func headerOf(r *kgo.Record, key string) (value string) {
 	return value
 }
 
-// A record that its topic does not take holds up nobody: those around it come through, in order, and it is dead-lettered in
-// a form that the dead-letter topic takes.
+// A record that its topic does not take holds up nobody: those around it come through, in order,
+// and it is dead-lettered in a form that the dead-letter topic takes.
 func TestARecordThatItsTopicRefusesHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	at := place{brokers: testkit.Kafka(t), store: embeddedStore(t)}
@@ -138,14 +151,17 @@ func TestARecordThatItsTopicRefusesHoldsUpNobody(t *testing.T) {
 				before, in, after := d.record(8, 0, 8), c.record(d, 16), d.record(24, 0, 24)
 				in.Partition = before.Partition
 				for _, r := range []*kgo.Record{before, in, after, d.record(1, 0, 1)} {
-					testkit.Eventually(t, time.Minute, "an input that takes the record", func() bool { // its settings are new
-						return d.client.ProduceSync(t.Context(), r).FirstErr() == nil
-					})
+					// its settings are new
+					testkit.Eventually(t, time.Minute, "an input that takes the record",
+						func() bool {
+							return d.client.ProduceSync(t.Context(), r).FirstErr() == nil
+						})
 				}
 				one := d.start("one")
 				d.waitFor(1)
 				d.waitStable(d.output())
-				if diff := cmp.Diff([][]byte{before.Value, after.Value}, values(d.records(d.output())[before.Partition])); diff != "" {
+				if diff := cmp.Diff([][]byte{before.Value, after.Value},
+					values(d.records(d.output())[before.Partition])); diff != "" {
 					t.Error("on the clean topic: ", diff)
 				}
 				dead := d.records(d.input + ".dlq")[before.Partition]
@@ -170,13 +186,14 @@ func TestARecordThatItsTopicRefusesHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Where no dead letter can be written, or none shall be, the partition is held by itself and says so. It goes on when the
-// reason is gone, without a loss, a repeat or a change of order.
+// Where no dead letter can be written, or none shall be, the partition is held by itself and says
+// so. It goes on when the reason is gone, without a loss, a repeat or a change of order.
 func TestAPartitionIsHeldByItself(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []string{exactlyOnce, atLeastOnce} {
 		t.Run(delivery, func(t *testing.T) {
-			d := deployAt(t, place{brokers: testkit.Kafka(t), store: embeddedStore(t)}, delivery, "on_undeliverable: stop")
+			d := deployAt(t, place{brokers: testkit.Kafka(t), store: embeddedStore(t)}, delivery,
+				"on_undeliverable: stop")
 			d.waitTopics()
 			d.alter(d.output(), map[string]string{"cleanup.policy": "compact"})
 			const n = 400
@@ -193,13 +210,19 @@ func TestAPartitionIsHeldByItself(t *testing.T) {
 			}
 			one := d.start("one")
 			want := d.input + "[3] held at offset 10: null_key: on_undeliverable is stop"
-			testkit.Eventually(t, time.Minute, "a partition that says that it is held", func() bool { return strings.Contains(one.readyz(), want) })
-			testkit.Eventually(t, time.Minute, "the others and what is before the record", func() bool {
-				committed, _ := d.progress()
-				return committed == n-n/partitions+10
-			})
+			testkit.Eventually(t, time.Minute, "a partition that says that it is held",
+				func() bool {
+					return strings.Contains(one.readyz(), want)
+				})
+			testkit.Eventually(t, time.Minute, "the others and what is before the record",
+				func() bool {
+					committed, _ := d.progress()
+					return committed == n-n/partitions+10
+				})
 			one.waitReady()
-			testkit.Eventually(t, time.Minute, "two more tries", func() bool { return strings.Count(one.text(), "batch given back") >= 3 })
+			testkit.Eventually(t, time.Minute, "two more tries", func() bool {
+				return strings.Count(one.text(), "batch given back") >= 3
+			})
 			d.alter(d.output(), map[string]string{"cleanup.policy": "delete"})
 			d.waitFor(1)
 			if v := d.check(); v.lost > 0 || v.doubled > 0 {
@@ -211,12 +234,15 @@ func TestAPartitionIsHeldByItself(t *testing.T) {
 			if n := one.counter("kdedup_lane_failures_total"); n > 0 {
 				t.Errorf("the lanes failed %v times", n)
 			}
-			testkit.Eventually(t, 10*time.Second, "a page that says so no more", func() bool { return !strings.Contains(one.readyz(), "held") })
+			testkit.Eventually(t, 10*time.Second, "a page that says so no more", func() bool {
+				return !strings.Contains(one.readyz(), "held")
+			})
 		})
 	}
 }
 
-// A dead-letter topic that is deleted holds up only the partitions with dead letters, until it is back.
+// A dead-letter topic that is deleted holds up only the partitions with dead letters, until it is
+// back.
 func TestADeadLetterTopicThatIsGoneHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []string{exactlyOnce, atLeastOnce} {
@@ -228,15 +254,20 @@ func TestADeadLetterTopicThatIsGoneHoldsUpNobodyElse(t *testing.T) {
 			if _, err := d.admin.DeleteTopic(t.Context(), d.input+".dlq"); err != nil {
 				t.Fatal(err)
 			}
-			records := []*kgo.Record{d.record(3, 0, 0), {Topic: d.input, Partition: 3, Value: []byte("no ID")}, d.record(11, 0, 1)}
+			records := []*kgo.Record{d.record(3, 0, 0),
+				{Topic: d.input, Partition: 3, Value: []byte("no ID")}, d.record(11, 0, 1)}
 			for i := range 100 {
 				records = append(records, d.record(8*i, 0, i))
 			}
 			if err := d.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
-			want := d.input + "[3] held at offset 1: missing_id_absent: to " + d.input + ".dlq: UNKNOWN_TOPIC"
-			testkit.Eventually(t, 2*time.Minute, "a partition that says that it is held", func() bool { return strings.Contains(one.readyz(), want) })
+			want := d.input + "[3] held at offset 1: missing_id_absent: to " + d.input +
+				".dlq: UNKNOWN_TOPIC"
+			testkit.Eventually(t, 2*time.Minute, "a partition that says that it is held",
+				func() bool {
+					return strings.Contains(one.readyz(), want)
+				})
 			testkit.Eventually(t, time.Minute, "the other partition", func() bool {
 				committed, _ := d.progress()
 				return committed == 101
@@ -259,7 +290,8 @@ func TestARecordThatAnOperatorSkipsHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []string{exactlyOnce, atLeastOnce} {
 		t.Run(delivery, func(t *testing.T) {
-			d := deployAt(t, place{brokers: testkit.Kafka(t), store: embeddedStore(t)}, delivery, "on_undeliverable: stop")
+			d := deployAt(t, place{brokers: testkit.Kafka(t), store: embeddedStore(t)}, delivery,
+				"on_undeliverable: stop")
 			d.waitTopics()
 			d.alter(d.output(), map[string]string{"cleanup.policy": "compact"})
 			var records []*kgo.Record
@@ -271,19 +303,26 @@ func TestARecordThatAnOperatorSkipsHoldsUpNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			one := d.start("one")
-			for _, at := range []struct{ offset, flag string }{{"4", "--drop"}, {"7", "--dead-letter"}} {
+			for _, at := range []struct{ offset, flag string }{{"4", "--drop"},
+				{"7", "--dead-letter"}} {
 				want := d.input + "[3] held at offset " + at.offset + ": null_key"
-				testkit.Eventually(t, time.Minute, "a partition that says that it is held", func() bool { return strings.Contains(one.readyz(), want) })
+				testkit.Eventually(t, time.Minute, "a partition that says that it is held",
+					func() bool {
+						return strings.Contains(one.readyz(), want)
+					})
 				d.command("skip", "--partition", "3", "--offset", at.offset, at.flag, "--yes")
 			}
 			d.waitFor(1)
-			if diff := cmp.Diff(values(append(records[:4:4], records[5], records[6], records[8], records[9])), values(d.records(d.output())[3])); diff != "" {
+			if diff := cmp.Diff(values(append(records[:4:4], records[5], records[6], records[8],
+				records[9])), values(d.records(d.output())[3])); diff != "" {
 				t.Error("on the clean topic: ", diff)
 			}
-			if diff := cmp.Diff(values(records[7:8]), values(d.records(d.input + ".dlq")[3])); diff != "" {
+			if diff := cmp.Diff(values(records[7:8]),
+				values(d.records(d.input + ".dlq")[3])); diff != "" {
 				t.Error("on the dead-letter topic: ", diff)
 			}
-			if got := one.outcomes(); got["forwarded"] != 8 || got["dropped"] != 1 || got["dead_lettered"] != 1 {
+			if got := one.outcomes(); got["forwarded"] != 8 || got["dropped"] != 1 ||
+				got["dead_lettered"] != 1 {
 				t.Errorf("the outcomes are %v", got)
 			}
 		})

@@ -1,9 +1,9 @@
-// Package fence remembers, apart from a consumer group's offsets, up to where each partition of an input topic
-// is handled.
+// Package fence remembers, apart from a consumer group's offsets, up to where each partition of an
+// input topic is handled.
 //
-// A fence stands in a compacted topic, which has a partition for each partition of the input. It is written
-// together with what it tells of. So a group whose offsets were set back, set forward, or have expired is
-// recognised: offsets alone cannot tell a rewind from a redelivery.
+// A fence stands in a compacted topic, which has a partition for each partition of the input. It is
+// written together with what it tells of. So a group whose offsets were set back, set forward, or
+// have expired is recognised: offsets alone cannot tell a rewind from a redelivery.
 package fence
 
 import (
@@ -14,9 +14,10 @@ import (
 
 // Fence says up to where an input partition is done. The zero value covers nothing.
 //
-// An offset alone does not tell that a record was forwarded: it may have been dropped as a copy, and
-// may claim its ID for itself once that copy's claim has ended. So each step also says until when the
-// claims were made that it settles. A record below a step that owns a younger claim is a first copy.
+// An offset alone does not tell that a record was forwarded: it may have been dropped as a copy,
+// and may claim its ID for itself once that copy's claim has ended. So each step also says until
+// when the claims were made that it settles. A record below a step that owns a younger claim is a
+// first copy.
 type Fence struct {
 	TopicID     [16]byte // of the input; zero where the broker did not tell it
 	LeaderEpoch int32    // of the last record that was handled
@@ -28,9 +29,10 @@ type Fence struct {
 	until   time.Time // when the last claim has ended that a missing record may own
 }
 
-// step: all records below next were handled, and that was committed, with claims made up to claimed.
-// The steps of a fence rise in next and fall in claimed. There is one, but while offsets that were
-// set back are read again after their claims have ended: then one more for each such rewind.
+// step: all records below next were handled, and that was committed, with claims made up to
+// claimed. The steps of a fence rise in next and fall in claimed. There is one, but while offsets
+// that were set back are read again after their claims have ended: then one more for each such
+// rewind.
 type step struct {
 	next    int64
 	claimed time.Time // zero if no record owned a claim
@@ -44,8 +46,9 @@ func (f Fence) Next() int64 {
 	return f.steps[len(f.steps)-1].next
 }
 
-// EpochBelow is the leader epoch of what lies below an offset that goes on at the fence, or is lower; -1 if it is not known.
-// With it the client notices that the log was cut meanwhile (KIP-320).
+// EpochBelow is the leader epoch of what lies below an offset that goes on at the fence, or is
+// lower; -1 if it is not known. With it the client notices that the log was cut meanwhile
+// (KIP-320).
 func (f Fence) EpochBelow(topicID [16]byte) int32 {
 	if len(f.steps) == 0 || !SameTopic(f.TopicID, topicID) {
 		return -1
@@ -67,22 +70,24 @@ func (f Fence) Claimed() (at time.Time) {
 	return at
 }
 
-// SameTopic reports whether two IDs may be those of one topic. Brokers before 2.8, and some proxies, tell no IDs; during
-// a rolling upgrade one fetch has the ID and the next one has not. What is unknown is taken for the same: offset, epoch
-// and message ID must fit as well.
+// SameTopic reports whether two IDs may be those of one topic. Brokers before 2.8, and some
+// proxies, tell no IDs; during a rolling upgrade one fetch has the ID and the next one has not.
+// What is unknown is taken for the same: offset, epoch and message ID must fit as well.
 func SameTopic(a, b [16]byte) bool { return a == b || a == [16]byte{} || b == [16]byte{} }
 
 // Of reports whether the fence is known to be of the topic with this ID.
 func (f Fence) Of(topicID [16]byte) bool { return f.TopicID == topicID && topicID != [16]byte{} }
 
-// Foreign reports whether the fence is known to be of another topic of the same name, which was deleted.
+// Foreign reports whether the fence is known to be of another topic of the same name, which was
+// deleted.
 func (f Fence) Foreign(topicID [16]byte) bool { return !SameTopic(f.TopicID, topicID) }
 
 // Covers reports whether the record was handled. Offsets that an unclean leader election makes be
 // used again carry a higher epoch, and those of a recreated topic another topic ID: new records are
 // never taken for old ones. Records without an epoch (message formats 0 and 1) are never covered.
 func (f Fence) Covers(topicID [16]byte, offset int64, leaderEpoch int32) bool {
-	return offset < f.Next() && SameTopic(f.TopicID, topicID) && leaderEpoch >= 0 && leaderEpoch <= f.LeaderEpoch &&
+	return offset < f.Next() && SameTopic(f.TopicID, topicID) && leaderEpoch >= 0 &&
+		leaderEpoch <= f.LeaderEpoch &&
 		!f.missing.has(offset)
 }
 
@@ -110,9 +115,9 @@ type Span struct {
 	Now       time.Time
 }
 
-// Advance returns the fence after a span was handled. A fence never goes back. While offsets that were set back are
-// read again, the spans end below it, and with a lower fence the next session would take the rest of them for new.
-// A later epoch is another log: there it begins again.
+// Advance returns the fence after a span was handled. A fence never goes back. While offsets that
+// were set back are read again, the spans end below it, and with a lower fence the next session
+// would take the rest of them for new. A later epoch is another log: there it begins again.
 func (f Fence) Advance(s Span) Fence {
 	done := step{s.Next, s.Claimed}
 	if SameTopic(f.TopicID, s.TopicID) && s.Next >= f.Next() {
@@ -148,7 +153,8 @@ func (f Fence) Merge(o Fence) Fence {
 	if !SameTopic(f.TopicID, o.TopicID) || back && o.LeaderEpoch > f.LeaderEpoch {
 		return o
 	}
-	merged := Fence{TopicID: o.TopicID, LeaderEpoch: o.LeaderEpoch, Group: o.Group, Store: o.Store, steps: stairs(f.steps, o.steps)}
+	merged := Fence{TopicID: o.TopicID, LeaderEpoch: o.LeaderEpoch, Group: o.Group, Store: o.Store,
+		steps: stairs(f.steps, o.steps)}
 	if merged.TopicID == [16]byte{} {
 		merged.TopicID = f.TopicID
 	}

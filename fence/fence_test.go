@@ -37,7 +37,8 @@ func TestFenceCoversOnlyRecordsThatWereHandled(t *testing.T) {
 		{"a recreated topic", fence, other, 99, 5, false},
 		{"a record without an epoch", fence, orders, 99, -1, false},
 		{"a broker that does not tell the topic's ID", fence, [16]byte{}, 99, 5, true},
-		{"a fence from before brokers told IDs", fenceOf([16]byte{}, 5, step{100, noon}), orders, 99, 5, true},
+		{"a fence from before brokers told IDs", fenceOf([16]byte{}, 5, step{100, noon}), orders,
+			99, 5, true},
 		{"no fence", Fence{}, [16]byte{}, 0, 0, false},
 	}
 	for _, c := range cases {
@@ -66,17 +67,21 @@ func TestFencesAdvance(t *testing.T) {
 	}{
 		{"the first", Fence{}, Span{TopicID: orders, Next: 10, LeaderEpoch: 5, Claimed: noon},
 			fenceOf(orders, 5, step{10, noon})},
-		{"the first, on brokers without topic IDs and epochs", Fence{}, Span{Next: 10, LeaderEpoch: -1, Claimed: noon},
+		{"the first, on brokers without topic IDs and epochs", Fence{},
+			Span{Next: 10, LeaderEpoch: -1, Claimed: noon},
 			fenceOf([16]byte{}, -1, step{10, noon})},
 		{"forward", at, Span{TopicID: orders, Next: 150, LeaderEpoch: 6, Claimed: evening},
 			fenceOf(orders, 6, step{150, evening})},
 		{"forward over copies only", at, Span{TopicID: orders, Next: 150, LeaderEpoch: 5},
 			fenceOf(orders, 5, step{150, noon})},
-		{"forward with older claims", at, Span{TopicID: orders, Next: 150, LeaderEpoch: 5, Claimed: morning},
+		{"forward with older claims", at,
+			Span{TopicID: orders, Next: 150, LeaderEpoch: 5, Claimed: morning},
 			fenceOf(orders, 5, step{150, noon})},
-		{"not back, while what was set back is replayed", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5, Claimed: morning}, at},
+		{"not back, while what was set back is replayed", at,
+			Span{TopicID: orders, Next: 50, LeaderEpoch: 5, Claimed: morning}, at},
 		{"not back, over copies only", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5}, at},
-		{"a step, while what was set back claims anew", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5, Claimed: evening},
+		{"a step, while what was set back claims anew", at,
+			Span{TopicID: orders, Next: 50, LeaderEpoch: 5, Claimed: evening},
 			fenceOf(orders, 5, step{50, evening}, step{100, noon})},
 		{"the step moves on", fenceOf(orders, 5, step{50, evening}, step{100, noon}),
 			Span{TopicID: orders, Next: 70, LeaderEpoch: 5, Claimed: evening.Add(1)},
@@ -87,10 +92,12 @@ func TestFencesAdvance(t *testing.T) {
 		{"set back once more", fenceOf(orders, 5, step{50, noon}, step{100, morning}),
 			Span{TopicID: orders, Next: 20, LeaderEpoch: 5, Claimed: evening},
 			fenceOf(orders, 5, step{20, evening}, step{50, noon}, step{100, morning})},
-		{"an unclean election cut the log", at, Span{TopicID: orders, Next: 90, LeaderEpoch: 6, Claimed: morning},
+		{"an unclean election cut the log", at,
+			Span{TopicID: orders, Next: 90, LeaderEpoch: 6, Claimed: morning},
 			fenceOf(orders, 6, step{90, morning})},
 		{"brokers begin to tell the topic's ID", fenceOf([16]byte{}, 5, step{100, noon}),
-			Span{TopicID: orders, Next: 150, LeaderEpoch: 5, Claimed: evening}, fenceOf(orders, 5, step{150, evening})},
+			Span{TopicID: orders, Next: 150, LeaderEpoch: 5, Claimed: evening},
+			fenceOf(orders, 5, step{150, evening})},
 		{"a broker that does not tell it", at, Span{Next: 150, LeaderEpoch: 5, Claimed: evening},
 			fenceOf(orders, 5, step{150, evening})},
 		{"a recreated topic", at, Span{TopicID: other, Next: 90, LeaderEpoch: 0, Claimed: morning},
@@ -98,18 +105,20 @@ func TestFencesAdvance(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.before.Advance(c.span), cmp.AllowUnexported(Fence{}, step{})); diff != "" {
+			if diff := cmp.Diff(c.want, c.before.Advance(c.span),
+				cmp.AllowUnexported(Fence{}, step{})); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// A batch that was given back is cut differently the next time. Records behind what is committed own
-// claims that are as young as those below.
+// A batch that was given back is cut differently the next time. Records behind what is committed
+// own claims that are as young as those below.
 func TestOnlyWhatWasHandledAgainIsSettledAgain(t *testing.T) {
 	fence := fenceOf(orders, 5, step{50, evening}, step{100, noon})
-	for offset, want := range map[int64]time.Time{0: evening, 49: evening, 50: noon, 99: noon, 100: {}} {
+	for offset, want := range map[int64]time.Time{0: evening, 49: evening, 50: noon, 99: noon,
+		100: {}} {
 		if got := fence.Settled(orders, offset, 5); !got.Equal(want) {
 			t.Errorf("offset %d: settles claims up to %v, want %v", offset, got, want)
 		}
@@ -128,7 +137,8 @@ func TestFenceRecordsRoundTrip(t *testing.T) {
 		t.Errorf("got %s", r.Value)
 	}
 	got, err := Parse(r)
-	if diff := cmp.Diff(fence, got, cmp.AllowUnexported(Fence{}, step{})); err != nil || diff != "" {
+	if diff := cmp.Diff(fence, got, cmp.AllowUnexported(Fence{}, step{})); err != nil ||
+		diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }
@@ -148,14 +158,16 @@ func TestBrokenFencesNameTheirPlace(t *testing.T) {
 }
 
 func FuzzParseFence(f *testing.F) {
-	f.Add(Record("f", "t", 0, fenceOf(orders, 1, step{1, evening}, step{2, noon}, step{3, time.Time{}})).Value)
+	f.Add(Record("f", "t", 0, fenceOf(orders, 1, step{1, evening}, step{2, noon},
+		step{3, time.Time{}})).Value)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		fence, err := Parse(&kgo.Record{Value: value})
 		if err != nil {
 			return
 		}
 		again, err := Parse(Record("f", "t", 0, fence))
-		if diff := cmp.Diff(fence, again, cmp.AllowUnexported(Fence{}, step{})); err != nil || diff != "" {
+		if diff := cmp.Diff(fence, again, cmp.AllowUnexported(Fence{}, step{})); err != nil ||
+			diff != "" {
 			t.Errorf("%v\n%s", err, diff)
 		}
 	})

@@ -8,15 +8,17 @@ import (
 	"sort"
 )
 
-// Missing are offsets below a fence whose records were not delivered when it passed them: compacted away, deleted, or
-// of an aborted transaction. A batch that was never committed may have claimed IDs for them before they went; a copy
-// of such a record is the only one that is left to forward. The ranges rise, and do not touch.
+// Missing are offsets below a fence whose records were not delivered when it passed them: compacted
+// away, deleted, or of an aborted transaction. A batch that was never committed may have claimed
+// IDs for them before they went; a copy of such a record is the only one that is left to forward.
+// The ranges rise, and do not touch.
 type Missing []Range
 
 // Range is the offsets from From up to, not including, To.
 type Range struct{ From, To int64 }
 
-// MostMissing bounds the ranges of a fence, and so its record. When there are more, the lowest are forgotten.
+// MostMissing bounds the ranges of a fence, and so its record. When there are more, the lowest are
+// forgotten.
 const MostMissing = 4096
 
 func (m Missing) has(offset int64) bool {
@@ -76,7 +78,8 @@ func decodeMissing(text string) (m Missing, err error) {
 		length, k := binary.Uvarint(raw[max(n, 0):])
 		from := at + int64(gap)
 		to := from + int64(length)
-		if n <= 0 || k <= 0 || from < at || to <= from || len(m) > 0 && from == at || len(m) == MostMissing {
+		if n <= 0 || k <= 0 || from < at || to <= from || len(m) > 0 && from == at ||
+			len(m) == MostMissing {
 			return nil, errMissing
 		}
 		raw, at = raw[n+k:], to

@@ -18,9 +18,9 @@ import (
 // reads a short window before the end, and longer ones only where that held no committed fence.
 // Each step is one fetch per broker, whatever the number of partitions.
 //
-// The end is the high watermark, not the last stable offset. Where a transaction is open, the reader
-// waits for it: its offsets may be committed while its marker is still missing here, and offsets that
-// an operator sets back meanwhile would lie above the fence that can be seen.
+// The end is the high watermark, not the last stable offset. Where a transaction is open, the
+// reader waits for it: its offsets may be committed while its marker is still missing here, and
+// offsets that an operator sets back meanwhile would lie above the fence that can be seen.
 type reader struct {
 	client   *kgo.Client
 	topic    string
@@ -50,27 +50,33 @@ const (
 	fenceBytes   = 256 << 10
 )
 
-// Patience is enough for the transaction of a dead member: its coordinator ends it after its timeout of 15 s, and looks
-// every ten seconds.
+// Patience is enough for the transaction of a dead member: its coordinator ends it after its
+// timeout of 15 s, and looks every ten seconds.
 const Patience = time.Minute
 
-// AsCommitted has a reader wait for no transaction, and take the last fences that are committed now. That is for who needs to
-// know what kind of fences there are, before any lane is there that ends what hangs.
+// AsCommitted has a reader wait for no transaction, and take the last fences that are committed
+// now. That is for who needs to know what kind of fences there are, before any lane is there that
+// ends what hangs.
 const AsCommitted time.Duration = 0
 
 // ErrHanging says that a transaction on the fence topic outlasted the patience of the reader.
-var ErrHanging = errors.New("a transaction on it does not end; look for it with kafka-transactions.sh find-hanging, and abort it")
+var ErrHanging = errors.New("a transaction on it does not end; look for it with " +
+	"kafka-transactions.sh find-hanging, and abort it")
 
 // Found is what a reader knows about some partitions.
 type Found struct {
 	Fences map[int32]Fence // of the partitions that have one
 	Skips  map[int32]Skip  // the last ones, of records that are not done
-	Input  [16]byte        // ID of the input topic as it is now; zero if the broker does not tell it
+	// ID of the input topic as it is now; zero if the broker does not tell it
+	Input [16]byte
 }
 
-// Read returns the last committed fences of the partitions of an input. An open transaction is waited for with
-// patience; ErrHanging says that it did not end.
-func Read(ctx context.Context, client *kgo.Client, topic, input string, partitions []int32, patience time.Duration) (Found, error) {
+// Read returns the last committed fences of the partitions of an input. An open transaction is
+// waited for with patience; ErrHanging says that it did not end.
+func Read(
+	ctx context.Context, client *kgo.Client, topic, input string, partitions []int32,
+	patience time.Duration,
+) (Found, error) {
 	r := &reader{client: client, topic: topic, input: input, patience: patience}
 	if err := r.read(ctx, partitions); err != nil {
 		return Found{}, fmt.Errorf("read fences of %s: %w", topic, err)
@@ -124,14 +130,16 @@ func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error)
 	for _, p := range partitions {
 		place, ok := detail.Partitions[p]
 		if !ok {
-			return nil, fmt.Errorf("no partition %d for that of %s; add it with: kdedup setup -c FILE", p, r.input)
+			return nil, fmt.Errorf(
+				"no partition %d for that of %s; add it with: kdedup setup -c FILE", p, r.input)
 		}
 		start, _ := starts.Lookup(r.topic, p)
 		end, _ := ends.Lookup(r.topic, p)
 		if err := cmp.Or(place.Err, start.Err, end.Err); err != nil {
 			return nil, fmt.Errorf("partition %d: %w", p, err)
 		}
-		t := &tail{partition: p, leader: place.Leader, start: start.Offset, window: firstWindow, skip: -1}
+		t := &tail{partition: p, leader: place.Leader, start: start.Offset, window: firstWindow,
+			skip: -1}
 		if t.back(end.Offset) {
 			open = append(open, t)
 		}
@@ -163,7 +171,8 @@ func (r *reader) step(ctx context.Context, open []*tail) ([]*tail, error) {
 		if err != nil {
 			return nil, err
 		}
-		full := false // if nothing came of any partition, no other one had used the room of the answer
+		// if nothing came of any partition, no other one had used the room of the answer
+		full := false
 		for _, p := range response {
 			full = full || len(p.RecordBatches) > 0
 		}
@@ -180,7 +189,9 @@ func (r *reader) step(ctx context.Context, open []*tail) ([]*tail, error) {
 	return left, ctx.Err()
 }
 
-func (r *reader) fetch(ctx context.Context, leader int32, tails []*tail) (map[int32]*kmsg.FetchResponseTopicPartition, error) {
+func (r *reader) fetch(
+	ctx context.Context, leader int32, tails []*tail,
+) (map[int32]*kmsg.FetchResponseTopicPartition, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = fenceMaxWait, 1, 32<<20
 	req.IsolationLevel = 1 // read_committed
@@ -212,13 +223,16 @@ func (r *reader) fetch(ctx context.Context, leader int32, tails []*tail) (map[in
 
 // take reads one partition's answer and reports whether the tail must be fetched again: for the
 // rest of the window, or for an earlier window when this one held no committed fence.
-func (r *reader) take(t *tail, p *kmsg.FetchResponseTopicPartition, full bool) (more bool, err error) {
+func (r *reader) take(
+	t *tail, p *kmsg.FetchResponseTopicPartition, full bool,
+) (more bool, err error) {
 	if p == nil {
 		return true, nil
 	}
 	if len(p.RecordBatches) == 0 && p.ErrorCode == 0 {
 		if full || p.LastStableOffset < t.until {
-			return true, nil // the answer was full before it came to this partition, or a transaction is open
+			// the answer was full before it came to this partition, or a transaction is open
+			return true, nil
 		}
 		return r.through(t), nil // compaction has removed all up to the end of the log
 	}
@@ -240,7 +254,8 @@ func (r *reader) take(t *tail, p *kmsg.FetchResponseTopicPartition, full bool) (
 	return r.through(t), nil
 }
 
-// note takes a fence or a skip. Windows come from the end of the log to its start, and the records of each in order.
+// note takes a fence or a skip. Windows come from the end of the log to its start, and the records
+// of each in order.
 func (r *reader) note(t *tail, record *kgo.Record) error {
 	switch {
 	case record.Value == nil:
@@ -249,7 +264,8 @@ func (r *reader) note(t *tail, record *kgo.Record) error {
 		if err != nil {
 			return err
 		}
-		// Without transactions, a member that lost the partition may have written after its next owner.
+		// Without transactions, a member that lost the partition may have written after its next
+		// owner.
 		r.found[t.partition] = r.found[t.partition].Merge(fence)
 	case string(record.Key) == skipKey(r.input) && record.Offset > t.skip:
 		skip, err := parseSkip(record)

@@ -49,7 +49,8 @@ func (w *writer) transaction(end kgo.TransactionEndTry, next int64, partitions .
 
 func TestTheLastCommittedFenceIsFound(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
-		topic := testkit.Topic(t, brokers, "fence", 6, map[string]string{"cleanup.policy": "compact"})
+		topic := testkit.Topic(t, brokers, "fence", 6,
+			map[string]string{"cleanup.policy": "compact"})
 		w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic)), topic}
 		w.transaction(kgo.TryCommit, 10, 0, 1, 2, 3)
 		for i := range int64(5) {
@@ -59,10 +60,12 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 			w.transaction(kgo.TryAbort, 1000+i, 2, 5)
 		}
 		foreign := Record(topic, "another input", 3, upTo(999))
-		if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(), foreign).FirstErr(); err != nil {
+		if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(),
+			foreign).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(t.Context(), testkit.KafkaClient(t, brokers), topic, "orders", []int32{0, 1, 2, 3, 4, 5}, Patience)
+		got, err := Read(t.Context(), testkit.KafkaClient(t, brokers), topic, "orders",
+			[]int32{0, 1, 2, 3, 4, 5}, Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,18 +80,20 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 	})
 }
 
-// The offsets that belong to a fence may be visible before it. If they were set back meanwhile, what
-// lies between would be forwarded again.
+// The offsets that belong to a fence may be visible before it. If they were set back meanwhile,
+// what lies between would be forwarded again.
 func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "fence", 1, nil)
 		w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic)), topic}
 		w.transaction(kgo.TryCommit, 10, 0)
-		for next, end := range map[int64]kgo.TransactionEndTry{10: kgo.TryAbort, 20: kgo.TryCommit} {
+		for next, end := range map[int64]kgo.TransactionEndTry{10: kgo.TryAbort,
+			20: kgo.TryCommit} {
 			if err := w.client.BeginTransaction(); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.client.ProduceSync(t.Context(), Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
+			if err := w.client.ProduceSync(t.Context(),
+				Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 			late := testkit.KafkaClient(t, brokers)
@@ -120,7 +125,8 @@ func TestAnOlderFenceBehindANewerOneIsNotBelieved(t *testing.T) {
 		topic := testkit.Topic(t, brokers, "fence", 1, nil)
 		client := testkit.KafkaClient(t, brokers)
 		for _, next := range []int64{10, 50, 30} {
-			if err := client.ProduceSync(t.Context(), Record(topic, "orders", 0, upTo(next))).FirstErr(); err != nil {
+			if err := client.ProduceSync(t.Context(),
+				Record(topic, "orders", 0, upTo(next))).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -187,7 +193,8 @@ func BenchmarkReadFences(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer cluster.Close()
-	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		b.Fatal(err)
 	}

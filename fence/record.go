@@ -30,7 +30,8 @@ type stepValue struct {
 // Record makes the record of a partition's fence. The key is the input topic: compaction keeps
 // the last fence of each partition.
 func Record(fenceTopic, input string, partition int32, f Fence) *kgo.Record {
-	v := fenceValue{TopicID: hex.EncodeToString(f.TopicID[:]), NextOffset: f.Next(), LeaderEpoch: f.LeaderEpoch, Group: f.Group, Store: f.Store}
+	v := fenceValue{TopicID: hex.EncodeToString(f.TopicID[:]), NextOffset: f.Next(),
+		LeaderEpoch: f.LeaderEpoch, Group: f.Group, Store: f.Store}
 	for i, s := range f.steps {
 		if i == len(f.steps)-1 {
 			v.ClaimedUntil = s.claimed
@@ -70,7 +71,8 @@ func Parse(r *kgo.Record) (Fence, error) {
 }
 
 func parseTopicID(text string) (id [16]byte, err error) {
-	if n, err := hex.Decode(id[:], []byte(text[:min(len(text), 2*len(id))])); err != nil || n != len(id) || len(text) > 2*n {
+	if n, err := hex.Decode(id[:], []byte(text[:min(len(text), 2*len(id))])); err != nil ||
+		n != len(id) || len(text) > 2*n {
 		return id, fmt.Errorf("topic_id %q is not 16 bytes in hex", text)
 	}
 	return id, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Skip is an operator's word about the record at which a partition is held. It is in the fence topic, behind the partition's
-// fence: no other one is written before the record is dealt with.
+// Skip is an operator's word about the record at which a partition is held. It is in the fence
+// topic, behind the partition's fence: no other one is written before the record is dealt with.
 type Skip struct {
 	TopicID    [16]byte // of the input; zero where the broker did not tell it
 	Offset     int64
@@ -40,7 +40,8 @@ func SkipRecord(fenceTopic, input string, partition int32, s Skip) *kgo.Record {
 	if err != nil {
 		panic(err) // a struct of texts and a number
 	}
-	return &kgo.Record{Topic: fenceTopic, Partition: partition, Key: []byte(skipKey(input)), Value: value}
+	return &kgo.Record{Topic: fenceTopic, Partition: partition, Key: []byte(skipKey(input)),
+		Value: value}
 }
 
 // parseSkip reads what SkipRecord made.
@@ -51,7 +52,8 @@ func parseSkip(r *kgo.Record) (Skip, error) {
 	}
 	s := Skip{Offset: v.Offset, DeadLetter: v.Action == actionDeadLetter}
 	if !s.DeadLetter && v.Action != actionDrop {
-		return Skip{}, fmt.Errorf("skip %s[%d]@%d: action %q is neither drop nor dead_letter", r.Topic, r.Partition, r.Offset, v.Action)
+		return Skip{}, fmt.Errorf("skip %s[%d]@%d: action %q is neither drop nor dead_letter",
+			r.Topic, r.Partition, r.Offset, v.Action)
 	}
 	id, err := parseTopicID(v.TopicID)
 	if err != nil {

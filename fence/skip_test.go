@@ -12,12 +12,14 @@ import (
 
 func TestTheLastSkipOfARecordThatIsNotDoneIsFound(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
-		topic := testkit.Topic(t, brokers, "fence", 5, map[string]string{"cleanup.policy": "compact"})
+		topic := testkit.Topic(t, brokers, "fence", 5,
+			map[string]string{"cleanup.policy": "compact"})
 		w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic)), topic}
 		operator := testkit.KafkaClient(t, brokers)
 		skip := func(partition int32, s Skip) {
 			t.Helper()
-			if err := operator.ProduceSync(t.Context(), SkipRecord(topic, "orders", partition, s)).FirstErr(); err != nil {
+			if err := operator.ProduceSync(t.Context(),
+				SkipRecord(topic, "orders", partition, s)).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}

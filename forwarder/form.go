@@ -24,7 +24,8 @@ type Stuck struct {
 }
 
 func (s *Stuck) Error() string {
-	return fmt.Sprintf("dead-letter %s[%d]@%d (%s): %v", s.Record.Topic, s.Record.Partition, s.Record.Offset, s.Reason, s.Err)
+	return fmt.Sprintf("dead-letter %s[%d]@%d (%s): %v", s.Record.Topic, s.Record.Partition,
+		s.Record.Offset, s.Reason, s.Err)
 }
 
 // Why is the error without the place.
@@ -32,16 +33,17 @@ func (s *Stuck) Why() string { return fmt.Sprintf("%s: %v", s.Reason, s.Err) }
 
 func (s *Stuck) Unwrap() error { return s.Err }
 
-// form is how a record goes to the dead-letter or the duplicates topic, which may refuse what the input took. The zero
-// value is the record with headers that say why it is there.
+// form is how a record goes to the dead-letter or the duplicates topic, which may refuse what the
+// input took. The zero value is the record with headers that say why it is there.
 type form struct {
 	stub bool // headers only, and the key if it is short: the record is too large for the topic
 	now  bool // with the present time: the topic refuses the record's own
 	key  bool // with a made key: a compacted topic refuses records without one
 }
 
-// Keeps reports whether the client sends a timestamp as it is. It counts nanoseconds, which end in the year 2262; later
-// ones would come out as others. Producers that write microseconds for milliseconds make such.
+// Keeps reports whether the client sends a timestamp as it is. It counts nanoseconds, which end in
+// the year 2262; later ones would come out as others. Producers that write microseconds for
+// milliseconds make such.
 func Keeps(at time.Time) bool { return time.UnixMilli(at.UnixNano() / 1e6).Equal(at) }
 
 // after is the form to try when the topic has refused this one. It reports false if there is none.
@@ -77,7 +79,8 @@ func (t *Topics) deadLetter(r *kgo.Record, reason string, f form) (kgo.Record, f
 	f.key = f.key || len(r.Key) > longestStubKey
 	f.apply(&out, r)
 	if !t.admits(&out) {
-		err := fmt.Errorf("even without its value larger than max.message.bytes of %s; raise it", t.DeadLetter)
+		err := fmt.Errorf("even without its value larger than max.message.bytes of %s; raise it",
+			t.DeadLetter)
 		return kgo.Record{}, f, &Stuck{r, reason, err}
 	}
 	return out, f, nil
@@ -98,7 +101,9 @@ func (f form) apply(out, polled *kgo.Record) {
 }
 
 // made is a key that no other record has, so that compaction keeps what has it.
-func made(r *kgo.Record) []byte { return fmt.Appendf(nil, "%s-%d@%d", r.Topic, r.Partition, r.Offset) }
+func made(r *kgo.Record) []byte {
+	return fmt.Appendf(nil, "%s-%d@%d", r.Topic, r.Partition, r.Offset)
+}
 
 // contentHeaders tell of the value that a stub lacks.
 func contentHeaders(r *kgo.Record) []kgo.RecordHeader {
@@ -117,7 +122,8 @@ const (
 	ReasonInvalid   = "invalid_record"
 )
 
-// ReasonSkipped is that of a record that no topic was asked about: an operator wants it out of the way.
+// ReasonSkipped is that of a record that no topic was asked about: an operator wants it out of the
+// way.
 const ReasonSkipped = "skipped"
 
 // Reasons lists those of topics.
@@ -125,8 +131,9 @@ func Reasons() []string {
 	return []string{ReasonTooLarge, ReasonTimestamp, ReasonNullKey, ReasonInvalid}
 }
 
-// refusals are the answers with which a broker refuses a batch for what is in it. It has written nothing of that batch.
-// CORRUPT_MESSAGE is what brokers before 2.4 say of a null key on a compacted topic.
+// refusals are the answers with which a broker refuses a batch for what is in it. It has written
+// nothing of that batch. CORRUPT_MESSAGE is what brokers before 2.4 say of a null key on a
+// compacted topic.
 var refusals = []struct {
 	err    error
 	reason string

@@ -10,19 +10,21 @@ import (
 
 // Names of the headers that kdedup adds. Values are text.
 const (
-	HeaderReason          = "kdedup-reason"           // dead-letter topic: why the record is there
-	HeaderVerdict         = "kdedup-verdict"          // duplicates topic and mode annotate: first, duplicate, conflict, …
+	HeaderReason = "kdedup-reason" // dead-letter topic: why the record is there
+	// duplicates topic and mode annotate: first, duplicate, conflict, …
+	HeaderVerdict         = "kdedup-verdict"
 	HeaderSourceTopic     = "kdedup-source-topic"     // the record's place on the input
 	HeaderSourcePartition = "kdedup-source-partition" //
 	HeaderSourceOffset    = "kdedup-source-offset"    //
 	HeaderSourceTime      = "kdedup-source-timestamp" // RFC 3339 with milliseconds
-	HeaderSourceSize      = "kdedup-source-size"      // of a dead letter without its value: the value's bytes
-	HeaderSourceSHA256    = "kdedup-source-sha256"    // and their SHA-256 in hexadecimal digits
-	HeaderKey             = "kdedup-key"              // "made": the key is not the record's own
-	HeaderOwnerTopicID    = "kdedup-owner-topic-id"   // the record that owns the message ID
-	HeaderOwnerPartition  = "kdedup-owner-partition"  //
-	HeaderOwnerOffset     = "kdedup-owner-offset"     //
-	HeaderClaimedAt       = "kdedup-claimed-at"       // when it claimed, RFC 3339 with milliseconds
+	// of a dead letter without its value: the value's bytes
+	HeaderSourceSize     = "kdedup-source-size"
+	HeaderSourceSHA256   = "kdedup-source-sha256"   // and their SHA-256 in hexadecimal digits
+	HeaderKey            = "kdedup-key"             // "made": the key is not the record's own
+	HeaderOwnerTopicID   = "kdedup-owner-topic-id"  // the record that owns the message ID
+	HeaderOwnerPartition = "kdedup-owner-partition" //
+	HeaderOwnerOffset    = "kdedup-owner-offset"    //
+	HeaderClaimedAt      = "kdedup-claimed-at"      // when it claimed, RFC 3339 with milliseconds
 )
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

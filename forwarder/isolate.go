@@ -11,13 +11,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A broker refuses a whole batch for one record, and the client fails with it all that is behind it on its partition. KIP-467
-// has the broker name the record, but the client does not pass that on. So the record is looked for: of what was not
-// written, less and less is sent, until one record is refused alone.
+// A broker refuses a whole batch for one record, and the client fails with it all that is behind it
+// on its partition. KIP-467 has the broker name the record, but the client does not pass that on.
+// So the record is looked for: of what was not written, less and less is sent, until one record is
+// refused alone.
 //
-// What was written stays written, in either delivery: a refusal ends no transaction, and of a partition exactly those records
-// are missing that have failed. What was in flight behind a refused batch does not fit its sequence numbers, and is refused
-// as well. So the rest is sent behind what was written, and the order holds.
+// What was written stays written, in either delivery: a refusal ends no transaction, and of a
+// partition exactly those records are missing that have failed. What was in flight behind a refused
+// batch does not fit its sequence numbers, and is refused as well. So the rest is sent behind what
+// was written, and the order holds.
 
 // letter is a record on its way to a topic.
 type letter struct {
@@ -27,8 +29,8 @@ type letter struct {
 	form   form
 }
 
-// queue holds what is not written yet of one partition of a topic, in order. Where the partition of a record is the client's
-// to choose, it is that of the whole topic.
+// queue holds what is not written yet of one partition of a topic, in order. Where the partition of
+// a record is the client's to choose, it is that of the whole topic.
 type queue struct {
 	letters []letter
 	suspect int // one of the first so many is refused; 0: nothing is known
@@ -54,9 +56,12 @@ type destination struct {
 	partition int32 // -1: any
 }
 
-func (p *Parcel) isolate(ctx context.Context, to Producer, began time.Time, errs map[*kgo.Record]error, rules Isolation) error {
+func (p *Parcel) isolate(
+	ctx context.Context, to Producer, began time.Time, errs map[*kgo.Record]error, rules Isolation,
+) error {
 	s := &isolator{
-		Parcel: p, to: to, rules: rules, began: began, byKey: make(map[destination]*queue), taken: make(map[int32]*times),
+		Parcel: p, to: to, rules: rules, began: began, byKey: make(map[destination]*queue),
+		taken: make(map[int32]*times),
 	}
 	p.open, p.buried = make(map[*kgo.Record]bool, len(errs)), make(map[*kgo.Record]bool)
 	for i := range p.records {
@@ -124,7 +129,8 @@ func (s *isolator) put(l letter) {
 	}
 }
 
-// round sends a chunk of each queue and learns from what comes of it. It reports false when there is nothing left to send.
+// round sends a chunk of each queue and learns from what comes of it. It reports false when there
+// is nothing left to send.
 func (s *isolator) round(ctx context.Context) (bool, error) {
 	sent := 0
 	for _, q := range s.queues {
@@ -223,7 +229,8 @@ func (s *isolator) found(q *queue, refusal error) error {
 	q.letters = q.letters[1:]
 	q.found++
 	s.finds++
-	// Where one is, more may be: the more were found, the smaller are the first steps behind the last one.
+	// Where one is, more may be: the more were found, the smaller are the first steps behind the
+	// last one.
 	q.suspect = 0
 	q.chunk = max(min(1, len(q.letters)), len(q.letters)>>(q.found-1))
 	if err := s.treat(l, refusal); err != nil || l.out.Topic != s.topics.Output {
@@ -232,8 +239,11 @@ func (s *isolator) found(q *queue, refusal error) error {
 	return s.foresee(q, l.out.Partition, s.likeness(l, refusal), refusal)
 }
 
-// foresee treats the records of a queue that their partition will refuse as it has refused another one.
-func (s *isolator) foresee(q *queue, partition int32, alike func(*kgo.Record) bool, refusal error) error {
+// foresee treats the records of a queue that their partition will refuse as it has refused another
+// one.
+func (s *isolator) foresee(
+	q *queue, partition int32, alike func(*kgo.Record) bool, refusal error,
+) error {
 	if alike == nil {
 		return nil
 	}
@@ -303,85 +313,13 @@ func fresh(out kgo.Record, polled *kgo.Record) *kgo.Record {
 	return &r
 }
 
-// giveUp is for errors that are not about the record. A dead-letter topic that is gone or denied holds up only the records
-// that must go there.
+// giveUp is for errors that are not about the record. A dead-letter topic that is gone or denied
+// holds up only the records that must go there.
 func (s *isolator) giveUp(l letter, err error) error {
 	if l.out.Topic == s.topics.DeadLetter && isAbsence(err) {
 		return &Stuck{l.polled, l.reason, fmt.Errorf("to %s: %w", l.out.Topic, err)}
 	}
 	return fmt.Errorf("to %s[%d]: %w", l.out.Topic, l.out.Partition, err)
-}
-
-// times are those of the records that a partition of the clean topic took in this Send.
-type times struct{ earliest, latest time.Time }
-
-// took notes a record that was written.
-func (s *isolator) took(r *kgo.Record) {
-	if r.Topic != s.topics.Output {
-		return
-	}
-	known := s.taken[r.Partition]
-	if known == nil {
-		s.taken[r.Partition] = &times{r.Timestamp, r.Timestamp}
-		return
-	}
-	if r.Timestamp.Before(known.earliest) {
-		known.earliest = r.Timestamp
-	}
-	if r.Timestamp.After(known.latest) {
-		known.latest = r.Timestamp
-	}
-}
-
-// likeness tells which other records of the partition will be refused as this one was, or is nil.
-func (s *isolator) likeness(l letter, refusal error) func(*kgo.Record) bool {
-	switch ReasonOf(refusal, l.out) {
-	case ReasonNullKey:
-		if s.topics.Compacted[l.out.Topic] {
-			return func(r *kgo.Record) bool { return r.Key == nil }
-		}
-	case ReasonTimestamp:
-		found, border := time.Now(), l.out.Timestamp
-		switch s.side(l.out, found) {
-		case ahead:
-			return func(r *kgo.Record) bool { return r.Timestamp.Add(-time.Since(found)).After(border) }
-		case behind:
-			return func(r *kgo.Record) bool { return !r.Timestamp.After(border) }
-		}
-	}
-	return nil
-}
-
-type side uint8
-
-const (
-	unsure side = iota
-	ahead       // of the broker's clock, too far: what is further ahead is refused as well
-	behind      // it, too far: what is older is refused as well
-)
-
-// wrongClock is how far our clock may be from the broker's: nothing that is nearer is judged by it.
-const wrongClock = 30 * time.Minute
-
-// side tells why the partition refused a time. It has taken earlier ones, or later ones; without such, our clock must do.
-// What it took a moment ago may be too old by now, by as long as this Send has lasted.
-func (s *isolator) side(r *kgo.Record, now time.Time) side {
-	known := s.taken[r.Partition]
-	earlier := known != nil && r.Timestamp.Sub(known.earliest) > now.Sub(s.began)
-	later := known != nil && known.latest.After(r.Timestamp)
-	switch {
-	case earlier && later:
-		return unsure // the topic's limits were changed meanwhile
-	case earlier:
-		return ahead
-	case later:
-		return behind
-	case r.Timestamp.Sub(now) > wrongClock:
-		return ahead
-	case now.Sub(r.Timestamp) > wrongClock:
-		return behind
-	}
-	return unsure
 }
 
 func isAbsence(err error) bool {

@@ -16,9 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// broker takes batches as a real one does, from a client that works as the real one: what is handed over is sent by Flush,
-// partition by partition and in batches; a batch with a record that the topic refuses is refused as a whole, and all that is
-// behind it on its partition fails with it.
+// broker takes batches as a real one does, from a client that works as the real one: what is handed
+// over is sent by Flush, partition by partition and in batches; a batch with a record that the
+// topic refuses is refused as a whole, and all that is behind it on its partition fails with it.
 type broker struct {
 	refuses    map[string]func(*kgo.Record) error // by topic
 	batch      int                                // most records of one
@@ -81,7 +81,8 @@ func (b *broker) send(at string, all []handed) {
 
 func newBroker() *broker {
 	return &broker{
-		refuses: make(map[string]func(*kgo.Record) error), batch: 1000, logs: make(map[string][]*kgo.Record),
+		refuses: make(map[string]func(*kgo.Record) error), batch: 1000,
+		logs:       make(map[string][]*kgo.Record),
 		partitions: map[string]int{"dead": 2, "dup": 2},
 	}
 }
@@ -97,8 +98,9 @@ func (b *broker) texts(at string) []string {
 
 func numbered(partition, number int) *kgo.Record {
 	return &kgo.Record{
-		Topic: "in", Partition: int32(partition), Offset: int64(number), Timestamp: time.UnixMilli(1_700_000_000_000 + int64(number)),
-		Key: []byte("k"), Value: []byte(strconv.Itoa(number)),
+		Topic: "in", Partition: int32(partition), Offset: int64(number),
+		Timestamp: time.UnixMilli(1_700_000_000_000 + int64(number)),
+		Key:       []byte("k"), Value: []byte(strconv.Itoa(number)),
 	}
 }
 
@@ -110,7 +112,8 @@ func buried(refused *[]string) Isolation {
 	}}
 }
 
-// Whatever records a topic refuses, and however they lie: the others are written once, in order, and these are dead letters.
+// Whatever records a topic refuses, and however they lie: the others are written once, in order,
+// and these are dead letters.
 func TestRefusedRecordsAreFoundAndTheOthersKeepTheirOrder(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -159,12 +162,14 @@ func TestRefusedRecordsAreFoundAndTheOthersKeepTheirOrder(t *testing.T) {
 			t.Fatalf("seed %d: refused: %s", seed, diff)
 		}
 		if dead := len(b.logs["dead[0]"]) + len(b.logs["dead[1]"]); dead != len(wantRefused) {
-			t.Fatalf("seed %d: %d dead letters for %d refused records", seed, dead, len(wantRefused))
+			t.Fatalf("seed %d: %d dead letters for %d refused records", seed, dead,
+				len(wantRefused))
 		}
 	}
 }
 
-// One refused record among many costs a few round trips, and about as many records again as its partition has.
+// One refused record among many costs a few round trips, and about as many records again as its
+// partition has.
 func TestOneRefusedRecordIsFoundByHalving(t *testing.T) {
 	const n = 30_000
 	b := newBroker()
@@ -197,14 +202,20 @@ func TestRecordsThatAreRefusedForTheSameReasonAreForeseen(t *testing.T) {
 		rule  func(r *kgo.Record) error
 	}{
 		{
-			"times too far ahead", func(r *kgo.Record, i int) { r.Timestamp = now.Add(2*time.Hour + time.Duration(i*7919%997)*time.Second) },
-			func(r *kgo.Record) error { return refuseIf(r.Timestamp.Sub(now) > time.Hour, kerr.InvalidTimestamp) },
+			"times too far ahead", func(r *kgo.Record, i int) {
+				r.Timestamp = now.Add(2*time.Hour + time.Duration(i*7919%997)*time.Second)
+			},
+			func(r *kgo.Record) error {
+				return refuseIf(r.Timestamp.Sub(now) > time.Hour, kerr.InvalidTimestamp)
+			},
 		},
 		{
 			"times too old", func(r *kgo.Record, i int) {
 				r.Timestamp = now.Add(-2*time.Hour - time.Duration(i*7919%997)*time.Second)
 			},
-			func(r *kgo.Record) error { return refuseIf(now.Sub(r.Timestamp) > time.Hour, kerr.InvalidTimestamp) },
+			func(r *kgo.Record) error {
+				return refuseIf(now.Sub(r.Timestamp) > time.Hour, kerr.InvalidTimestamp)
+			},
 		},
 		{
 			"no keys", func(r *kgo.Record, _ int) { r.Key = nil },
@@ -215,7 +226,8 @@ func TestRecordsThatAreRefusedForTheSameReasonAreForeseen(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/one in %d", c.name, share), func(t *testing.T) {
 				b := newBroker()
 				b.refuses["out"] = c.rule
-				p := (&Topics{Output: "out", DeadLetter: "dead", Compacted: map[string]bool{"out": true}}).NewParcel(n)
+				p := (&Topics{Output: "out", DeadLetter: "dead",
+					Compacted: map[string]bool{"out": true}}).NewParcel(n)
 				bad := 0
 				for i := range n {
 					r := numbered(i%partitions, i)
@@ -231,7 +243,8 @@ func TestRecordsThatAreRefusedForTheSameReasonAreForeseen(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(refused) != bad || b.flushes > 200 {
-					t.Errorf("%d of %d records were refused, in %d round trips", len(refused), bad, b.flushes)
+					t.Errorf("%d of %d records were refused, in %d round trips", len(refused), bad,
+						b.flushes)
 				}
 			})
 		}
@@ -248,7 +261,8 @@ func refuseIf(bad bool, err error) error {
 // A record that became too old while it was looked for is no sign that newer ones are refused.
 func TestATimeAtTheBorderIsNoSign(t *testing.T) {
 	now := time.Now()
-	s := &isolator{taken: map[int32]*times{0: {now.Add(-10 * time.Second), now.Add(-10 * time.Second)}}, began: now.Add(-20 * time.Second)}
+	s := &isolator{taken: map[int32]*times{0: {now.Add(-10 * time.Second),
+		now.Add(-10 * time.Second)}}, began: now.Add(-20 * time.Second)}
 	if got := s.side(&kgo.Record{Timestamp: now.Add(-5 * time.Second)}, now); got != unsure {
 		t.Errorf("got %d, want no conclusion", got)
 	}
@@ -268,7 +282,8 @@ func TestABatchThatIsTooLargeTogetherIsSentInParts(t *testing.T) {
 	if err := p.Send(t.Context(), limited, buried(&refused)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, b.texts("out[0]")); diff != "" || len(refused) > 0 || !p.topics.Outdated() {
+	if diff := cmp.Diff(want, b.texts("out[0]")); diff != "" || len(refused) > 0 ||
+		!p.topics.Outdated() {
 		t.Errorf("refused %v, outdated %t: %s", refused, p.topics.Outdated(), diff)
 	}
 }
@@ -303,15 +318,23 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 	}{
 		{
 			name: "another time", record: func() *kgo.Record { return old },
-			rule: func(r *kgo.Record) error { return refuseIf(time.Since(r.Timestamp) > time.Hour, kerr.InvalidTimestamp) },
+			rule: func(r *kgo.Record) error {
+				return refuseIf(time.Since(r.Timestamp) > time.Hour, kerr.InvalidTimestamp)
+			},
 			check: func(t *testing.T, out *kgo.Record) {
-				if time.Since(out.Timestamp) > time.Minute || headerMap(out)[HeaderSourceTime] != "2023-11-14T22:13:20.005Z" || string(out.Value) != "5" {
+				if time.Since(out.Timestamp) > time.Minute ||
+					headerMap(out)[HeaderSourceTime] != "2023-11-14T22:13:20.005Z" ||
+					string(out.Value) != "5" {
 					t.Errorf("got %+v", out)
 				}
 			},
 		},
 		{
-			name: "a made key and another time", record: func() *kgo.Record { r := *old; r.Key = nil; return &r },
+			name: "a made key and another time", record: func() *kgo.Record {
+				r := *old
+				r.Key = nil
+				return &r
+			},
 			rule: func(r *kgo.Record) error {
 				if r.Key == nil {
 					return kerr.InvalidRecord
@@ -319,21 +342,32 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 				return refuseIf(time.Since(r.Timestamp) > time.Hour, kerr.InvalidTimestamp)
 			},
 			check: func(t *testing.T, out *kgo.Record) {
-				if string(out.Key) != "in-1@5" || headerMap(out)[HeaderKey] != "made" || time.Since(out.Timestamp) > time.Minute {
+				if string(out.Key) != "in-1@5" || headerMap(out)[HeaderKey] != "made" ||
+					time.Since(out.Timestamp) > time.Minute {
 					t.Errorf("got %+v", out)
 				}
 			},
 		},
 		{
 			name: "a stub, since its headers make it too large", limit: 400,
-			record: func() *kgo.Record { r := *old; r.Value = []byte(strings.Repeat("x", 300)); return &r },
-			check:  isStub("k"),
+			record: func() *kgo.Record {
+				r := *old
+				r.Value = []byte(strings.Repeat("x", 300))
+				return &r
+			},
+			check: isStub("k"),
 		},
 		{
-			name:   "a stub, since the broker says so",
-			record: func() *kgo.Record { r := *old; r.Value = []byte(strings.Repeat("x", 300)); return &r },
-			rule:   func(r *kgo.Record) error { return refuseIf(len(r.Value) > 200, kerr.MessageTooLarge) },
-			check:  isStub("k"),
+			name: "a stub, since the broker says so",
+			record: func() *kgo.Record {
+				r := *old
+				r.Value = []byte(strings.Repeat("x", 300))
+				return &r
+			},
+			rule: func(r *kgo.Record) error {
+				return refuseIf(len(r.Value) > 200, kerr.MessageTooLarge)
+			},
+			check: isStub("k"),
 		},
 		{
 			name: "a stub without a key that is long", limit: 500,
@@ -353,7 +387,8 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 		{
 			name: "the topic is gone", record: func() *kgo.Record { return old },
 			rule: func(*kgo.Record) error { return kerr.UnknownTopicOrPartition },
-			err:  "forward 1 records: dead-letter in[1]@5 (why): to dead: UNKNOWN_TOPIC_OR_PARTITION",
+			err: "forward 1 records: dead-letter in[1]@5 (why): to dead: " +
+				"UNKNOWN_TOPIC_OR_PARTITION",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -370,7 +405,8 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 			err := p.Send(t.Context(), b, Isolation{})
 			if c.err != "" {
 				var stuck *Stuck
-				if err == nil || !strings.HasPrefix(err.Error(), c.err) || !errors.As(err, &stuck) || stuck.Record.Offset != 5 {
+				if err == nil || !strings.HasPrefix(err.Error(), c.err) ||
+					!errors.As(err, &stuck) || stuck.Record.Offset != 5 {
 					t.Errorf("got %v, want %s", err, c.err)
 				}
 				return
@@ -386,7 +422,8 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 func isStub(key string) func(*testing.T, *kgo.Record) {
 	return func(t *testing.T, out *kgo.Record) {
 		got := headerMap(out)
-		if out.Value != nil || string(out.Key) != key || got[HeaderSourceSize] != "300" || len(got[HeaderSourceSHA256]) != 64 ||
+		if out.Value != nil || string(out.Key) != key || got[HeaderSourceSize] != "300" ||
+			len(got[HeaderSourceSHA256]) != 64 ||
 			got[HeaderReason] != "why" || got[HeaderSourceOffset] != "5" {
 			t.Errorf("got %+v", out)
 		}
@@ -434,7 +471,8 @@ func TestTheSearchEndsInTime(t *testing.T) {
 	var refused []string
 	rules := buried(&refused)
 	rules.Until = time.Now()
-	if err := p.Send(t.Context(), b, rules); !errors.Is(err, ErrUnfinished) || len(refused) == 0 || len(refused) == 100 {
+	if err := p.Send(t.Context(), b, rules); !errors.Is(err, ErrUnfinished) || len(refused) == 0 ||
+		len(refused) == 100 {
 		t.Errorf("%d were found, %v", len(refused), err)
 	}
 }

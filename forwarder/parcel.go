@@ -29,8 +29,8 @@ func (p *Parcel) Len() int { return len(p.records) }
 // Truncate takes back what was added since Len was n.
 func (p *Parcel) Truncate(n int) { p.records, p.polled = p.records[:n], p.polled[:n] }
 
-// Written tells, after a Send that ended with a Stuck, which records were dealt with: all that is to be sent for them is
-// acknowledged, by the topic that is told.
+// Written tells, after a Send that ended with a Stuck, which records were dealt with: all that is
+// to be sent for them is acknowledged, by the topic that is told.
 func (p *Parcel) Written() map[*kgo.Record]string {
 	written := make(map[*kgo.Record]string)
 	for i, r := range p.polled {
@@ -63,14 +63,15 @@ func (p *Parcel) Marked(r *kgo.Record, note Note) bool {
 // topic's limit goes without: it is only a report.
 func (p *Parcel) Duplicate(r *kgo.Record, note Note) {
 	if p.topics.Duplicates != "" {
-		out := copied(p.topics.Duplicates, r, slices.Concat(r.Headers, sourceHeaders(r), note.headers()))
+		out := copied(p.topics.Duplicates, r,
+			slices.Concat(r.Headers, sourceHeaders(r), note.headers()))
 		form{now: !Keeps(r.Timestamp)}.apply(&out, r)
 		p.add(r, out)
 	}
 }
 
-// DeadLetter adds the record to the dead-letter topic; one that is too large for it as a stub. The error wraps
-// ErrNoDeadLetterTopic, or is a Stuck.
+// DeadLetter adds the record to the dead-letter topic; one that is too large for it as a stub. The
+// error wraps ErrNoDeadLetterTopic, or is a Stuck.
 func (p *Parcel) DeadLetter(r *kgo.Record, reason string) error {
 	out, _, err := p.topics.deadLetter(r, reason, form{now: !Keeps(r.Timestamp)})
 	if err != nil {

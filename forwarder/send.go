@@ -14,9 +14,10 @@ import (
 
 // Producer is the session that a parcel is sent with: a *kgo.Client, or one inside a transaction.
 type Producer interface {
-	// Produce hands a record over and calls promise when it is acknowledged by all in-sync replicas,
-	// or has failed for good. Nothing is sent before Flush. When a record of a partition has failed, those
-	// behind it that were handed over before the Flush fail with it, unwritten, unless it was too large for the client.
+	// Produce hands a record over and calls promise when it is acknowledged by all in-sync
+	// replicas, or has failed for good. Nothing is sent before Flush. When a record of a partition
+	// has failed, those behind it that were handed over before the Flush fail with it, unwritten,
+	// unless it was too large for the client.
 	Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error))
 	// Flush returns when every promise was called.
 	Flush(ctx context.Context) error
@@ -31,20 +32,21 @@ type Refusal struct {
 
 // Isolation is what Send needs for records that a topic refuses.
 type Isolation struct {
-	// Refused is told each record that the clean topic refuses by itself. It says whether the record becomes a dead letter;
-	// otherwise nothing is sent in its place. An error ends Send.
+	// Refused is told each record that the clean topic refuses by itself. It says whether the
+	// record becomes a dead letter; otherwise nothing is sent in its place. An error ends Send.
 	Refused func(Refusal) (deadLetter bool, err error)
-	// Until ends the search for such records; the zero value means that there is time. It is only looked at between two
-	// tries: at least one record is found.
+	// Until ends the search for such records; the zero value means that there is time. It is only
+	// looked at between two tries: at least one record is found.
 	Until time.Time
 }
 
-// ErrUnfinished ends a Send that has not found all records that the clean topic refuses when Isolation.Until comes.
+// ErrUnfinished ends a Send that has not found all records that the clean topic refuses when
+// Isolation.Until comes.
 var ErrUnfinished = errors.New("more records are refused than there is time to find")
 
-// Send sends the parcel and returns when every record of it is acknowledged, or was treated as Isolation says; then the
-// parcel is empty, which frees its memory while the transaction commits. After an error some records may have been written
-// and others not: the caller aborts.
+// Send sends the parcel and returns when every record of it is acknowledged, or was treated as
+// Isolation says; then the parcel is empty, which frees its memory while the transaction commits.
+// After an error some records may have been written and others not: the caller aborts.
 func (p *Parcel) Send(ctx context.Context, to Producer, isolation Isolation) error {
 	n, began := len(p.records), time.Now()
 	var failed failures

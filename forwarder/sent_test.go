@@ -19,15 +19,18 @@ func sentSize(t *testing.T, r *kgo.Record) int {
 		mu   sync.Mutex
 		size int
 	)
-	cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+	cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error,
+		bool) {
 		cluster.KeepControl()
 		mu.Lock()
 		defer mu.Unlock()
 		size = len(request.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records)
 		return nil, nil, false
 	})
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.ProducerBatchMaxBytes(4<<20), kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(4<<20), kgo.DisableIdempotentWrite(),
+		kgo.RequiredAcks(kgo.LeaderAck()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,16 @@ type Topics struct {
 	ByKey      bool            // choose the output partition by key, not by the input's number
 }
 
-// Outdated reports whether a Send has found out that a topic refuses as too large what MaxBytes admits: its limit was
-// lowered since.
+// Outdated reports whether a Send has found out that a topic refuses as too large what MaxBytes
+// admits: its limit was lowered since.
 func (t *Topics) Outdated() bool { return t.outdated }
 
 // Names lists the topics that there are.
 func (t *Topics) Names() []string {
-	return slices.DeleteFunc([]string{t.Output, t.Duplicates, t.DeadLetter}, func(name string) bool { return name == "" })
+	return slices.DeleteFunc([]string{t.Output, t.Duplicates, t.DeadLetter},
+		func(name string) bool {
+			return name == ""
+		})
 }
 
 // defaultMaxBytes is the broker's default of max.message.bytes.
@@ -41,7 +44,8 @@ func (t *Topics) limit(topic string) int {
 func (t *Topics) Producer() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(t.partitioner()),
-		// Nothing is sent while a parcel is added: what is added behind a refused batch would be written, out of order.
+		// Nothing is sent while a parcel is added: what is added behind a refused batch would be
+		// written, out of order.
 		kgo.ManualFlushing(),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			return int32(min(t.limit(topic), math.MaxInt32/4)) + lengthPrefix

@@ -8,7 +8,9 @@ import (
 
 // claim returns either a record that the caller now owns, and the time since when at the latest, or
 // one that is final, and no time.
-func (e *Executor) claim(ctx context.Context, key Key, request Hash) (owned Record, since time.Time, err error) {
+func (e *Executor) claim(
+	ctx context.Context, key Key, request Hash,
+) (owned Record, since time.Time, err error) {
 	var seen Record // what is known of the key: nothing
 	owner, wait := newOwner(), e.newWaiting()
 	for {

@@ -26,10 +26,10 @@
 //	              started ─────────────────────────────────────────────┘
 //	                         the function returned another error, or panicked
 //
-// The caller that finds a key free becomes its owner and runs the function. Completed and failed are
-// final: later callers get the stored response, or the text of the failure, and run nothing. While a
-// key is started, other callers wait or get [ErrInProgress], as [Options].Wait says. A caller who
-// brings the same key with another request gets [ErrKeyReused], whatever the state.
+// The caller that finds a key free becomes its owner and runs the function. Completed and failed
+// are final: later callers get the stored response, or the text of the failure, and run nothing.
+// While a key is started, other callers wait or get [ErrInProgress], as [Options].Wait says. A
+// caller who brings the same key with another request gets [ErrKeyReused], whatever the state.
 //
 // # What is promised
 //
@@ -53,25 +53,25 @@
 //     store survives is in the documentation of its package.
 //
 // No store can take back what a function did to the world. A function that died after it paid, and
-// before that was recorded, is run again. So let it hand the key to whom it pays, if that party takes
-// idempotency keys; or let the resource keep the largest fencing token it has seen ([Token]) and refuse
-// smaller ones, in the transaction that changes it. That also stops an old owner that was suspended
-// in the middle and wakes up.
+// before that was recorded, is run again. So let it hand the key to whom it pays, if that party
+// takes idempotency keys; or let the resource keep the largest fencing token it has seen ([Token])
+// and refuse smaller ones, in the transaction that changes it. That also stops an old owner that
+// was suspended in the middle and wakes up.
 //
 // # Leases and clocks
 //
 // An owner renews its key three times per [Options].Lease. A caller that waits takes the key over
 // when it has seen the very same renewal for one whole lease, by its own clock; the owner gives up
-// when its last renewal is older than one lease, by its own clock. Both measure a duration. No time of
-// one machine is compared with the time of another, so clocks may be wrong; only their rates must agree.
-// The price: after an owner died, the first caller to come waits for one lease, however long ago
-// that was. TTLs are measured by the store.
+// when its last renewal is older than one lease, by its own clock. Both measure a duration. No time
+// of one machine is compared with the time of another, so clocks may be wrong; only their rates
+// must agree. The price: after an owner died, the first caller to come waits for one lease, however
+// long ago that was. TTLs are measured by the store.
 //
 // # Failures
 //
 // An error releases the key: the next caller runs the function again. [Final] marks an error that
-// every later caller shall get too, such as a card that was declined. An error says that the work may be
-// repeated. A function that does not know whether it paid must find out, or return a Final error.
-// With [Options].FailuresAreFinal it is the other way round, and [Retryable] marks what may be
-// repeated. A panic counts as an unmarked error, and goes on to the caller.
+// every later caller shall get too, such as a card that was declined. An error says that the work
+// may be repeated. A function that does not know whether it paid must find out, or return a Final
+// error. With [Options].FailuresAreFinal it is the other way round, and [Retryable] marks what may
+// be repeated. A panic counts as an unmarked error, and goes on to the caller.
 package idempotency

@@ -39,12 +39,12 @@ func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 func (e *FailedError) Unwrap() error { return e.Cause }
 
 // UnrecordedError says that the function ran and returned a response, which was not recorded, or
-// whose recording was not confirmed. The response is that of a real execution, and yet a later caller
-// may get another one: unless the recording took place after all, the function is run again when
-// the lease is over.
+// whose recording was not confirmed. The response is that of a real execution, and yet a later
+// caller may get another one: unless the recording took place after all, the function is run again
+// when the lease is over.
 //
-// Err tells why: ErrLeaseLost if another caller took over, ErrResponseTooLarge if the response could
-// not be kept (then the key is failed and nothing runs again), or what the store said.
+// Err tells why: ErrLeaseLost if another caller took over, ErrResponseTooLarge if the response
+// could not be kept (then the key is failed and nothing runs again), or what the store said.
 type UnrecordedError struct {
 	Response []byte
 	Token    int64
@@ -53,7 +53,8 @@ type UnrecordedError struct {
 
 // Error tells why the response was not recorded.
 func (e *UnrecordedError) Error() string {
-	return fmt.Sprintf("executed, but the response of %d bytes was not recorded: %v", len(e.Response), e.Err)
+	return fmt.Sprintf("executed, but the response of %d bytes was not recorded: %v",
+		len(e.Response), e.Err)
 }
 
 // Unwrap returns Err.
@@ -67,8 +68,8 @@ type marked struct {
 
 func (m *marked) Unwrap() error { return m.error }
 
-// Final marks an error as the lasting outcome of its key: the function does not run again, and later
-// callers get the error's text in a [FailedError]. Final(nil) is nil.
+// Final marks an error as the lasting outcome of its key: the function does not run again, and
+// later callers get the error's text in a [FailedError]. Final(nil) is nil.
 func Final(err error) error { return mark(err, true) }
 
 // Retryable marks an error after which the function may run again. It is needed only with

@@ -46,9 +46,11 @@ func ExampleExecuteJSON() {
 	key := idempotency.Key{Namespace: "payments/ann", ID: "8e03978e"}
 	pay := func(context.Context) (Receipt, error) { return Receipt{Number: 7}, nil }
 
-	receipt, replayed, err := idempotency.ExecuteJSON(context.Background(), executor, key, Order{10, "bob"}, pay)
+	receipt, replayed, err := idempotency.ExecuteJSON(context.Background(), executor, key,
+		Order{10, "bob"}, pay)
 	fmt.Println(receipt.Number, replayed, err)
-	receipt, replayed, err = idempotency.ExecuteJSON(context.Background(), executor, key, Order{10, "bob"}, pay)
+	receipt, replayed, err = idempotency.ExecuteJSON(context.Background(), executor, key,
+		Order{10, "bob"}, pay)
 	fmt.Println(receipt.Number, replayed, err)
 	_, _, err = idempotency.ExecuteJSON(context.Background(), executor, key, Order{10, "eve"}, pay)
 	fmt.Println(errors.Is(err, idempotency.ErrKeyReused))
@@ -65,11 +67,13 @@ func ExampleFinal() {
 		panic(err)
 	}
 	key := idempotency.Key{Namespace: "payments/ann", ID: "8e03978e"}
-	outcomes := []error{errors.New("connection refused"), idempotency.Final(errors.New("card declined"))}
+	outcomes := []error{errors.New("connection refused"),
+		idempotency.Final(errors.New("card declined"))}
 	for n := range 3 {
-		_, err := executor.Execute(context.Background(), key, idempotency.HashOf(nil), func(context.Context) ([]byte, error) {
-			return nil, outcomes[n]
-		})
+		_, err := executor.Execute(context.Background(), key, idempotency.HashOf(nil),
+			func(context.Context) ([]byte, error) {
+				return nil, outcomes[n]
+			})
 		fmt.Printf("%v, for good: %t\n", err, errors.Is(err, idempotency.ErrFailed))
 	}
 	// Output:
@@ -99,7 +103,8 @@ func ExampleToken() {
 	anns := &account{}
 	var lost int64
 	for range 2 {
-		_, _ = executor.Execute(context.Background(), idempotency.Key{Namespace: "payments", ID: "1"}, idempotency.HashOf(nil), func(ctx context.Context) ([]byte, error) {
+		_, _ = executor.Execute(context.Background(), idempotency.Key{Namespace: "payments",
+			ID: "1"}, idempotency.HashOf(nil), func(ctx context.Context) ([]byte, error) {
 			token, _ := idempotency.Token(ctx)
 			if lost == 0 {
 				lost = token

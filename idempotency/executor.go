@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Executor runs functions once per key. It is safe for concurrent use, and has no goroutines but those
-// of calls that are under way.
+// Executor runs functions once per key. It is safe for concurrent use, and has no goroutines but
+// those of calls that are under way.
 type Executor struct {
 	store     Store
 	options   Options
@@ -41,10 +41,10 @@ type Result struct {
 	Token    int64 // the fencing token of the execution
 }
 
-// Execute runs fn unless it was run under the key before, and returns the recorded response. fn runs
-// in the caller's goroutine, with a context that has the fencing token ([Token]) and is cancelled when
-// ctx is or when the lease is lost (cause ErrLeaseLost). Whatever becomes of ctx, the outcome of fn is
-// still recorded.
+// Execute runs fn unless it was run under the key before, and returns the recorded response. fn
+// runs in the caller's goroutine, with a context that has the fencing token ([Token]) and is
+// cancelled when ctx is or when the lease is lost (cause ErrLeaseLost). Whatever becomes of ctx,
+// the outcome of fn is still recorded.
 //
 // Errors, to be told apart with errors.Is and errors.As:
 //
@@ -55,7 +55,9 @@ type Result struct {
 //   - ErrLeaseLost, beside an error of fn: others may run fn by now.
 //
 // A final error of fn that could not be recorded is a FailedError joined with the store's error.
-func (e *Executor) Execute(ctx context.Context, key Key, request Hash, fn func(ctx context.Context) ([]byte, error)) (Result, error) {
+func (e *Executor) Execute(
+	ctx context.Context, key Key, request Hash, fn func(ctx context.Context) ([]byte, error),
+) (Result, error) {
 	if err := key.validate(); err != nil {
 		return Result{}, err
 	}
@@ -80,8 +82,8 @@ func replay(r Record) (Result, error) {
 type tokenKey struct{}
 
 // Token returns the fencing token of the execution whose function got ctx. Tokens of one key grow
-// from one execution to the next. They begin at the claimant's clock, in milliseconds since 1970, so
-// that they also grow when a key is used again after it was forgotten.
+// from one execution to the next. They begin at the claimant's clock, in milliseconds since 1970,
+// so that they also grow when a key is used again after it was forgotten.
 func Token(ctx context.Context) (token int64, ok bool) {
 	token, ok = ctx.Value(tokenKey{}).(int64)
 	return token, ok

@@ -27,7 +27,9 @@ var (
 
 const lease = 30 * time.Second
 
-func newExecutor(t *testing.T, store idempotency.Store, options idempotency.Options) *idempotency.Executor {
+func newExecutor(
+	t *testing.T, store idempotency.Store, options idempotency.Options,
+) *idempotency.Executor {
 	t.Helper()
 	executor, err := idempotency.New(store, options)
 	if err != nil {
@@ -55,8 +57,10 @@ func never(t *testing.T) func(context.Context) ([]byte, error) {
 
 func wantResponse(t *testing.T, result idempotency.Result, err error, want string, replayed bool) {
 	t.Helper()
-	if err != nil || string(result.Response) != want || result.Replayed != replayed || result.Token == 0 {
-		t.Fatalf("got %q, %+v, %v; want %q, replayed %t", result.Response, result, err, want, replayed)
+	if err != nil || string(result.Response) != want || result.Replayed != replayed ||
+		result.Token == 0 {
+		t.Fatalf("got %q, %+v, %v; want %q, replayed %t", result.Response, result, err, want,
+			replayed)
 	}
 }
 
@@ -83,7 +87,8 @@ func TestAnotherRequestWithTheSameKeyIsAnErrorInEveryState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newExecutor(t, memory.New(), idempotency.Options{})
 			_, _ = e.Execute(t.Context(), key, request, fn)
-			if _, err := e.Execute(t.Context(), key, other, never(t)); !errors.Is(err, idempotency.ErrKeyReused) {
+			if _, err := e.Execute(t.Context(), key, other, never(t)); !errors.Is(err,
+				idempotency.ErrKeyReused) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -91,7 +96,8 @@ func TestAnotherRequestWithTheSameKeyIsAnErrorInEveryState(t *testing.T) {
 	t.Run("started", func(t *testing.T) {
 		e := newExecutor(t, memory.New(), idempotency.Options{})
 		_, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-			if _, err := e.Execute(ctx, key, other, never(t)); !errors.Is(err, idempotency.ErrKeyReused) {
+			if _, err := e.Execute(ctx, key, other, never(t)); !errors.Is(err,
+				idempotency.ErrKeyReused) {
 				t.Errorf("got %v", err)
 			}
 			return nil, nil
@@ -112,10 +118,14 @@ func TestFailuresAreFinalOrNotAsTheyAreMarked(t *testing.T) {
 	}{
 		{"unmarked", idempotency.Options{}, broken, false},
 		{"final", idempotency.Options{}, idempotency.Final(broken), true},
-		{"final and wrapped", idempotency.Options{}, fmt.Errorf("pay: %w", idempotency.Final(broken)), true},
-		{"the outermost mark counts", idempotency.Options{}, idempotency.Retryable(idempotency.Final(broken)), false},
-		{"unmarked where failures are final", idempotency.Options{FailuresAreFinal: true}, broken, true},
-		{"retryable where failures are final", idempotency.Options{FailuresAreFinal: true}, idempotency.Retryable(broken), false},
+		{"final and wrapped", idempotency.Options{},
+			fmt.Errorf("pay: %w", idempotency.Final(broken)), true},
+		{"the outermost mark counts", idempotency.Options{},
+			idempotency.Retryable(idempotency.Final(broken)), false},
+		{"unmarked where failures are final", idempotency.Options{FailuresAreFinal: true}, broken,
+			true},
+		{"retryable where failures are final", idempotency.Options{FailuresAreFinal: true},
+			idempotency.Retryable(broken), false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			e := newExecutor(t, memory.New(), row.options)
@@ -130,7 +140,8 @@ func TestFailuresAreFinalOrNotAsTheyAreMarked(t *testing.T) {
 			}
 			_, err = e.Execute(t.Context(), key, request, never(t))
 			var failed *idempotency.FailedError
-			if !errors.As(err, &failed) || failed.Message != row.err.Error() || failed.Cause != nil {
+			if !errors.As(err, &failed) || failed.Message != row.err.Error() ||
+				failed.Cause != nil {
 				t.Errorf("second caller got %v", err)
 			}
 		})
@@ -149,11 +160,16 @@ func TestAPanicReleasesTheKeyAndGoesOn(t *testing.T) {
 				t.Errorf("recovered %v", p)
 			}
 		}()
-		_, _ = e.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) { panic("boom") })
+		_, _ = e.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) {
+			panic("boom")
+		})
 	}()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, _ = e.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) { runtime.Goexit(); return nil, nil })
+		_, _ = e.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) {
+			runtime.Goexit()
+			return nil, nil
+		})
 	})
 	wg.Wait()
 	result, err := e.Execute(t.Context(), key, request, answers("receipt"))
@@ -162,9 +178,12 @@ func TestAPanicReleasesTheKeyAndGoesOn(t *testing.T) {
 	final := newExecutor(t, memory.New(), idempotency.Options{FailuresAreFinal: true})
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = final.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) { panic("boom") })
+		_, _ = final.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) {
+			panic("boom")
+		})
 	}()
-	if _, err := final.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrFailed) {
+	if _, err := final.Execute(t.Context(), key, request, never(t)); !errors.Is(err,
+		idempotency.ErrFailed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -198,11 +217,14 @@ func TestTokensGrowFromOneExecutionToTheNext(t *testing.T) {
 }
 
 func TestAKeyIsForgottenAfterTheTTLOfItsNamespace(t *testing.T) {
-	for namespace, ttl := range map[string]time.Duration{"payments": time.Hour, "mails": 48 * time.Hour, "others": 24 * time.Hour} {
+	for namespace, ttl := range map[string]time.Duration{"payments": time.Hour,
+		"mails": 48 * time.Hour, "others": 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			e := newExecutor(t, memory.New(), idempotency.Options{NamespaceTTL: func(namespace string) time.Duration {
-				return map[string]time.Duration{"payments": time.Hour, "mails": 48 * time.Hour}[namespace]
-			}})
+			e := newExecutor(t, memory.New(),
+				idempotency.Options{NamespaceTTL: func(namespace string) time.Duration {
+					return map[string]time.Duration{"payments": time.Hour,
+						"mails": 48 * time.Hour}[namespace]
+				}})
 			key := idempotency.Key{Namespace: namespace, ID: "1"}
 			result, err := e.Execute(t.Context(), key, request, answers("first"))
 			wantResponse(t, result, err, "first", false)
@@ -220,10 +242,12 @@ func TestAResponseThatIsTooLargeFailsTheKeyAndReachesItsCaller(t *testing.T) {
 	e := newExecutor(t, memory.New(), idempotency.Options{MaxResponse: 10})
 	_, err := e.Execute(t.Context(), key, request, answers("eleven long"))
 	var unrecorded *idempotency.UnrecordedError
-	if !errors.As(err, &unrecorded) || !errors.Is(err, idempotency.ErrResponseTooLarge) || string(unrecorded.Response) != "eleven long" {
+	if !errors.As(err, &unrecorded) || !errors.Is(err, idempotency.ErrResponseTooLarge) ||
+		string(unrecorded.Response) != "eleven long" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrFailed) || !strings.Contains(err.Error(), "11 bytes") {
+	if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(
+		err, idempotency.ErrFailed) || !strings.Contains(err.Error(), "11 bytes") {
 		t.Errorf("a later caller got %v", err)
 	}
 }
@@ -237,19 +261,29 @@ func TestAResponseOfAnyTypeComesBackAsItWas(t *testing.T) {
 	want := receipt{7, []string{"10 to Bob"}}
 	order := map[string]any{"amount": 10, "to": "Bob"}
 	for n := range 2 {
-		got, replayed, err := idempotency.ExecuteJSON(t.Context(), e, key, order, func(context.Context) (receipt, error) { return want, nil })
+		got, replayed, err := idempotency.ExecuteJSON(t.Context(), e, key, order,
+			func(context.Context) (receipt, error) {
+				return want, nil
+			})
 		if diff := cmp.Diff(want, got); err != nil || diff != "" || replayed != (n == 1) {
 			t.Errorf("call %d: %v, replayed %t, %s", n, err, replayed, diff)
 		}
 	}
-	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, key, "other", func(context.Context) (receipt, error) { return want, nil }); !errors.Is(err, idempotency.ErrKeyReused) {
+	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, key, "other",
+		func(context.Context) (receipt, error) {
+			return want, nil
+		}); !errors.Is(err, idempotency.ErrKeyReused) {
 		t.Errorf("another request: %v", err)
 	}
-	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, key, order, func(context.Context) (int, error) { return 0, nil }); err == nil {
+	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, key, order,
+		func(context.Context) (int, error) {
+			return 0, nil
+		}); err == nil {
 		t.Error("a response of another type was decoded")
 	}
 	channels := func(context.Context) (chan int, error) { return nil, nil }
-	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, idempotency.Key{Namespace: "payments", ID: "c"}, 1, channels); !errors.Is(err, idempotency.ErrFailed) {
+	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, idempotency.Key{Namespace: "payments",
+		ID: "c"}, 1, channels); !errors.Is(err, idempotency.ErrFailed) {
 		t.Errorf("a response without JSON: %v", err)
 	}
 }
@@ -262,7 +296,8 @@ func TestBadKeysAndOptionsAreNamed(t *testing.T) {
 		"the namespace is empty": {ID: "1"},
 		"at most 255 byte":       {Namespace: strings.Repeat("n", 256), ID: "1"},
 	} {
-		if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrInvalidKey) || !strings.Contains(err.Error(), text) {
+		if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(
+			err, idempotency.ErrInvalidKey) || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want %q", err, text)
 		}
 	}
@@ -275,7 +310,8 @@ func TestBadKeysAndOptionsAreNamed(t *testing.T) {
 		"StoreTimeout: must be positive":                 {StoreTimeout: -1},
 		"MaxResponse: must be positive":                  {MaxResponse: -1},
 	} {
-		if _, err := idempotency.New(memory.New(), options); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := idempotency.New(memory.New(), options); err == nil ||
+			!strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want %q", err, text)
 		}
 	}

@@ -30,7 +30,9 @@ func (e *Executor) insist(
 	}
 }
 
-func attempt(ctx context.Context, limit time.Duration, call func(context.Context) (Record, bool, error)) (Record, bool, error) {
+func attempt(
+	ctx context.Context, limit time.Duration, call func(context.Context) (Record, bool, error),
+) (Record, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return call(ctx)

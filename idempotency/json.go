@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// ExecuteJSON is [Executor.Execute] for any type of request and response. The request's hash is that
-// of its JSON, in which the order of map keys does not count, and the response is kept as JSON. replayed
-// tells that another call executed fn.
+// ExecuteJSON is [Executor.Execute] for any type of request and response. The request's hash is
+// that of its JSON, in which the order of map keys does not count, and the response is kept as
+// JSON. replayed tells that another call executed fn.
 //
 // A response that cannot be made JSON is a final error: fn has run. An UnrecordedError comes with
 // the response.

@@ -11,8 +11,8 @@ const (
 	MaxID        = 1024
 )
 
-// Key names one piece of work. The same ID in two namespaces is two keys: put tenants and operations
-// into the namespace, so that no caller meets the response of another.
+// Key names one piece of work. The same ID in two namespaces is two keys: put tenants and
+// operations into the namespace, so that no caller meets the response of another.
 type Key struct {
 	Namespace string // any bytes, 1 to MaxNamespace
 	ID        string // any bytes, 1 to MaxID
@@ -23,11 +23,14 @@ func (k Key) validate() error {
 	case k.ID == "":
 		return fmt.Errorf("%w: the ID is empty", ErrInvalidKey)
 	case len(k.ID) > MaxID:
-		return fmt.Errorf("%w: the ID must have at most %d bytes, got %d", ErrInvalidKey, MaxID, len(k.ID))
+		return fmt.Errorf("%w: the ID must have at most %d bytes, got %d", ErrInvalidKey, MaxID,
+			len(k.ID))
 	case k.Namespace == "": // whoever forgot it would give every caller the responses of all others
-		return fmt.Errorf("%w: the namespace is empty; choose a constant if all callers are one", ErrInvalidKey)
+		return fmt.Errorf("%w: the namespace is empty; choose a constant if all callers are one",
+			ErrInvalidKey)
 	case len(k.Namespace) > MaxNamespace:
-		return fmt.Errorf("%w: the namespace must have at most %d bytes, got %d", ErrInvalidKey, MaxNamespace, len(k.Namespace))
+		return fmt.Errorf("%w: the namespace must have at most %d bytes, got %d", ErrInvalidKey,
+			MaxNamespace, len(k.Namespace))
 	}
 	return nil
 }

@@ -10,9 +10,10 @@ import (
 // lease is one caller's hold of a key, from the claim to the recorded outcome. Either the goroutine
 // that keep starts uses it, or the caller, never both.
 type lease struct {
-	e      *Executor
-	key    Key
-	record Record    // as it stands in the store; an attempt to renew it may have left it one revision behind
+	e   *Executor
+	key Key
+	// as it stands in the store; an attempt to renew it may have left it one revision behind
+	record Record
 	until  time.Time // when others may take over, by this process's clock
 
 	stop func() // of keep, and waits for it
@@ -27,7 +28,8 @@ func (l *lease) refresh(ctx context.Context) error {
 	if time.Until(l.until) >= l.record.Lease*2/3 {
 		return nil
 	}
-	l.until = time.Now().Add(l.record.Lease) // nothing runs yet that an owner who is late could harm
+	// nothing runs yet that an owner who is late could harm
+	l.until = time.Now().Add(l.record.Lease)
 	if l.renew(ctx) {
 		return nil
 	}
@@ -43,7 +45,8 @@ func (l *lease) keep(ctx context.Context) context.Context {
 	var background sync.WaitGroup
 	background.Go(func() {
 		if !l.renewUntilDone(renewing) {
-			l.e.options.Logger.Warn("lease of an idempotency key was lost", "namespace", l.key.Namespace, "token", l.record.Token)
+			l.e.options.Logger.Warn("lease of an idempotency key was lost",
+				"namespace", l.key.Namespace, "token", l.record.Token)
 			lose(ErrLeaseLost)
 		}
 	})
@@ -65,8 +68,8 @@ func (l *lease) renewUntilDone(done context.Context) bool {
 	return true
 }
 
-// renew makes one more revision of the record, and reports whether the lease holds. It insists as long
-// as it does.
+// renew makes one more revision of the record, and reports whether the lease holds. It insists as
+// long as it does.
 func (l *lease) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, l.until)
 	defer cancel()
@@ -87,7 +90,8 @@ func (l *lease) renew(ctx context.Context) bool {
 func (l *lease) swap(ctx context.Context, next Record) (held bool, err error) {
 	for {
 		current, done, err := l.e.insist(ctx, func(ctx context.Context) (Record, bool, error) {
-			return l.e.store.Swap(ctx, l.key, l.record.Version, next, l.e.options.ttl(l.key.Namespace))
+			return l.e.store.Swap(ctx, l.key, l.record.Version, next,
+				l.e.options.ttl(l.key.Namespace))
 		})
 		switch {
 		case err != nil:

@@ -29,7 +29,10 @@ func (o *outage) Get(ctx context.Context, key idempotency.Key) (idempotency.Reco
 	return o.Store.Get(ctx, key)
 }
 
-func (o *outage) Swap(ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration) (idempotency.Record, bool, error) {
+func (o *outage) Swap(
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
+) (idempotency.Record, bool, error) {
 	if o.down.Load() {
 		return idempotency.Record{}, false, errDown
 	}
@@ -44,10 +47,13 @@ func (o *outage) Swap(ctx context.Context, key idempotency.Key, old idempotency.
 func abandon(t *testing.T, store idempotency.Store) idempotency.Record {
 	t.Helper()
 	record := idempotency.Record{
-		Version: idempotency.Version{Owner: idempotency.Owner{1}, Revision: 1}, State: idempotency.Started,
-		Token: time.Now().Add(time.Hour).UnixMilli(), Lease: lease, Request: request, // by a clock that is wrong
+		Version: idempotency.Version{Owner: idempotency.Owner{1}, Revision: 1},
+		State:   idempotency.Started,
+		// by a clock that is wrong
+		Token: time.Now().Add(time.Hour).UnixMilli(), Lease: lease, Request: request,
 	}
-	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record, 24*time.Hour); !done || err != nil {
+	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record,
+		24*time.Hour); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	return record
@@ -59,7 +65,8 @@ func TestADeadOwnerIsTakenOverAfterItsLease(t *testing.T) {
 		dead := abandon(t, store)
 		time.Sleep(10 * lease) // of the bubble, as below: nobody looked, so nobody can know
 		begin := time.Now()
-		result, err := newExecutor(t, store, idempotency.Options{Lease: time.Second}).Execute(t.Context(), key, request, answers("receipt"))
+		result, err := newExecutor(t, store, idempotency.Options{Lease: time.Second}).Execute(
+			t.Context(), key, request, answers("receipt"))
 		wantResponse(t, result, err, "receipt", false)
 		if waited := time.Since(begin); waited < lease || waited > lease+time.Second {
 			t.Errorf("taken over after %v, want the owner's lease of %v", waited, lease)
@@ -77,7 +84,8 @@ func TestADeadOwnerIsTakenOverByCallersWhoDoNotWait(t *testing.T) {
 		abandon(t, store)
 		e := newExecutor(t, store, idempotency.Options{}).WithWait(idempotency.NoWait)
 		for range 3 {
-			if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrInProgress) {
+			if _, err := e.Execute(t.Context(), key, request, never(t)); !errors.Is(err,
+				idempotency.ErrInProgress) {
 				t.Fatalf("got %v", err)
 			}
 			time.Sleep(lease / 3) // of the bubble
@@ -93,14 +101,16 @@ func TestALivingOwnerKeepsItsKeyHoweverLongItTakes(t *testing.T) {
 		e := newExecutor(t, store, idempotency.Options{TTL: lease})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			result, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-				time.Sleep(10 * lease) // of the bubble
-				return []byte("receipt"), ctx.Err()
-			})
+			result, err := e.Execute(t.Context(), key, request,
+				func(ctx context.Context) ([]byte, error) {
+					time.Sleep(10 * lease) // of the bubble
+					return []byte("receipt"), ctx.Err()
+				})
 			wantResponse(t, result, err, "receipt", false)
 		})
 		synctest.Wait()
-		result, err := newExecutor(t, store, idempotency.Options{}).Execute(t.Context(), key, request, never(t))
+		result, err := newExecutor(t, store, idempotency.Options{}).Execute(t.Context(), key,
+			request, never(t))
 		wantResponse(t, result, err, "receipt", true)
 		wg.Wait()
 	})
@@ -110,7 +120,9 @@ func TestAWaitIsBounded(t *testing.T) {
 	brief := func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, 3*time.Second)
 	}
-	forever := func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
+	forever := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithCancel(ctx)
+	}
 	for _, row := range []struct {
 		name   string
 		wait   time.Duration
@@ -129,8 +141,10 @@ func TestAWaitIsBounded(t *testing.T) {
 				ctx, cancel := row.ctx(t.Context())
 				defer cancel()
 				begin := time.Now()
-				_, err := newExecutor(t, store, idempotency.Options{Wait: row.wait}).Execute(ctx, key, request, never(t))
-				if !errors.Is(err, row.want) || !errors.Is(err, idempotency.ErrInProgress) || time.Since(begin) != row.waited {
+				_, err := newExecutor(t, store, idempotency.Options{Wait: row.wait}).Execute(ctx,
+					key, request, never(t))
+				if !errors.Is(err, row.want) || !errors.Is(err, idempotency.ErrInProgress) ||
+					time.Since(begin) != row.waited {
 					t.Errorf("got %v after %v", err, time.Since(begin))
 				}
 			})
@@ -143,30 +157,35 @@ func TestAnOwnerThatCannotRenewIsCancelledAndRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.New()
 		store := &outage{Store: inner}
-		owner, successor := newExecutor(t, store, idempotency.Options{}), newExecutor(t, inner, idempotency.Options{})
+		owner, successor := newExecutor(t, store, idempotency.Options{}),
+			newExecutor(t, inner, idempotency.Options{})
 		var wg sync.WaitGroup
-		_, err := owner.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-			time.Sleep(lease / 2) // and renews once
-			store.down.Store(true)
-			wg.Go(func() {
-				result, err := successor.Execute(t.Context(), key, request, answers("the successor's"))
-				wantResponse(t, result, err, "the successor's", false)
-				if context.Cause(ctx) != idempotency.ErrLeaseLost {
-					t.Errorf("taken over from an owner whose context says %v", context.Cause(ctx))
+		_, err := owner.Execute(t.Context(), key, request,
+			func(ctx context.Context) ([]byte, error) {
+				time.Sleep(lease / 2) // and renews once
+				store.down.Store(true)
+				wg.Go(func() {
+					result, err := successor.Execute(t.Context(), key, request,
+						answers("the successor's"))
+					wantResponse(t, result, err, "the successor's", false)
+					if context.Cause(ctx) != idempotency.ErrLeaseLost {
+						t.Errorf("taken over from an owner whose context says %v",
+							context.Cause(ctx))
+					}
+				})
+				begin := time.Now()
+				<-ctx.Done()
+				if context.Cause(ctx) != idempotency.ErrLeaseLost || time.Since(begin) > lease {
+					t.Errorf("cancelled by %v after %v", context.Cause(ctx), time.Since(begin))
 				}
+				time.Sleep(10 * lease) // and works on
+				store.down.Store(false)
+				return []byte("the zombie's"), nil
 			})
-			begin := time.Now()
-			<-ctx.Done()
-			if context.Cause(ctx) != idempotency.ErrLeaseLost || time.Since(begin) > lease {
-				t.Errorf("cancelled by %v after %v", context.Cause(ctx), time.Since(begin))
-			}
-			time.Sleep(10 * lease) // and works on
-			store.down.Store(false)
-			return []byte("the zombie's"), nil
-		})
 		wg.Wait()
 		var unrecorded *idempotency.UnrecordedError
-		if !errors.As(err, &unrecorded) || !errors.Is(err, idempotency.ErrLeaseLost) || string(unrecorded.Response) != "the zombie's" {
+		if !errors.As(err, &unrecorded) || !errors.Is(err, idempotency.ErrLeaseLost) ||
+			string(unrecorded.Response) != "the zombie's" {
 			t.Errorf("the zombie got %v", err)
 		}
 		result, err := owner.Execute(t.Context(), key, request, never(t))
@@ -176,16 +195,17 @@ func TestAnOwnerThatCannotRenewIsCancelledAndRefused(t *testing.T) {
 
 func TestAnErrorOfAZombieTellsThatTheLeaseWasLost(t *testing.T) {
 	inner := memory.New()
-	_, err := newExecutor(t, inner, idempotency.Options{}).Execute(t.Context(), key, request, func(context.Context) ([]byte, error) {
-		record, err := inner.Get(t.Context(), key)
-		next := record
-		next.Owner = idempotency.Owner{9}
-		_, done, swapErr := inner.Swap(t.Context(), key, record.Version, next, time.Hour)
-		if err != nil || !done || swapErr != nil {
-			t.Error(err, done, swapErr)
-		}
-		return nil, errDown
-	})
+	_, err := newExecutor(t, inner, idempotency.Options{}).Execute(t.Context(), key, request,
+		func(context.Context) ([]byte, error) {
+			record, err := inner.Get(t.Context(), key)
+			next := record
+			next.Owner = idempotency.Owner{9}
+			_, done, swapErr := inner.Swap(t.Context(), key, record.Version, next, time.Hour)
+			if err != nil || !done || swapErr != nil {
+				t.Error(err, done, swapErr)
+			}
+			return nil, errDown
+		})
 	if !errors.Is(err, errDown) || !errors.Is(err, idempotency.ErrLeaseLost) {
 		t.Errorf("got %v", err)
 	}
@@ -220,16 +240,17 @@ func TestShortOutagesOfTheStoreAreNotSeen(t *testing.T) {
 				}
 				begin := time.Now()
 				outage() // while the key is claimed
-				result, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-					if waited := time.Since(begin); waited > 10*time.Second {
-						t.Errorf("the function began %v after the outage did", waited)
-					}
-					time.Sleep(lease/3 - time.Second)
-					outage() // while the lease is renewed
-					time.Sleep(lease)
-					outage() // while the outcome is recorded
-					return []byte("receipt"), ctx.Err()
-				})
+				result, err := e.Execute(t.Context(), key, request,
+					func(ctx context.Context) ([]byte, error) {
+						if waited := time.Since(begin); waited > 10*time.Second {
+							t.Errorf("the function began %v after the outage did", waited)
+						}
+						time.Sleep(lease/3 - time.Second)
+						outage() // while the lease is renewed
+						time.Sleep(lease)
+						outage() // while the outcome is recorded
+						return []byte("receipt"), ctx.Err()
+					})
 				wantResponse(t, result, err, "receipt", false)
 				result, err = e.Execute(t.Context(), key, request, never(t))
 				wantResponse(t, result, err, "receipt", true)
@@ -238,20 +259,22 @@ func TestShortOutagesOfTheStoreAreNotSeen(t *testing.T) {
 	}
 }
 
-// The owner does not know of its last renewal, and must neither take that for the record of its response
-// nor for somebody else's.
+// The owner does not know of its last renewal, and must neither take that for the record of its
+// response nor for somebody else's.
 func TestAResponseIsRecordedAfterARenewalThatWasNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &outage{Store: memory.New()}
 		e := newExecutor(t, store, idempotency.Options{})
-		result, err := e.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-			store.unanswered.Store(true)
-			time.Sleep(lease/3 + time.Second) // a renewal is under way
-			store.unanswered.Store(false)
-			return []byte("receipt"), ctx.Err()
-		})
+		result, err := e.Execute(t.Context(), key, request,
+			func(ctx context.Context) ([]byte, error) {
+				store.unanswered.Store(true)
+				time.Sleep(lease/3 + time.Second) // a renewal is under way
+				store.unanswered.Store(false)
+				return []byte("receipt"), ctx.Err()
+			})
 		wantResponse(t, result, err, "receipt", false)
-		result, err = newExecutor(t, store, idempotency.Options{}).Execute(t.Context(), key, request, never(t))
+		result, err = newExecutor(t, store, idempotency.Options{}).Execute(t.Context(), key,
+			request, never(t))
 		wantResponse(t, result, err, "receipt", true)
 	})
 }
@@ -266,16 +289,18 @@ func TestALeaseOutlivesTheCallerAndAShorterTTL(t *testing.T) {
 				store := memory.New()
 				other := newExecutor(t, store, idempotency.Options{Wait: idempotency.NoWait})
 				ctx, cancel := context.WithCancel(t.Context())
-				result, err := newExecutor(t, store, options).Execute(ctx, key, request, func(context.Context) ([]byte, error) {
-					cancel()
-					for range 20 {
-						time.Sleep(lease / 4)
-						if _, err := other.Execute(t.Context(), key, request, never(t)); !errors.Is(err, idempotency.ErrInProgress) {
-							t.Errorf("another caller got %v", err)
+				result, err := newExecutor(t, store, options).Execute(ctx, key, request,
+					func(context.Context) ([]byte, error) {
+						cancel()
+						for range 20 {
+							time.Sleep(lease / 4)
+							if _, err := other.Execute(t.Context(), key, request,
+								never(t)); !errors.Is(err, idempotency.ErrInProgress) {
+								t.Errorf("another caller got %v", err)
+							}
 						}
-					}
-					return []byte("receipt"), nil
-				})
+						return []byte("receipt"), nil
+					})
 				wantResponse(t, result, err, "receipt", false)
 			})
 		})
@@ -292,7 +317,8 @@ func TestAResponseThatCannotBeRecordedReachesItsCaller(t *testing.T) {
 			return []byte("receipt"), nil
 		})
 		var unrecorded *idempotency.UnrecordedError
-		if !errors.As(err, &unrecorded) || !errors.Is(err, errDown) || string(unrecorded.Response) != "receipt" || unrecorded.Token == 0 {
+		if !errors.As(err, &unrecorded) || !errors.Is(err, errDown) ||
+			string(unrecorded.Response) != "receipt" || unrecorded.Token == 0 {
 			t.Errorf("got %v", err)
 		}
 		if insisted := time.Since(begin); insisted != 7*time.Second {
@@ -325,18 +351,20 @@ func TestALateClaimIsRenewedBeforeTheFunctionRuns(t *testing.T) {
 				store.unanswered.Store(true)
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					result, err := late.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-						record, err := inner.Get(ctx, key)
-						if record.Revision < 2 || row.takeover {
-							t.Errorf("the function runs under %+v, %v", record, err)
-						}
-						return []byte("the late one's"), nil
-					})
+					result, err := late.Execute(t.Context(), key, request,
+						func(ctx context.Context) ([]byte, error) {
+							record, err := inner.Get(ctx, key)
+							if record.Revision < 2 || row.takeover {
+								t.Errorf("the function runs under %+v, %v", record, err)
+							}
+							return []byte("the late one's"), nil
+						})
 					wantResponse(t, result, err, row.want, row.takeover)
 				})
 				synctest.Wait()
 				if row.takeover {
-					result, err := newExecutor(t, inner, idempotency.Options{}).Execute(t.Context(), key, request, answers("the successor's"))
+					result, err := newExecutor(t, inner, idempotency.Options{}).Execute(t.Context(),
+						key, request, answers("the successor's"))
 					wantResponse(t, result, err, "the successor's", false)
 				}
 				time.Sleep(2 * time.Second)

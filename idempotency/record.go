@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// A record in bytes: format, owner, revision, state, token, lease in milliseconds, request, response;
-// numbers are big-endian.
+// A record in bytes: format, owner, revision, state, token, lease in milliseconds, request,
+// response; numbers are big-endian.
 const (
 	recordFormat = 1
 	recordHeader = 1 + VersionBytes + 1 + 8 + 8 + len(Hash{})
 )
 
-// VersionBytes is the length of [Version.AppendBinary], which begins at index 1 of an encoded record.
+// VersionBytes is the length of [Version.AppendBinary], which begins at index 1 of an encoded
+// record.
 const VersionBytes = len(Owner{}) + 8
 
 // ErrRecord says that stored bytes are not a record of this version of the package.

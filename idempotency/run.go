@@ -7,7 +7,9 @@ import (
 )
 
 // run executes the function under a lease and records what comes of it.
-func (e *Executor) run(ctx context.Context, l *lease, fn func(context.Context) ([]byte, error)) (Result, error) {
+func (e *Executor) run(
+	ctx context.Context, l *lease, fn func(context.Context) ([]byte, error),
+) (Result, error) {
 	if err := l.refresh(ctx); err != nil {
 		return Result{}, err
 	}
@@ -32,7 +34,8 @@ func (e *Executor) run(ctx context.Context, l *lease, fn func(context.Context) (
 func (e *Executor) complete(ctx context.Context, l *lease, response []byte) (Result, error) {
 	unrecorded := &UnrecordedError{Response: response, Token: l.record.Token}
 	if len(response) > e.options.MaxResponse {
-		unrecorded.Err = fmt.Errorf("%w: %d bytes, the limit is %d", ErrResponseTooLarge, len(response), e.options.MaxResponse)
+		unrecorded.Err = fmt.Errorf("%w: %d bytes, the limit is %d", ErrResponseTooLarge,
+			len(response), e.options.MaxResponse)
 		if err := e.end(ctx, l, Failed, []byte(unrecorded.Err.Error())); err != nil {
 			unrecorded.Err = errors.Join(unrecorded.Err, err)
 		}

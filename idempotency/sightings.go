@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// maxSightings bounds the memory of an executor. A sighting that is dropped delays a takeover by one
-// lease at most.
+// maxSightings bounds the memory of an executor. A sighting that is dropped delays a takeover by
+// one lease at most.
 const maxSightings = 10_000
 
 // sightings remember since when the records of started keys have not changed, by this process's

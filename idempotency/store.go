@@ -33,8 +33,8 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// ParseState is the inverse of String, for stores that keep the name. Another name is an error that wraps
-// ErrRecord.
+// ParseState is the inverse of String, for stores that keep the name. Another name is an error that
+// wraps ErrRecord.
 func ParseState(name string) (State, error) {
 	for state := Started; state <= Released; state++ {
 		if state.String() == name {
@@ -62,9 +62,10 @@ type Version struct {
 // Record is what a store keeps for a key.
 type Record struct {
 	Version
-	State    State
-	Token    int64         // the fencing token of the last execution
-	Lease    time.Duration // how long an owner may be silent before it loses the key; whole milliseconds
+	State State
+	Token int64 // the fencing token of the last execution
+	// how long an owner may be silent before it loses the key; whole milliseconds
+	Lease    time.Duration
 	Request  Hash
 	Response []byte // or the text of a failure; empty while Started or Released
 }
@@ -72,13 +73,13 @@ type Record struct {
 // Store keeps one record per key. Every implementation passes the suite in idempotency/storetest.
 //
 // For one key the calls are linearizable, in all processes that may share the store: each call sees
-// the effect of every call that returned before it began. A swap that was reported as done is durable:
-// a crash of the process, or of what the store calls a survivable part of itself, does not take it
-// back.
+// the effect of every call that returned before it began. A swap that was reported as done is
+// durable: a crash of the process, or of what the store calls a survivable part of itself, does not
+// take it back.
 //
 // After an error nobody knows whether a swap was done, or will be: the caller repeats the same swap
-// until it is answered, and recognises its own work by the version of the record that stands. A store
-// may repeat a swap by itself.
+// until it is answered, and recognises its own work by the version of the record that stands. A
+// store may repeat a swap by itself.
 //
 // The caller does not change what it passed while a call runs; the store keeps no reference to it
 // afterwards, and what it returns belongs to the caller. All methods are safe for concurrent use.
@@ -93,5 +94,6 @@ type Store interface {
 	//
 	// If the swap was refused, current is the record that stood in its way, read with the refusal
 	// or later: it may be the zero Record, too.
-	Swap(ctx context.Context, key Key, old Version, next Record, ttl time.Duration) (current Record, done bool, err error)
+	Swap(ctx context.Context, key Key, old Version, next Record, ttl time.Duration) (current Record,
+		done bool, err error)
 }

@@ -32,7 +32,8 @@ func BenchmarkPlan(b *testing.B) {
 				}
 				l.metrics.count(p)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch.Records)), "ns/record")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(
+				len(batch.Records)), "ns/record")
 		})
 	}
 }

@@ -40,8 +40,9 @@ func extend[T comparable](runs []run[T], of T) []run[T] {
 // nearShare of a claim's life is over when a copy counts as one that came near its end.
 const nearShare = 0.8
 
-// lateShare of a claim's life is over when a record that is forwarded by it counts as late. The forward does not renew
-// the claim: what is left of it is how far apart copies may be that it still catches.
+// lateShare of a claim's life is over when a record that is forwarded by it counts as late. The
+// forward does not renew the claim: what is left of it is how far apart copies may be that it still
+// catches.
 const lateShare = 0.5
 
 // add counts one record that was decided.
@@ -51,7 +52,8 @@ func (c *counts) add(m *Metrics, r consumer.Record, j *dedup.Judgement, o Outcom
 	if o == Forwarded || o == PassedThrough {
 		c.sent = extend(c.sent, r.Timestamp.UnixMilli())
 	}
-	if (j.Verdict == dedup.VerdictMine || j.Verdict == dedup.VerdictInherited) && m.isPast(lateShare, c.age(j)) {
+	if (j.Verdict == dedup.VerdictMine || j.Verdict == dedup.VerdictInherited) &&
+		m.isPast(lateShare, c.age(j)) {
 		c.late++
 	}
 	if j.Verdict == dedup.VerdictDuplicate || j.Verdict == dedup.VerdictConflict {
@@ -60,8 +62,9 @@ func (c *counts) add(m *Metrics, r consumer.Record, j *dedup.Judgement, o Outcom
 	}
 }
 
-// addAge counts how long after its claim a copy came. That is what the TTL is compared with: it begins
-// at the claim. Timestamps of the records would tell when producers sent them, on clocks of their own.
+// addAge counts how long after its claim a copy came. That is what the TTL is compared with: it
+// begins at the claim. Timestamps of the records would tell when producers sent them, on clocks of
+// their own.
 func (c *counts) addAge(m *Metrics, j *dedup.Judgement) {
 	if c.ages == nil {
 		c.ages = make(map[dedup.Verdict]*telemetry.Tally)

@@ -77,7 +77,8 @@ func TestCopiesAreCountedByAgeAndPartition(t *testing.T) {
 			{3, dedup.VerdictDuplicate, now.Add(time.Minute)}, // the claimant's clock is ahead
 		} {
 			r := consumer.Record{Record: &kgo.Record{Partition: copied.partition, Timestamp: now}}
-			c.add(m, r, &dedup.Judgement{Verdict: copied.verdict, ClaimedAt: copied.claimed}, Duplicate)
+			c.add(m, r, &dedup.Judgement{Verdict: copied.verdict, ClaimedAt: copied.claimed},
+				Duplicate)
 		}
 	})
 	want := map[string]string{
@@ -102,13 +103,16 @@ func TestForwardsByOldClaimsAreCounted(t *testing.T) {
 	now := time.Now()
 	got := countBatch(t, func(c *counts, m *Metrics) {
 		for verdict, ages := range map[dedup.Verdict][]time.Duration{
-			dedup.VerdictMine:      {time.Minute, 4 * time.Hour, 6 * time.Hour, 9 * time.Hour, -time.Minute}, // the ttl is ten hours
+			// the ttl is ten hours
+			dedup.VerdictMine: {time.Minute, 4 * time.Hour, 6 * time.Hour, 9 * time.Hour,
+				-time.Minute},
 			dedup.VerdictFirst:     {0},
 			dedup.VerdictDuplicate: {6 * time.Hour},
 			dedup.VerdictReplay:    {6 * time.Hour},
 		} {
 			for _, age := range ages {
-				c.add(m, consumer.Record{Record: &kgo.Record{}}, &dedup.Judgement{Verdict: verdict, ClaimedAt: now.Add(-age)}, Forwarded)
+				c.add(m, consumer.Record{Record: &kgo.Record{}},
+					&dedup.Judgement{Verdict: verdict, ClaimedAt: now.Add(-age)}, Forwarded)
 			}
 		}
 	})
@@ -150,7 +154,8 @@ func TestFailuresHaveAReasonOfAFewKnownOnes(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		NewCollectors(reg).For("orders", 0).laneFailed(c.err)
 		for name, n := range series(t, reg) {
-			if want := "kdedup_lane_failures_total " + c.want + " orders"; (n == "1") != (name == want) && n == "1" {
+			if want := "kdedup_lane_failures_total " + c.want +
+				" orders"; (n == "1") != (name == want) && n == "1" {
 				t.Errorf("%v counts as %s, want %s", c.err, name, want)
 			}
 		}
@@ -181,10 +186,12 @@ func BenchmarkCounting(b *testing.B) {
 	records := make([]consumer.Record, batch)
 	judgements := make([]dedup.Judgement, batch)
 	for i := range records {
-		records[i] = consumer.Record{Record: &kgo.Record{Partition: int32(i / 1000), Timestamp: now.Add(time.Duration(i) * 50 * time.Microsecond)}}
+		records[i] = consumer.Record{Record: &kgo.Record{Partition: int32(i / 1000),
+			Timestamp: now.Add(time.Duration(i) * 50 * time.Microsecond)}}
 		judgements[i] = dedup.Judgement{Verdict: dedup.VerdictFirst}
 		if i%10 == 0 {
-			judgements[i] = dedup.Judgement{Verdict: dedup.VerdictDuplicate, ClaimedAt: now.Add(-time.Duration(i) * time.Second)}
+			judgements[i] = dedup.Judgement{Verdict: dedup.VerdictDuplicate,
+				ClaimedAt: now.Add(-time.Duration(i) * time.Second)}
 		}
 	}
 	reg := prometheus.NewRegistry()

@@ -33,15 +33,16 @@ func classify(err error) class {
 	case errors.Is(err, kerr.UnknownTopicID):
 		return rejoin // a client never adopts the new ID of a topic that was recreated
 	case errors.Is(err, consumer.ErrAborted) &&
-		(errors.Is(err, consumer.ErrRevoked) || errors.Is(err, consumer.ErrSlow) || isUndeliverable(err)):
+		(errors.Is(err, consumer.ErrRevoked) || errors.Is(err, consumer.ErrSlow) ||
+			isUndeliverable(err)):
 		return proceed
 	default:
 		return rejoin
 	}
 }
 
-// isUndeliverable tells that a batch was given back for one of its records: it comes again without it, or with what is known
-// of it by now.
+// isUndeliverable tells that a batch was given back for one of its records: it comes again without
+// it, or with what is known of it by now.
 func isUndeliverable(err error) bool {
 	var stuck *forwarder.Stuck
 	return errors.Is(err, forwarder.ErrUnfinished) || errors.As(err, &stuck)
@@ -51,11 +52,13 @@ func isUndeliverable(err error) bool {
 func hint(err error) string {
 	switch reason := reasonOf(err); {
 	case errors.Is(err, consumer.ErrInputReplaced):
-		return "the old offsets mean nothing now: reset the consumer group or name a new one, then start again"
+		return "the old offsets mean nothing now: reset the consumer group or name a new one, " +
+			"then start again"
 	case errors.Is(err, kerr.UnknownTopicID):
 		return "an output topic was recreated; the next attempt forwards to the new one"
 	case reason == reasonFenced:
-		return "another process joined with the same instance name: give every process its own instance; or the transaction outlasted " +
+		return "another process joined with the same instance name: give every process its own " +
+			"instance; or the transaction outlasted " +
 			"transaction_timeout: the next batches are smaller"
 	case errors.Is(err, kerr.MessageTooLarge):
 		return "the output topic's max.message.bytes was lowered; the next attempt reads it anew"

@@ -33,12 +33,14 @@ func guarded(t *testing.T, transactional bool) *site {
 			allowed(kmsg.ACLResourceTypeTopic), allowed(kmsg.ACLResourceTypeGroup),
 			allowed(kmsg.ACLResourceTypeTransactionalId), allowed(kmsg.ACLResourceTypeCluster)))
 	s := &site{
-		rig:     newRig(t, addresses, kgo.SASL(plain.Auth{User: "admin", Pass: "admin"}.AsMechanism())),
+		rig: newRig(t, addresses,
+			kgo.SASL(plain.Auth{User: "admin", Pass: "admin"}.AsMechanism())),
 		cluster: cluster,
 	}
 	s.transactional = transactional
 	s.connection = []kgo.Opt{
-		kgo.SeedBrokers(addresses...), kgo.SASL(plain.Auth{User: "kdedup", Pass: "secret"}.AsMechanism()),
+		kgo.SeedBrokers(addresses...),
+		kgo.SASL(plain.Auth{User: "kdedup", Pass: "secret"}.AsMechanism()),
 		kgo.RetryBackoffFn(soon), kgo.MetadataMinAge(20 * time.Millisecond),
 	}
 	return s
@@ -47,18 +49,21 @@ func guarded(t *testing.T, transactional bool) *site {
 // An ACL is taken away in mid-run and given back.
 func TestARevokedPermissionHoldsUpTheLanesUntilItIsGranted(t *testing.T) {
 	deny := func(operation kadm.ACLOperation) *kadm.ACLBuilder {
-		return kadm.NewACLs().Deny("User:kdedup").DenyHosts("*").ResourcePatternType(kadm.ACLPatternLiteral).Operations(operation)
+		return kadm.NewACLs().Deny("User:kdedup").DenyHosts("*").ResourcePatternType(
+			kadm.ACLPatternLiteral).Operations(operation)
 	}
 	cases := []struct {
 		name, says    string
 		acl           *kadm.ACLBuilder
 		transactional bool // happens only there
 	}{
-		{"write the output", "TOPIC_AUTHORIZATION_FAILED", deny(kadm.OpWrite).Topics(output), false},
+		{"write the output", "TOPIC_AUTHORIZATION_FAILED", deny(kadm.OpWrite).Topics(output),
+			false},
 		{"write the fence", "TOPIC_AUTHORIZATION_FAILED", deny(kadm.OpWrite).Topics(fence), false},
 		{"read the input", "TOPIC_AUTHORIZATION_FAILED", deny(kadm.OpRead).Topics(input), false},
 		{"read the group", "GROUP_AUTHORIZATION_FAILED", deny(kadm.OpRead).Groups(group), false},
-		{"write the transactional ID", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", deny(kadm.OpWrite).TransactionalIDs(group + "-one-0"), true},
+		{"write the transactional ID", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+			deny(kadm.OpWrite).TransactionalIDs(group + "-one-0"), true},
 	}
 	for _, c := range cases {
 		for _, delivery := range []string{"exactly_once", "at_least_once"} {
@@ -73,29 +78,36 @@ func TestARevokedPermissionHoldsUpTheLanesUntilItIsGranted(t *testing.T) {
 				run := s.start("one")
 				s.waitCommitted(500)
 				admin := kadm.NewClient(s.client)
-				if created, err := admin.CreateACLs(t.Context(), c.acl); err != nil || created[0].Err != nil {
+				if created, err := admin.CreateACLs(t.Context(), c.acl); err != nil ||
+					created[0].Err != nil {
 					t.Fatal(created, err)
 				}
 				s.produce(fresh(400)...)
-				s.waitLogged("lane failed, joining again", c.says, "the Kafka ACLs of this user do not allow it")
-				testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready and says why", func() bool {
-					err := run.Ready()
-					return err != nil && strings.Contains(err.Error(), c.says)
-				})
-				if deleted, err := admin.DeleteACLs(t.Context(), c.acl); err != nil || deleted[0].Err != nil {
+				s.waitLogged("lane failed, joining again", c.says,
+					"the Kafka ACLs of this user do not allow it")
+				testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready and says why",
+					func() bool {
+						err := run.Ready()
+						return err != nil && strings.Contains(err.Error(), c.says)
+					})
+				if deleted, err := admin.DeleteACLs(t.Context(), c.acl); err != nil ||
+					deleted[0].Err != nil {
 					t.Fatal(deleted, err)
 				}
 				s.waitCommitted(900)
-				// Without the fence at_least_once cannot tell what it has forwarded: each try repeats the batch.
+				// Without the fence at_least_once cannot tell what it has forwarded: each try
+				// repeats the batch.
 				s.checkClean(s.transactional || c.name != "write the fence")
-				testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+				testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+					return run.Ready() == nil
+				})
 			})
 		}
 	}
 }
 
-// The limit is lowered below what a batch holds. What does not fit any more is found and dead-lettered, and then the lane
-// joins anew to read the limits.
+// The limit is lowered below what a batch holds. What does not fit any more is found and
+// dead-lettered, and then the lane joins anew to read the limits.
 func TestALimitThatIsLoweredIsReadAnew(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.lanes = 1
@@ -109,7 +121,8 @@ func TestALimitThatIsLoweredIsReadAnew(t *testing.T) {
 		s.waitCommitted(1)
 		limit := "2000"
 		_, err := kadm.NewClient(s.client).AlterTopicConfigs(t.Context(),
-			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, output)
+			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}},
+			output)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +135,8 @@ func TestALimitThatIsLoweredIsReadAnew(t *testing.T) {
 		if diff := cmp.Diff([]string{"0:" + big}, s.texts(deadTopic)); diff != "" {
 			t.Error(diff)
 		}
-		checkHeaders(t, s.read(deadTopic)[0][0], map[string]string{forwarder.HeaderReason: "record_too_large"})
+		checkHeaders(t, s.read(deadTopic)[0][0],
+			map[string]string{forwarder.HeaderReason: "record_too_large"})
 		if n := s.failures(); n != 0 {
 			t.Errorf("the lane failed %v times", n)
 		}

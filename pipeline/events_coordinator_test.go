@@ -55,11 +55,13 @@ func TestBrokersThatComeAndGoOnlyDelay(t *testing.T) {
 // Each request of a session is answered a few times as by a broker that has just lost or taken over
 // a coordinator.
 func TestCoordinatorErrorsOnlyDelay(t *testing.T) {
-	both := []kmsg.Key{kmsg.FindCoordinator, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.OffsetFetch}
+	both := []kmsg.Key{kmsg.FindCoordinator, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat,
+		kmsg.OffsetFetch}
 	transactional := append(both, kmsg.InitProducerID, kmsg.TxnOffsetCommit, kmsg.EndTxn)
 	plain := append(both, kmsg.OffsetCommit)
 	for _, answer := range []*kerr.Error{
-		kerr.NotCoordinator, kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable, kerr.ConcurrentTransactions,
+		kerr.NotCoordinator, kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable,
+		kerr.ConcurrentTransactions,
 	} {
 		t.Run(answer.Message, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
@@ -72,13 +74,17 @@ func TestCoordinatorErrorsOnlyDelay(t *testing.T) {
 					if answer == kerr.ConcurrentTransactions && key < kmsg.InitProducerID {
 						continue // groups never answer so
 					}
-					faults[key] = s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: answer, Count: 3})
+					faults[key] = s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: answer,
+						Count: 3})
 				}
 				s.produce(orders(1000, 50)...)
 				s.start("one")
 				s.waitCommitted(1000)
 				for key, fault := range faults {
-					testkit.Eventually(t, 30*time.Second, key.Name()+" that meets the fault", func() bool { return fault.Hits() > 0 })
+					testkit.Eventually(t, 30*time.Second, key.Name()+" that meets the fault",
+						func() bool {
+							return fault.Hits() > 0
+						})
 				}
 				s.produce(orders(1000, 56)...)
 				s.finish(2000)
@@ -148,7 +154,8 @@ func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 					s.network.tamper(kmsg.EndTxn, func(answer []byte) error {
 						if answered++; answered <= 3 {
 							unknown := int16(-1)
-							binary.BigEndian.PutUint16(answer[9:], uint16(unknown)) // after correlation, tags and throttle
+							// after correlation, tags and throttle
+							binary.BigEndian.PutUint16(answer[9:], uint16(unknown))
 						}
 						return nil
 					})
@@ -167,7 +174,8 @@ func TestACommitAnsweredWithAnUnknownErrorDoublesNothing(t *testing.T) {
 // transaction timed out.
 func TestAFencedProducerJoinsAgain(t *testing.T) {
 	for _, answer := range []*kerr.Error{
-		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState, kerr.InvalidProducerIDMapping,
+		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState,
+		kerr.InvalidProducerIDMapping,
 	} {
 		t.Run(answer.Message, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
@@ -177,12 +185,15 @@ func TestAFencedProducerJoinsAgain(t *testing.T) {
 				s.lanes = 1
 				s.start("one")
 				s.waitBalanced(1)
-				ends := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: answer, Count: 2})
-				commits := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: answer, Count: 2})
+				ends := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: answer,
+					Count: 2})
+				commits := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit},
+					Err: answer, Count: 2})
 				s.produce(orders(2000, 54)...)
 				s.finish(2000)
 				if ends.Hits() == 0 || commits.Hits() == 0 || s.failures() == 0 {
-					t.Errorf("%d ends and %d commits were refused, %v failures", ends.Hits(), commits.Hits(), s.failures())
+					t.Errorf("%d ends and %d commits were refused, %v failures", ends.Hits(),
+						commits.Hits(), s.failures())
 				}
 				s.waitLogged("lane failed, joining again", answer.Message)
 			})
@@ -207,13 +218,17 @@ func TestATransactionThatTimesOutIsRepeated(t *testing.T) {
 		s.waitTransactions(true)
 		s.waitTransactions(false)
 		close(over)
-		s.waitLogged("lane failed, joining again", "end transaction", "the transaction outlasted transaction_timeout")
+		s.waitLogged("lane failed, joining again", "end transaction",
+			"the transaction outlasted transaction_timeout")
 		s.finish(1000)
-		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+			return run.Ready() == nil
+		})
 	})
 }
 
-// A batch whose forwards take longer than most of the transaction's time is given back before the broker ends it.
+// A batch whose forwards take longer than most of the transaction's time is given back before the
+// broker ends it.
 func TestABatchThatTakesTooLongIsGivenBackInTime(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		if !s.transactional {
@@ -222,7 +237,8 @@ func TestABatchThatTakesTooLongIsGivenBackInTime(t *testing.T) {
 		s.start("one")
 		s.waitBalanced(2)
 		outage := s.cluster.Fault(kfake.Fault{
-			Keys: produceKey, Topic: output, Partitions: []int32{2}, Err: kerr.NotEnoughReplicas, Count: -1,
+			Keys: produceKey, Topic: output, Partitions: []int32{2}, Err: kerr.NotEnoughReplicas,
+			Count: -1,
 		})
 		s.produce(orders(1000, 55)...)
 		s.waitHits(outage, 3)

@@ -20,10 +20,11 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// Offsets that are above the fence, while the client validates them with a leader that is slow: it passes over every
-// attempt to set other ones.
+// Offsets that are above the fence, while the client validates them with a leader that is slow: it
+// passes over every attempt to set other ones.
 func TestOffsetsAboveTheFenceAreNotBelievedWhileTheLeaderIsSlow(t *testing.T) {
-	for name, slow := range map[string]bool{"the leader answers": false, "the leader is slow": true} {
+	for name, slow := range map[string]bool{"the leader answers": false,
+		"the leader is slow": true} {
 		t.Run(name, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
 				s.lanes = 1
@@ -33,20 +34,24 @@ func TestOffsetsAboveTheFenceAreNotBelievedWhileTheLeaderIsSlow(t *testing.T) {
 				}
 				s.produce(message(0, "c", "skipped"), message(0, "d", "D"), message(1, "e", "E"))
 				to := make(kadm.Offsets)
-				to.AddOffset(input, 0, 2, 0) // with its leader epoch, as every commit of a consumer has
-				if err := kadm.NewClient(s.client).CommitAllOffsets(t.Context(), group, to); err != nil {
+				// with its leader epoch, as every commit of a consumer has
+				to.AddOffset(input, 0, 2, 0)
+				if err := kadm.NewClient(s.client).CommitAllOffsets(t.Context(), group,
+					to); err != nil {
 					t.Fatal(err)
 				}
 				if slow {
 					late := s.cluster.Fault(kfake.Fault{
-						Keys: []kmsg.Key{kmsg.OffsetForLeaderEpoch}, Topic: input, Partitions: []int32{0},
-						Err: kerr.NotLeaderForPartition, Count: -1,
+						Keys: []kmsg.Key{kmsg.OffsetForLeaderEpoch}, Topic: input,
+						Partitions: []int32{0},
+						Err:        kerr.NotLeaderForPartition, Count: -1,
 					})
 					time.AfterFunc(2*time.Second, late.Remove)
 				}
 				s.start("one")
 				s.waitCommitted(5)
-				if diff := cmp.Diff([]string{"0:A", "0:D", "0:skipped", "1:B", "1:E"}, s.texts(output)); diff != "" {
+				if diff := cmp.Diff([]string{"0:A", "0:D", "0:skipped", "1:B", "1:E"},
+					s.texts(output)); diff != "" {
 					t.Errorf("%s\noutcomes %v", diff, s.outcomes())
 				}
 			})
@@ -54,7 +59,8 @@ func TestOffsetsAboveTheFenceAreNotBelievedWhileTheLeaderIsSlow(t *testing.T) {
 	}
 }
 
-// Kafka keeps the offsets of a group that has no members for seven days. The fence knows what was handled.
+// Kafka keeps the offsets of a group that has no members for seven days. The fence knows what was
+// handled.
 func TestExpiredOffsetsForwardNothingAgain(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		clock := &clock{now: time.Now()}
@@ -85,11 +91,13 @@ func (s *site) deleteGroup() {
 
 // joinAs has the next starts use another consumer group, with the claims and fences of before.
 func (s *site) joinAs(renamed string) {
-	if _, err := kadm.NewClient(s.client).CreateTopics(s.t.Context(), partitions, 1, nil, renamed+".fence"); err != nil {
+	if _, err := kadm.NewClient(s.client).CreateTopics(s.t.Context(), partitions, 1, nil,
+		renamed+".fence"); err != nil {
 		s.t.Fatal(err)
 	}
 	s.member = func(o *client.Options) {
-		o.ConsumerGroup, o.FenceTopic, o.Member = renamed, renamed+".fence", fmt.Sprintf("%s-one-0", renamed)
+		o.ConsumerGroup, o.FenceTopic, o.Member = renamed, renamed+".fence",
+			fmt.Sprintf("%s-one-0", renamed)
 		o.TransactionalID = o.Member
 		o.Earlier = client.Earlier{Group: group, FenceTopic: fence}
 	}
@@ -106,7 +114,9 @@ func TestARenamedGroupForwardsNothingAgain(t *testing.T) {
 		s.joinAs("orders-dedup-2")
 		s.produce(message(1, "c", "C"))
 		s.start("one")
-		testkit.Eventually(t, 20*time.Second, "a further outcome", func() bool { return total(s.outcomes()) == 4 })
+		testkit.Eventually(t, 20*time.Second, "a further outcome", func() bool {
+			return total(s.outcomes()) == 4
+		})
 		if diff := cmp.Diff([]string{"0:A", "1:B", "1:C"}, s.texts(output)); diff != "" {
 			t.Errorf("%s\noutcomes %v", diff, s.outcomes())
 		}
@@ -155,8 +165,8 @@ func (s *site) unforwarded() {
 	s.join = nil
 }
 
-// A claim is made, and its batch never commits. A later copy has the same key, as a producer's retry has, so compaction
-// removes the owner of the ID.
+// A claim is made, and its batch never commits. A later copy has the same key, as a producer's
+// retry has, so compaction removes the owner of the ID.
 func TestTheCopyOfACompactedOwnerIsForwarded(t *testing.T) {
 	other := func() *kgo.Record {
 		r := state("k1", "a", "A")
@@ -171,7 +181,8 @@ func TestTheCopyOfACompactedOwnerIsForwarded(t *testing.T) {
 			return []*kgo.Record{state("k1", "a", "A"), state("k2", "b", "B")}
 		}, []string{"0:A", "0:B"}},
 		"copies with several keys": {func() []*kgo.Record {
-			return []*kgo.Record{state("k1", "z", "Z"), state("k2", "a", "A"), state("k3", "a", "A"), state("k4", "b", "B")}
+			return []*kgo.Record{state("k1", "z", "Z"), state("k2", "a", "A"),
+				state("k3", "a", "A"), state("k4", "b", "B")}
 		}, []string{"0:A", "0:B", "0:Z"}},
 		"with other content": {func() []*kgo.Record {
 			return []*kgo.Record{other(), state("k2", "b", "B")}
@@ -207,7 +218,8 @@ func TestTheCopyOfACompactedOwnerIsForwarded(t *testing.T) {
 	}
 }
 
-// The owner is compacted away, and the lane passes its place. The producer's retry comes later, and after a restart.
+// The owner is compacted away, and the lane passes its place. The producer's retry comes later, and
+// after a restart.
 func TestTheCopyThatComesAfterACompactedOwnerWasPassedIsForwarded(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.compactInput()
@@ -254,8 +266,9 @@ func TestTheCopyOfADeletedOwnerIsForwarded(t *testing.T) {
 	})
 }
 
-// Brokers are upgraded from before 2.8, or a proxy is put in front of them, while a batch is claimed and not committed:
-// the owner in the store has no topic ID, and the record that comes again has one, or the other way round.
+// Brokers are upgraded from before 2.8, or a proxy is put in front of them, while a batch is
+// claimed and not committed: the owner in the store has no topic ID, and the record that comes
+// again has one, or the other way round.
 func TestTopicIDsMayAppearAndDisappear(t *testing.T) {
 	old := kversion.V2_7_0()
 	for _, row := range []struct {

@@ -28,7 +28,8 @@ func (s *site) compactInput() {
 	}
 }
 
-// setOffset does what another program does, or an operator: it leaves an offset that says nothing of kdedup.
+// setOffset does what another program does, or an operator: it leaves an offset that says nothing
+// of kdedup.
 func (s *site) setOffset(partition int32, at int64) {
 	s.t.Helper()
 	to := make(kadm.Offsets)
@@ -46,7 +47,9 @@ func TestOffsetsOfAnotherProgramAreNotBelieved(t *testing.T) {
 		s.setOffset(0, 1)
 		run := s.start("one")
 		s.waitLogged("lane failed", "orders[0] at 1", "--adopt-offsets")
-		testkit.Eventually(t, 30*time.Second, "the reason in the readiness", func() bool { return run.Ready() != nil })
+		testkit.Eventually(t, 30*time.Second, "the reason in the readiness", func() bool {
+			return run.Ready() != nil
+		})
 		if got := s.texts(output); len(got) > 0 {
 			t.Errorf("%v were forwarded", got)
 		}
@@ -62,7 +65,8 @@ func TestOffsetsOfAnotherProgramAreNotBelieved(t *testing.T) {
 	})
 }
 
-// A fence topic may be named anew, or lost. Nothing tells then what was handled but the offsets, which are kdedup's own.
+// A fence topic may be named anew, or lost. Nothing tells then what was handled but the offsets,
+// which are kdedup's own.
 func TestAGroupGoesOnWithoutItsFences(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.lanes = 1
@@ -103,7 +107,9 @@ func TestAFirstBatchWithoutAnyIDIsHeldWhileTheInputShowsNone(t *testing.T) {
 		s.produce(a, b)
 		run := s.start("one")
 		s.waitLogged("lane failed", "found in 0 of 2", "correct message_id")
-		testkit.Eventually(t, 30*time.Second, "the reason in the readiness", func() bool { return errors.Is(run.Ready(), pipeline.ErrNoIDs) })
+		testkit.Eventually(t, 30*time.Second, "the reason in the readiness", func() bool {
+			return errors.Is(run.Ready(), pipeline.ErrNoIDs)
+		})
 		if dead := s.texts(deadTopic); len(dead) > 0 || s.committed() > 0 {
 			t.Errorf("%v were dead-lettered, %d committed", dead, s.committed())
 		}
@@ -152,7 +158,9 @@ func TestFencesOfAnotherStoreHoldTheLane(t *testing.T) {
 		s.produce(message(0, "c", "C"))
 		run := s.start("three")
 		s.waitLogged("lane failed", "fence of orders[0]", "claims of second are not in third")
-		testkit.Eventually(t, 30*time.Second, "the reason in the readiness", func() bool { return run.Ready() != nil })
+		testkit.Eventually(t, 30*time.Second, "the reason in the readiness", func() bool {
+			return run.Ready() != nil
+		})
 		if diff := cmp.Diff([]string{"0:A", "0:B"}, s.texts(output)); diff != "" {
 			t.Error(diff)
 		}
@@ -169,8 +177,10 @@ func TestOddRecordsAreToldWithPlaceAndReason(t *testing.T) {
 		s.produce(message(0, "a", "A"), missing, message(0, "a", "X"))
 		run := s.start("one")
 		s.waitCommitted(3)
-		s.waitLogged("records have no message ID", "records=1", "last=orders[0]@1", "reason=absent", "became=dead_lettered")
-		s.waitLogged("a known message ID with other content", "last=orders[0]@2", "owned by partition 0, offset 0")
+		s.waitLogged("records have no message ID", "records=1", "last=orders[0]@1", "reason=absent",
+			"became=dead_lettered")
+		s.waitLogged("a known message ID with other content", "last=orders[0]@2",
+			"owned by partition 0, offset 0")
 		again := message(0, "", "N")
 		again.Headers = nil
 		s.produce(again)

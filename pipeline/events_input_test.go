@@ -52,8 +52,9 @@ func TestARewindThatIsInterruptedForwardsNothingTwice(t *testing.T) {
 	})
 }
 
-// When the input's log was cut, the client goes back to its start within the same session. One lane: a
-// second one that joins now would send the client back to its commit, where nothing is read again.
+// When the input's log was cut, the client goes back to its start within the same session. One
+// lane: a second one that joins now would send the client back to its commit, where nothing is read
+// again.
 func TestALogThatWasCutForwardsNothingTwice(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		const n = 1000
@@ -62,11 +63,14 @@ func TestALogThatWasCutForwardsNothingTwice(t *testing.T) {
 		s.start("one")
 		s.waitCommitted(n)
 		s.cluster.Fault(kfake.Fault{
-			Keys: []kmsg.Key{kmsg.Fetch}, Topic: input, Partitions: []int32{1}, Err: kerr.OffsetOutOfRange,
+			Keys: []kmsg.Key{kmsg.Fetch}, Topic: input, Partitions: []int32{1},
+			Err: kerr.OffsetOutOfRange,
 		})
 		s.produce(message(1, "new", "new"))
 		s.waitCommitted(n + 1)
-		testkit.Eventually(t, 30*time.Second, "records that were read again", func() bool { return s.outcomes()["replay"] > 0 })
+		testkit.Eventually(t, 30*time.Second, "records that were read again", func() bool {
+			return s.outcomes()["replay"] > 0
+		})
 		s.finish(n + 1)
 	})
 }
@@ -79,11 +83,13 @@ func TestARecreatedInputStopsTheProcess(t *testing.T) {
 		s.waitCommitted(500)
 		s.recreate(input, partitions)
 		wantRecreated(t, run.wait())
-		s.waitLogged("lane stopped", "the input topic was deleted or recreated", "reset the consumer group")
+		s.waitLogged("lane stopped", "the input topic was deleted or recreated",
+			"reset the consumer group")
 		before := s.texts(output)
 
 		// The remedy: start again. The broker has dropped the old offsets with the topic.
-		s.produce(message(0, "new-0", "new 0"), message(1, "id-0", "order 0"), message(2, "new-1", "new 1"))
+		s.produce(message(0, "new-0", "new 0"), message(1, "id-0", "order 0"),
+			message(2, "new-1", "new 1"))
 		s.start("one")
 		s.waitCommitted(3)
 		want := slices.Sorted(slices.Values(append(before, "0:new 0", "2:new 1")))
@@ -100,22 +106,27 @@ func TestADeletedInputStopsTheProcess(t *testing.T) {
 		s.waitCommitted(500)
 		s.delete(input)
 		wantRecreated(t, run.wait())
-		s.waitLogged("lane stopped", "the input topic was deleted or recreated", "reset the consumer group")
+		s.waitLogged("lane stopped", "the input topic was deleted or recreated",
+			"reset the consumer group")
 	})
 }
 
-// A batch of the old topic that ends when the new one exists must not leave its offsets there: records
-// of the new topic would be skipped. Brokers that know commits by topic ID refuse it: from 4.2 on, with
-// transactions from 4.4 on, unless the transaction had the offsets before the topic was deleted. In all other cases
-// the next session must notice whose offsets it was given.
+// A batch of the old topic that ends when the new one exists must not leave its offsets there:
+// records of the new topic would be skipped. Brokers that know commits by topic ID refuse it: from
+// 4.2 on, with transactions from 4.4 on, unless the transaction had the offsets before the topic
+// was deleted. In all other cases the next session must notice whose offsets it was given.
 func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 	for name, row := range map[string]struct {
 		broker     []kfake.Opt
 		longClaims bool // the transaction does not wait for them
 		lands      func(transactional bool) bool
 	}{
-		"by name":                  {[]kfake.Opt{kfake.MaxVersions(kversion.V3_8_0())}, false, func(bool) bool { return true }},
-		"by topic ID":              {nil, false, func(transactional bool) bool { return transactional }},
+		"by name": {[]kfake.Opt{kfake.MaxVersions(kversion.V3_8_0())}, false, func(bool) bool {
+			return true
+		}},
+		"by topic ID": {nil, false, func(transactional bool) bool {
+			return transactional
+		}},
 		"by topic ID, long claims": {nil, true, func(bool) bool { return false }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,11 +143,14 @@ func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 					return nil
 				})
 				s.produce(orders(500, 65)...)
-				testkit.Eventually(t, 30*time.Second, "a batch that waits for its claims", func() bool {
-					return s.counter("kdedup_claims_ambiguous_total", nil) > 0
-				})
+				testkit.Eventually(t, 30*time.Second, "a batch that waits for its claims",
+					func() bool {
+						return s.counter("kdedup_claims_ambiguous_total", nil) > 0
+					})
 				if s.transactional {
-					testkit.Eventually(t, 30*time.Second, "offsets in a transaction", func() bool { return taken.Load() > 0 })
+					testkit.Eventually(t, 30*time.Second, "offsets in a transaction", func() bool {
+						return taken.Load() > 0
+					})
 				}
 				if row.longClaims {
 					s.waitTransactions(false)
@@ -151,9 +165,10 @@ func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 					s.forgetOffsets()
 					s.start("one")
 				}
-				testkit.Eventually(t, 30*time.Second, "every record of the new topic on the clean topic", func() bool {
-					return s.countClean(":new ") == 1200
-				})
+				testkit.Eventually(t, 30*time.Second,
+					"every record of the new topic on the clean topic", func() bool {
+						return s.countClean(":new ") == 1200
+					})
 			}, row.broker...)
 		})
 	}
@@ -162,7 +177,8 @@ func TestABatchOfADeletedInputSkipsNothingOfTheNewOne(t *testing.T) {
 // fresh makes n records that have no copies.
 func fresh(n int) (records []*kgo.Record) {
 	for i := range n {
-		records = append(records, message(i%partitions, fmt.Sprint("new-", i), fmt.Sprint("new ", i)))
+		records = append(records, message(i%partitions, fmt.Sprint("new-", i),
+			fmt.Sprint("new ", i)))
 	}
 	return records
 }
@@ -208,7 +224,8 @@ func (s *site) recreate(topic string, partitions int32) {
 
 func (s *site) create(topic string, partitions int32) {
 	s.t.Helper()
-	if _, err := kadm.NewClient(s.client).CreateTopic(s.t.Context(), partitions, 1, nil, topic); err != nil {
+	if _, err := kadm.NewClient(s.client).CreateTopic(s.t.Context(), partitions, 1, nil,
+		topic); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -225,13 +242,17 @@ func TestADeletedOutputHoldsUpTheLanesUntilItIsBack(t *testing.T) {
 				s.produce(fresh(400)...)
 				s.produce(message(0, "new-1", "new 1")) // a copy, for the duplicates topic
 				s.waitLogged("lane failed, joining again", "UNKNOWN_TOPIC", "kdedup setup")
-				testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return run.Ready() != nil })
+				testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool {
+					return run.Ready() != nil
+				})
 				if err := s.cluster.CreateTopic(topic, partitions, nil); err != nil {
 					t.Fatal(err)
 				}
 				s.waitCommitted(901)
 				s.wantNew(400)
-				testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+				testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+					return run.Ready() == nil
+				})
 			})
 		})
 	}
@@ -248,15 +269,20 @@ func TestARecreatedOutputFailsTheLaneOnce(t *testing.T) {
 		s.produce(fresh(400)...)
 		s.waitCommitted(900)
 		s.wantNew(400)
-		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+			return run.Ready() == nil
+		})
 	})
 }
 
-// A dead-letter topic is created anew while its records wait for it: only another client finds the new one.
+// A dead-letter topic is created anew while its records wait for it: only another client finds the
+// new one.
 func TestARecreatedDeadLetterTopicTakesWhatWaitedForTheOldOne(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.policy.OnMissingID = pipeline.DeadLetter
-		odd := func(text string) *kgo.Record { return &kgo.Record{Topic: input, Partition: 3, Value: []byte(text)} }
+		odd := func(text string) *kgo.Record {
+			return &kgo.Record{Topic: input, Partition: 3, Value: []byte(text)}
+		}
 		s.produce(append(orders(100, 69), odd("first"))...)
 		run := s.start("one")
 		s.waitCommitted(101)
@@ -269,14 +295,18 @@ func TestARecreatedDeadLetterTopicTakesWhatWaitedForTheOldOne(t *testing.T) {
 		if diff := cmp.Diff([]string{"3:second"}, s.texts(deadTopic)); diff != "" {
 			t.Error(diff)
 		}
-		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+			return run.Ready() == nil
+		})
 	})
 }
 
 // wantNew checks what fresh has made: each record once; with at_least_once at least.
 func (s *site) wantNew(n int) {
 	s.t.Helper()
-	texts := slices.DeleteFunc(s.texts(output), func(text string) bool { return !strings.Contains(text, ":new ") })
+	texts := slices.DeleteFunc(s.texts(output), func(text string) bool {
+		return !strings.Contains(text, ":new ")
+	})
 	if s.transactional && len(texts) != n {
 		s.t.Errorf("%d new records on the clean topic, want %d", len(texts), n)
 	}
@@ -294,14 +324,20 @@ func TestNewInputPartitionsWaitForTheOthers(t *testing.T) {
 		s.waitCommitted(500)
 		s.widen(input)
 		s.produce(message(5, "new-0", "new 0"), message(0, "new-1", "new 1"))
-		s.waitLogged("lane failed, joining again", "for that of orders; add it with: kdedup setup -c FILE") // 4 or 5: one lane may get both
-		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return run.Ready() != nil })
+		// 4 or 5: one lane may get both
+		s.waitLogged("lane failed, joining again",
+			"for that of orders; add it with: kdedup setup -c FILE")
+		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool {
+			return run.Ready() != nil
+		})
 		s.widen(fence)
 		s.waitLogged("lane failed, joining again", "to orders.clean[5]")
 		s.widen(output)
 		s.waitCommitted(502)
 		s.wantNew(2)
-		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+			return run.Ready() == nil
+		})
 	})
 }
 

@@ -42,7 +42,8 @@ func TestAClaimThatEndsBeforeTheRepeatIsMadeAnew(t *testing.T) {
 	})
 }
 
-// The clock goes back: claims that were made in its future still hold, and end as late as they said.
+// The clock goes back: claims that were made in its future still hold, and end as late as they
+// said.
 func TestAClockThatGoesBackForgetsNothing(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		clock := &clock{now: time.Now()}
@@ -63,8 +64,9 @@ func TestAClockThatGoesBackForgetsNothing(t *testing.T) {
 	})
 }
 
-// A copy was dropped, its claim ended, and the offsets are set back. It claims its ID for itself, by a clock that is
-// behind the one of the claimant that wrote the fence, and its batch is given back once: the claim is not settled.
+// A copy was dropped, its claim ended, and the offsets are set back. It claims its ID for itself,
+// by a clock that is behind the one of the claimant that wrote the fence, and its batch is given
+// back once: the claim is not settled.
 func TestAClaimMadeAgainIsLaterThanItsFenceWhateverTheClockSays(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		clock := &clock{now: time.Now()}
@@ -91,7 +93,8 @@ func TestAClaimMadeAgainIsLaterThanItsFenceWhateverTheClockSays(t *testing.T) {
 		}
 		s.start("one again")
 		s.waitCommitted(3)
-		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, s.texts(output)); diff != "" || !refused.given {
+		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"},
+			s.texts(output)); diff != "" || !refused.given {
 			t.Errorf("%s\noutcomes %v", diff, s.outcomes())
 		}
 	})
@@ -139,11 +142,13 @@ func TestALaneThatKeepsFailingDoesNotStopTheOthers(t *testing.T) {
 			}
 		}
 		run := s.start("one")
-		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready for its failing lane", func() bool {
-			more()
-			err := run.Ready()
-			return s.failures() >= 4 && err != nil && strings.Contains(err.Error(), "read fences of nowhere")
-		})
+		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready for its failing lane",
+			func() bool {
+				more()
+				err := run.Ready()
+				return s.failures() >= 4 && err != nil &&
+					strings.Contains(err.Error(), "read fences of nowhere")
+			})
 		if total(s.outcomes()) == 0 {
 			t.Error("the other lane did nothing")
 		}
@@ -153,7 +158,8 @@ func TestALaneThatKeepsFailingDoesNotStopTheOthers(t *testing.T) {
 			return run.Ready() == nil
 		})
 		s.finish(n)
-		s.waitLogged("lane failed, joining again", "read fences of nowhere", "kdedup setup", "pause=800ms")
+		s.waitLogged("lane failed, joining again", "read fences of nowhere", "kdedup setup",
+			"pause=800ms")
 	})
 }
 
@@ -166,7 +172,9 @@ func TestAStopErrorStopsAllLanes(t *testing.T) {
 		s.produce(orders(200, 92)...)
 		s.waitPast(100)
 		run := s.start("two")
-		testkit.Eventually(t, 30*time.Second, "the second process in the group", func() bool { return run.Ready() == nil })
+		testkit.Eventually(t, 30*time.Second, "the second process in the group", func() bool {
+			return run.Ready() == nil
+		})
 		for p := range partitions {
 			s.produce(&kgo.Record{Topic: input, Partition: int32(p), Value: []byte("no ID")})
 		}
@@ -200,8 +208,8 @@ func (s *site) checkCleanButMissing() {
 	}
 }
 
-// Two processes with one instance name replace each other. With static members at_least_once shows it
-// too; without, they are simply two members.
+// Two processes with one instance name replace each other. With static members at_least_once shows
+// it too; without, they are simply two members.
 func TestTwoProcessesWithOneInstanceNameFenceEachOther(t *testing.T) {
 	for _, static := range []bool{false, true} {
 		t.Run(fmt.Sprint("static ", static), func(t *testing.T) {
@@ -218,7 +226,8 @@ func TestTwoProcessesWithOneInstanceNameFenceEachOther(t *testing.T) {
 				}
 				s.checkClean(s.transactional || !static)
 				if s.transactional || static {
-					s.waitLogged("lane failed, joining again", "give every process its own instance")
+					s.waitLogged("lane failed, joining again",
+						"give every process its own instance")
 				}
 			})
 		})
@@ -231,33 +240,37 @@ type asked struct {
 	requests, claims atomic.Int64
 }
 
-func (a *asked) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (a *asked) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	a.requests.Add(1)
 	a.claims.Add(int64(len(claims)))
 	return a.Claimer.Claim(ctx, scope, claims)
 }
 
-// Every second claim fails. Only what is undecided is asked again: 2 times as many claims in the end,
-// not as many as a repeat of whole batches would need.
+// Every second claim fails. Only what is undecided is asked again: 2 times as many claims in the
+// end, not as many as a repeat of whole batches would need.
 func TestAFailingStoreIsNotFloodedWithRequests(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		var calls atomic.Int64
-		store := &asked{Claimer: memory.New(memory.Options{Violation: t.Errorf, Faults: func([]dedup.Claim) memory.Fault {
-			odd := int(calls.Add(1))
-			return memory.Partial(errors.New("overloaded"), func(i int) memory.Effect {
-				if (i+odd)%2 == 0 {
-					return memory.Answered
-				}
-				return memory.Effect(1 + odd%2) // not applied, or not reported
-			})
-		}})}
+		store := &asked{Claimer: memory.New(memory.Options{Violation: t.Errorf,
+			Faults: func([]dedup.Claim) memory.Fault {
+				odd := int(calls.Add(1))
+				return memory.Partial(errors.New("overloaded"), func(i int) memory.Effect {
+					if (i+odd)%2 == 0 {
+						return memory.Answered
+					}
+					return memory.Effect(1 + odd%2) // not applied, or not reported
+				})
+			}})}
 		s.store, s.lanes = store, 1
 		const n = 3000
 		s.produce(orders(n, 99)...)
 		s.start("one")
 		s.finish(n)
 		batches := s.counter("kdedup_batches_total", map[string]string{"result": "committed"})
-		t.Logf("%d claims in %d requests, for %d records in %v batches", store.claims.Load(), store.requests.Load(), n, batches)
+		t.Logf("%d claims in %d requests, for %d records in %v batches", store.claims.Load(),
+			store.requests.Load(), n, batches)
 		if got := store.claims.Load(); got > 2*n {
 			t.Errorf("%d claims were sent for %d records", got, n)
 		}

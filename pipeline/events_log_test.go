@@ -16,7 +16,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// A damaged batch is not taken for data: its checksum fails the lane until the broker sends it whole.
+// A damaged batch is not taken for data: its checksum fails the lane until the broker sends it
+// whole.
 func TestADamagedFetchIsReadAgain(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.start("one")
@@ -31,7 +32,8 @@ func TestADamagedFetchIsReadAgain(t *testing.T) {
 			return nil
 		})
 		// Uncompressed, so that the damage can be aimed.
-		client, err := kgo.NewClient(append(slices.Clip(s.admin), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		client, err := kgo.NewClient(append(slices.Clip(s.admin),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()),
 			kgo.ProducerBatchCompression(kgo.NoCompression()))...)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +83,8 @@ func TestACompactedInputIsReadOverItsHoles(t *testing.T) {
 // Behind the last record stands only what has no records.
 func TestAnInputThatEndsWithMarkersIsReadToItsEnd(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
-		shop, err := kgo.NewClient(append(slices.Clip(s.admin), kgo.TransactionalID("shop"), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+		shop, err := kgo.NewClient(append(slices.Clip(s.admin), kgo.TransactionalID("shop"),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +102,8 @@ func TestAnInputThatEndsWithMarkersIsReadToItsEnd(t *testing.T) {
 			}
 		}
 		sell(kgo.TryCommit, message(0, "a", "A"), message(1, "b", "B"))
-		sell(kgo.TryAbort, message(0, "c", "aborted"), message(2, "d", "aborted"), message(3, "a", "aborted"))
+		sell(kgo.TryAbort, message(0, "c", "aborted"), message(2, "d", "aborted"),
+			message(3, "a", "aborted"))
 		run := s.start("one")
 		s.waitOutcomes(2)
 		if err := run.stop(); err != nil {
@@ -113,7 +117,8 @@ func TestAnInputThatEndsWithMarkersIsReadToItsEnd(t *testing.T) {
 		if diff := cmp.Diff([]string{"0:A", "0:C", "1:B", "3:D"}, s.texts(output)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 1}, s.outcomes()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 1},
+			s.outcomes()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -161,7 +166,8 @@ func TestDeletedRecordsAreSkippedAndTheRestIsRead(t *testing.T) {
 // Long polls that end empty, and a topic that stays empty for a while.
 func TestEmptyFetchesAreNoBatches(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
-		empty := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Observe: true, Count: -1})
+		empty := s.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Observe: true,
+			Count: -1})
 		s.start("one")
 		s.waitHits(empty, 6)
 		if n := s.counter("kdedup_batches_total", map[string]string{"result": "committed"}); n > 0 {

@@ -17,17 +17,21 @@ var produceKey = []kmsg.Key{kmsg.Produce}
 // waitHits waits until a fault has answered so many requests.
 func (s *site) waitHits(f *kfake.FaultHandle, n int) {
 	s.t.Helper()
-	testkit.Eventually(s.t, 30*time.Second, "requests that meet the fault", func() bool { return f.Hits() >= n })
+	testkit.Eventually(s.t, 30*time.Second, "requests that meet the fault", func() bool {
+		return f.Hits() >= n
+	})
 }
 
 // The client repeats what the broker will take later; the batch waits inside the client.
 func TestAnOutputOutageDelaysTheBatch(t *testing.T) {
 	for _, answer := range []*kerr.Error{
-		kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.RequestTimedOut, kerr.LeaderNotAvailable, kerr.KafkaStorageError,
+		kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.RequestTimedOut,
+		kerr.LeaderNotAvailable, kerr.KafkaStorageError,
 	} {
 		t.Run(answer.Message, func(t *testing.T) {
 			event(t, 1, func(t *testing.T, s *site) {
-				outage := s.cluster.Fault(kfake.Fault{Keys: produceKey, Topic: output, Err: answer, Count: -1})
+				outage := s.cluster.Fault(kfake.Fault{Keys: produceKey, Topic: output, Err: answer,
+					Count: -1})
 				s.produce(orders(1000, 20)...)
 				s.start("one")
 				s.waitHits(outage, 5)
@@ -50,11 +54,14 @@ func TestAnOutageOfOneOutputPartitionHoldsUpOneLane(t *testing.T) {
 		s.start("one")
 		s.waitBalanced(2)
 		outage := s.cluster.Fault(kfake.Fault{
-			Keys: produceKey, Topic: output, Partitions: []int32{0}, Err: kerr.NotEnoughReplicas, Count: -1,
+			Keys: produceKey, Topic: output, Partitions: []int32{0}, Err: kerr.NotEnoughReplicas,
+			Count: -1,
 		})
 		s.produce(orders(1000, 21)...)
 		s.waitHits(outage, 3)
-		testkit.Eventually(t, 30*time.Second, "records of the other lane", func() bool { return total(s.outcomes()) > 300 })
+		testkit.Eventually(t, 30*time.Second, "records of the other lane", func() bool {
+			return total(s.outcomes()) > 300
+		})
 		outage.Remove()
 		s.finish(1000)
 	})
@@ -64,16 +71,22 @@ func TestAnOutageOfOneOutputPartitionHoldsUpOneLane(t *testing.T) {
 func TestARefusedForwardFailsTheLaneUntilItIsTaken(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		refusal := s.cluster.Fault(kfake.Fault{
-			Keys: produceKey, Topic: output, Partitions: []int32{1}, Err: kerr.PolicyViolation, Count: -1,
+			Keys: produceKey, Topic: output, Partitions: []int32{1}, Err: kerr.PolicyViolation,
+			Count: -1,
 		})
 		s.produce(orders(1000, 22)...)
 		run := s.start("one")
-		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool { return s.failures() >= 3 && run.Ready() != nil })
+		testkit.Eventually(t, 30*time.Second, "a pipeline that is not ready", func() bool {
+			return s.failures() >= 3 && run.Ready() != nil
+		})
 		s.waitLogged("lane failed, joining again", "to orders.clean[1]: POLICY_VIOLATION")
 		refusal.Remove()
 		s.waitCommitted(1000)
-		s.checkClean(s.transactional) // at_least_once repeats what other partitions took of the refused batches
-		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool { return run.Ready() == nil })
+		// at_least_once repeats what other partitions took of the refused batches
+		s.checkClean(s.transactional)
+		testkit.Eventually(t, 30*time.Second, "a ready pipeline", func() bool {
+			return run.Ready() == nil
+		})
 	})
 }
 
@@ -82,7 +95,8 @@ func TestWhatIsBehindARefusedRecordWaits(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.batch = 5000
 		refusal := s.cluster.Fault(kfake.Fault{
-			Keys: produceKey, Topic: output, Partitions: []int32{0}, Err: kerr.InvalidRecord, Count: 1,
+			Keys: produceKey, Topic: output, Partitions: []int32{0}, Err: kerr.InvalidRecord,
+			Count: 1,
 		})
 		s.produce(orders(5000, 25)...)
 		s.start("one")
@@ -129,8 +143,10 @@ func TestThrottlingOnlyDelays(t *testing.T) {
 		s.produce(orders(1000, 24)...)
 		s.start("one")
 		s.finish(1000)
-		if s.network.count(&produces) == 0 || s.network.count(&fetches) == 0 || throttled.seen.Load() == 0 {
-			t.Errorf("%d produces and %d fetches, throttled %d times", produces, fetches, throttled.seen.Load())
+		if s.network.count(&produces) == 0 || s.network.count(&fetches) == 0 ||
+			throttled.seen.Load() == 0 {
+			t.Errorf("%d produces and %d fetches, throttled %d times", produces, fetches,
+				throttled.seen.Load())
 		}
 		if n := s.failures(); n > 0 {
 			t.Errorf("the lanes failed %v times", n)

@@ -31,7 +31,8 @@ func event(t *testing.T, brokers int, test func(t *testing.T, s *site), opts ...
 	for _, delivery := range []string{"exactly_once", "at_least_once"} {
 		t.Run(delivery, func(t *testing.T) {
 			t.Parallel()
-			cluster, addresses := testkit.FakeKafka(t, append(slices.Clip(opts), kfake.NumBrokers(brokers))...)
+			cluster, addresses := testkit.FakeKafka(t,
+				append(slices.Clip(opts), kfake.NumBrokers(brokers))...)
 			s := &site{rig: newRig(t, addresses), cluster: cluster, network: &network{}}
 			s.transactional = delivery == "exactly_once"
 			s.connection = append(s.connection, kgo.Dialer(s.network.dial),
@@ -48,11 +49,14 @@ func soon(int) time.Duration { return 10 * time.Millisecond }
 // waitBalanced waits until each of the members has its share of the partitions.
 func (s *site) waitBalanced(members int) {
 	s.t.Helper()
-	testkit.Eventually(s.t, 30*time.Second, fmt.Sprintf("%d members with equal shares", members), func() bool {
-		info := s.cluster.GroupInfo(group)
-		return info != nil && info.State == "Stable" && len(info.Members) == members &&
-			!slices.ContainsFunc(info.Members, func(m kfake.GroupMember) bool { return m.NumAssigned() != partitions/members })
-	})
+	testkit.Eventually(s.t, 30*time.Second, fmt.Sprintf("%d members with equal shares", members),
+		func() bool {
+			info := s.cluster.GroupInfo(group)
+			return info != nil && info.State == "Stable" && len(info.Members) == members &&
+				!slices.ContainsFunc(info.Members, func(m kfake.GroupMember) bool {
+					return m.NumAssigned() != partitions/members
+				})
+		})
 }
 
 // finish waits for the whole input and checks the promise, without repeats in either delivery.
@@ -67,7 +71,9 @@ func (r *rig) failures() float64 { return r.counter("kdedup_lane_failures_total"
 // waitLogged waits for a line with all of the words.
 func (r *rig) waitLogged(words ...string) {
 	r.t.Helper()
-	testkit.Eventually(r.t, 30*time.Second, "a log line with "+join(words), func() bool { return len(r.logs.with(words...)) > 0 })
+	testkit.Eventually(r.t, 30*time.Second, "a log line with "+join(words), func() bool {
+		return len(r.logs.with(words...)) > 0
+	})
 }
 
 func join(words []string) (text string) {
@@ -130,8 +136,9 @@ func (n *network) dial(ctx context.Context, kind, address string) (net.Conn, err
 	return &tapped{Conn: conn, network: n}, nil
 }
 
-// tapped is a connection that knows which request each answer belongs to: a broker answers in order,
-// and the client writes each request at once. Reads are the client's one reading goroutine's.
+// tapped is a connection that knows which request each answer belongs to: a broker answers in
+// order, and the client writes each request at once. Reads are the client's one reading
+// goroutine's.
 type tapped struct {
 	net.Conn
 	network *network

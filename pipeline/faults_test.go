@@ -35,7 +35,8 @@ func orders(n int, seed uint64) []*kgo.Record {
 		} else {
 			ids++
 		}
-		records[i] = message(random.IntN(partitions), fmt.Sprint("id-", id), fmt.Sprint("order ", id))
+		records[i] = message(random.IntN(partitions), fmt.Sprint("id-", id),
+			fmt.Sprint("order ", id))
 	}
 	return records
 }
@@ -63,7 +64,8 @@ func (r *rig) checkClean(exactlyOnce bool) {
 				at++
 			}
 			if at == len(in[p]) {
-				r.t.Fatalf("partition %d: %s is not a copy of the input, or out of order", p, record.Value)
+				r.t.Fatalf("partition %d: %s is not a copy of the input, or out of order", p,
+					record.Value)
 			}
 		}
 	}
@@ -84,16 +86,18 @@ func total(counts map[string]int) (sum int) {
 func TestAmbiguousClaimsLoseAndDoubleNothing(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
 		random := rand.New(rand.NewPCG(1, 2))
-		r.store = memory.New(memory.Options{Violation: t.Errorf, Faults: func(claims []dedup.Claim) memory.Fault {
-			if random.IntN(2) == 0 {
-				return memory.Fault{}
-			}
-			effects := make([]memory.Effect, len(claims))
-			for i := range effects {
-				effects[i] = []memory.Effect{memory.Answered, memory.NotApplied, memory.Unreported}[random.IntN(3)]
-			}
-			return memory.Fault{Effect: func(claim int) memory.Effect { return effects[claim] }}
-		}})
+		r.store = memory.New(memory.Options{Violation: t.Errorf,
+			Faults: func(claims []dedup.Claim) memory.Fault {
+				if random.IntN(2) == 0 {
+					return memory.Fault{}
+				}
+				effects := make([]memory.Effect, len(claims))
+				for i := range effects {
+					effects[i] = []memory.Effect{memory.Answered, memory.NotApplied,
+						memory.Unreported}[random.IntN(3)]
+				}
+				return memory.Fault{Effect: func(claim int) memory.Effect { return effects[claim] }}
+			}})
 		r.lanes = 1 // the faults' random source is not for several goroutines
 		r.produce(orders(3000, 7)...)
 		r.start("one")
@@ -192,7 +196,9 @@ func TestRebalancesInMidBatchLoseAndDoubleNothing(t *testing.T) {
 		r.start("one")
 		for i := range 5 {
 			guest := r.start(fmt.Sprint("guest-", i))
-			testkit.Eventually(t, 30*time.Second, "the guest in the group", func() bool { return guest.Ready() == nil })
+			testkit.Eventually(t, 30*time.Second, "the guest in the group", func() bool {
+				return guest.Ready() == nil
+			})
 			if err := guest.stop(); err != nil {
 				t.Error(err)
 			}
@@ -219,7 +225,8 @@ func TestARewoundGroupForwardsNothingTwice(t *testing.T) {
 		r.waitCommitted(n + 1)
 		r.checkClean(true)
 		again := r.outcomes()
-		want := map[string]int{"forwarded": first["forwarded"] + 1, "replay": first["forwarded"], "duplicate": 2 * first["duplicate"]}
+		want := map[string]int{"forwarded": first["forwarded"] + 1, "replay": first["forwarded"],
+			"duplicate": 2 * first["duplicate"]}
 		if diff := cmp.Diff(want, again); diff != "" {
 			t.Error(diff)
 		}
@@ -276,8 +283,8 @@ func (r *rig) setOffset(partition int32, offset int64) {
 	}
 }
 
-// Offsets and fence move together. Offsets that are ahead were moved by somebody else, or a broker lost
-// the markers of a transaction: what lies between was not forwarded.
+// Offsets and fence move together. Offsets that are ahead were moved by somebody else, or a broker
+// lost the markers of a transaction: what lies between was not forwarded.
 func TestOffsetsThatWereMovedForwardSkipNothing(t *testing.T) {
 	for _, accept := range []bool{false, true} {
 		t.Run(fmt.Sprintf("accept=%t", accept), func(t *testing.T) {
@@ -310,7 +317,9 @@ type outage struct {
 	down atomic.Bool
 }
 
-func (o *outage) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (o *outage) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	if o.down.Load() {
 		return make([]dedup.Answer, len(claims)), errors.New("no store")
 	}
@@ -324,7 +333,9 @@ func TestALaneWaitsForTheStoreAndResumes(t *testing.T) {
 		r.store = store
 		r.produce(orders(500, 8)...)
 		r.start("one")
-		testkit.Eventually(t, 30*time.Second, "ambiguous claims", func() bool { return r.counter("kdedup_claims_ambiguous_total", nil) > 0 })
+		testkit.Eventually(t, 30*time.Second, "ambiguous claims", func() bool {
+			return r.counter("kdedup_claims_ambiguous_total", nil) > 0
+		})
 		if got := r.outcomes(); len(got) > 0 {
 			t.Errorf("outcomes without a store: %v", got)
 		}
@@ -365,13 +376,18 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 		found[f.GetName()] = len(f.GetMetric())
 	}
 	for name, series := range map[string]int{
-		"kdedup_records_total": 7, "kdedup_verdicts_total": 8, "kdedup_batches_total": 3, "kdedup_lane_failures_total": 8,
-		"kdedup_forward_duration_seconds": 1, "kdedup_commit_duration_seconds": 1, "kdedup_claim_duration_seconds": 1,
-		"kdedup_records_in_flight": 2, "kdedup_lane_up": 2, "kdedup_claims_total": 3, "kdedup_claims_ambiguous_total": 1,
-		"kdedup_store_blocked": 2, "kdedup_rebalances_total": 1, "kdedup_rewinds_total": 1, "kdedup_input_data_loss_total": 1,
+		"kdedup_records_total": 7, "kdedup_verdicts_total": 8, "kdedup_batches_total": 3,
+		"kdedup_lane_failures_total":      8,
+		"kdedup_forward_duration_seconds": 1, "kdedup_commit_duration_seconds": 1,
+		"kdedup_claim_duration_seconds": 1,
+		"kdedup_records_in_flight":      2, "kdedup_lane_up": 2, "kdedup_claims_total": 3,
+		"kdedup_claims_ambiguous_total": 1,
+		"kdedup_store_blocked":          2, "kdedup_rebalances_total": 1, "kdedup_rewinds_total": 1,
+		"kdedup_input_data_loss_total": 1,
 	} {
 		if found[name] != series {
-			t.Errorf("%s has %d series, want %d (there are %v)", name, found[name], series, slices.Sorted(maps.Keys(found)))
+			t.Errorf("%s has %d series, want %d (there are %v)", name, found[name], series,
+				slices.Sorted(maps.Keys(found)))
 		}
 	}
 }

@@ -21,16 +21,17 @@ type Session interface {
 	// Begin comes after the claims, so that they take none of a transaction's time.
 	Begin(ctx context.Context, b *consumer.Batch) error
 	forwarder.Producer
-	// Until tells when what is produced after Begin should be complete, since the transaction may time out later. The zero
-	// value says that there is no such time.
+	// Until tells when what is produced after Begin should be complete, since the transaction may
+	// time out later. The zero value says that there is no such time.
 	Until() time.Time
-	// Hold keeps a record, and what is behind it on its partition, out of the next batches, for a pause that grows.
-	// It is called before the batch with the record is given back.
+	// Hold keeps a record, and what is behind it on its partition, out of the next batches, for a
+	// pause that grows. It is called before the batch with the record is given back.
 	Hold(partition int32, offset int64, reason string)
 	// Undoes reports whether what was produced for a batch that is given back is never visible.
 	Undoes() bool
-	// Commit makes everything that was produced since Begin final, and then the batch's offsets. That these were
-	// not taken may be told by the next call; then they are read again, as what was handled.
+	// Commit makes everything that was produced since Begin final, and then the batch's offsets.
+	// That these were not taken may be told by the next call; then they are read again, as what was
+	// handled.
 	Commit(ctx context.Context, b *consumer.Batch) error
 	// Abort gives the batch back and returns why, wrapped.
 	Abort(ctx context.Context, b *consumer.Batch, why error) error
@@ -59,8 +60,10 @@ type lane struct {
 	identify func(context.Context, []dedup.Judgement) error // of the seat
 	odd      *oddLog                                        // of the seat
 
-	refused map[consumer.Place]string // records that the clean topic refused, and why; their batch was given back
-	written map[consumer.Place]string // what is acknowledged, and by which topic, of batches that were given back and not undone
+	// records that the clean topic refused, and why; their batch was given back
+	refused map[consumer.Place]string
+	// what is acknowledged, and by which topic, of batches that were given back and not undone
+	written map[consumer.Place]string
 }
 
 // turn takes one batch all the way. Polling ends with the first context, work with the second.
@@ -105,7 +108,8 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 	l.forget(batch)
 	l.odd.add(&plan.odds, l.log, time.Now())
 	if plan.late > 0 {
-		l.log.Warn("records were forwarded by claims whose life is half over; copies that come after their end pass: "+
+		l.log.Warn("records were forwarded by claims whose life is half over; copies that come "+
+			"after their end pass: "+
 			"keep the ttl above the longest outage", "records", plan.late, "ttl", l.metrics.ttl)
 	}
 	return nil
@@ -120,7 +124,8 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 		messages[i] = dedup.Message{
 			Record: r.Record,
 			Owner: dedup.Coordinates{
-				TopicID: r.TopicID, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch,
+				TopicID: r.TopicID, Partition: r.Partition, Offset: r.Offset,
+				LeaderEpoch: r.LeaderEpoch,
 			},
 			Settled: r.Settled,
 		}
@@ -138,8 +143,9 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 	return judgements, nil
 }
 
-// inherit lets a copy stand for the owner of its ID where nobody will ever forward that one: the first copy that the
-// owner's partition delivers. Behind it the fence is past the owner, whose other copies are copies as before.
+// inherit lets a copy stand for the owner of its ID where nobody will ever forward that one: the
+// first copy that the owner's partition delivers. Behind it the fence is past the owner, whose
+// other copies are copies as before.
 func inherit(b *consumer.Batch, judgements []dedup.Judgement) {
 	var heirs map[dedup.Coordinates]bool // owners that have one
 	for i := range judgements {

@@ -16,21 +16,27 @@ import (
 type Collectors struct {
 	records, verdicts, batches, failures *prometheus.CounterVec
 	nearTTL, late, undeliverable         *prometheus.CounterVec
-	copies                               *prometheus.CounterVec // by partition; nil if that is not wanted
-	forwardSeconds, commitSeconds        *prometheus.HistogramVec
-	ages, endToEnd                       *telemetry.Histograms
-	inFlight, lanes, ttl                 *prometheus.GaugeVec
-	waits                                *telemetry.Waits
-	ready                                *readiness
+	// by partition; nil if that is not wanted
+	copies                        *prometheus.CounterVec
+	forwardSeconds, commitSeconds *prometheus.HistogramVec
+	ages, endToEnd                *telemetry.Histograms
+	inFlight, lanes, ttl          *prometheus.GaugeVec
+	waits                         *telemetry.Waits
+	ready                         *readiness
 }
 
 // Buckets of the two histograms that get a value for each record.
 var (
-	ageBuckets = seconds(time.Second, 10*time.Second, time.Minute, 5*time.Minute, 15*time.Minute, time.Hour,
-		4*time.Hour, 12*time.Hour, days(1), days(2), days(3), days(5), days(7), days(10), days(14), days(21), days(30))
-	endToEndBuckets = seconds(5*time.Millisecond, 10*time.Millisecond, 25*time.Millisecond, 50*time.Millisecond,
-		100*time.Millisecond, 250*time.Millisecond, 500*time.Millisecond, time.Second, 2500*time.Millisecond, 5*time.Second,
-		10*time.Second, 30*time.Second, time.Minute, 5*time.Minute, 15*time.Minute, time.Hour, 4*time.Hour, days(1))
+	ageBuckets = seconds(time.Second, 10*time.Second, time.Minute, 5*time.Minute, 15*time.Minute,
+		time.Hour,
+		4*time.Hour, 12*time.Hour, days(1), days(2), days(3), days(5), days(7), days(10), days(14),
+		days(21), days(30))
+	endToEndBuckets = seconds(5*time.Millisecond, 10*time.Millisecond, 25*time.Millisecond,
+		50*time.Millisecond,
+		100*time.Millisecond, 250*time.Millisecond, 500*time.Millisecond, time.Second,
+		2500*time.Millisecond, 5*time.Second,
+		10*time.Second, 30*time.Second, time.Minute, 5*time.Minute, 15*time.Minute, time.Hour,
+		4*time.Hour, days(1))
 )
 
 func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
@@ -49,38 +55,57 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
 		}, []string{"topic"})
 	}
-	perRecord := func(name, help string, buckets []float64, labels ...string) *telemetry.Histograms {
-		return telemetry.NewHistograms(reg, prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels...)
+	perRecord := func(name, help string, buckets []float64,
+		labels ...string) *telemetry.Histograms {
+		return telemetry.NewHistograms(reg,
+			prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels...)
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"topic"}, labels...))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			append([]string{"topic"}, labels...))
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"topic"}, labels...))
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
+			append([]string{"topic"}, labels...))
 	}
 	c := &Collectors{
-		records:  counter("kdedup_records_total", "Records by what became of them, counted when their batch is committed: the sum is what was consumed.", "outcome"),
-		verdicts: counter("kdedup_verdicts_total", "Records by what their claim said, counted when their batch is committed.", "verdict"),
-		batches:  counter("kdedup_batches_total", "Batches by result: committed, aborted (given back) or failed. With exactly_once a batch is a transaction.", "result"),
-		failures: counter("kdedup_lane_failures_total", "Times that a lane closed its session after an error and joined again, by reason.", "reason"),
-		nearTTL:  counter("kdedup_duplicates_near_ttl_total", "Duplicates and conflicts that came in the last fifth of the TTL of what they are copies of."),
+		records: counter("kdedup_records_total", "Records by what became of them, counted when "+
+			"their batch is committed: the sum is what was consumed.", "outcome"),
+		verdicts: counter("kdedup_verdicts_total",
+			"Records by what their claim said, counted when their batch is committed.", "verdict"),
+		batches: counter("kdedup_batches_total", "Batches by result: committed, aborted (given "+
+			"back) or failed. With exactly_once a batch is a transaction.", "result"),
+		failures: counter("kdedup_lane_failures_total",
+			"Times that a lane closed its session after an error and joined again, by reason.",
+			"reason"),
+		nearTTL: counter("kdedup_duplicates_near_ttl_total", "Duplicates and conflicts that came "+
+			"in the last fifth of the TTL of what they are copies of."),
 		late: counter("kdedup_forwards_late_total",
-			"Records forwarded by an own claim that was older than half the TTL: an earlier attempt did not commit. The claim is not renewed."),
+			"Records forwarded by an own claim that was older than half the TTL: an earlier "+
+				"attempt did not commit. The claim is not renewed."),
 		undeliverable: counter("kdedup_undeliverable_total",
-			"Records that the clean topic does not take, by why, counted when their batch is committed. Their outcome is dead_lettered or dropped.", "reason"),
-		forwardSeconds: steps("kdedup_forward_duration_seconds", "Time from the first record produced to the last acknowledgement of a batch."),
-		commitSeconds:  steps("kdedup_commit_duration_seconds", "Time to commit a batch: the end of the transaction, or the fences."),
+			"Records that the clean topic does not take, by why, counted when their batch is "+
+				"committed. Their outcome is dead_lettered or dropped.", "reason"),
+		forwardSeconds: steps("kdedup_forward_duration_seconds",
+			"Time from the first record produced to the last acknowledgement of a batch."),
+		commitSeconds: steps("kdedup_commit_duration_seconds",
+			"Time to commit a batch: the end of the transaction, or the fences."),
 		ages: perRecord("kdedup_duplicate_age_seconds",
-			"Age of duplicates and conflicts: from the claim of the first copy to the moment when this one was judged.", ageBuckets, "topic", "verdict"),
+			"Age of duplicates and conflicts: from the claim of the first copy to the moment "+
+				"when this one was judged.", ageBuckets, "topic", "verdict"),
 		endToEnd: perRecord("kdedup_end_to_end_seconds",
-			"Time from the timestamp of a record to the commit of its forward, for records that went to the clean topic.", endToEndBuckets, "topic"),
-		inFlight: gauge("kdedup_records_in_flight", "Records of the batch that a lane works on.", "lane"),
-		lanes:    gauge("kdedup_lane_up", "1 while the lane has a session with the brokers, 0 between sessions.", "lane"),
-		ttl:      gauge("kdedup_ttl_seconds", "The ttl of the configuration: how long a claim holds."),
-		waits:    telemetry.Blocked(reg),
-		ready:    newReadiness(),
+			"Time from the timestamp of a record to the commit of its forward, for records that "+
+				"went to the clean topic.", endToEndBuckets, "topic"),
+		inFlight: gauge("kdedup_records_in_flight", "Records of the batch that a lane works on.",
+			"lane"),
+		lanes: gauge("kdedup_lane_up",
+			"1 while the lane has a session with the brokers, 0 between sessions.", "lane"),
+		ttl:   gauge("kdedup_ttl_seconds", "The ttl of the configuration: how long a claim holds."),
+		waits: telemetry.Blocked(reg),
+		ready: newReadiness(),
 	}
-	reg.MustRegister(c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.late, c.undeliverable, c.forwardSeconds, c.commitSeconds,
+	reg.MustRegister(c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.late,
+		c.undeliverable, c.forwardSeconds, c.commitSeconds,
 		c.inFlight, c.lanes, c.ttl, c.ready)
 	return c
 }
@@ -89,7 +114,8 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 func (c *Collectors) PerPartition(reg prometheus.Registerer) *Collectors {
 	c.copies = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kdedup_partition_duplicates_total",
-		Help: "Duplicates and conflicts by the input partition on which they were read. Absent with metrics.per_partition: false.",
+		Help: "Duplicates and conflicts by the input partition on which they were read. Absent " +
+			"with metrics.per_partition: false.",
 	}, []string{"topic", "partition"})
 	reg.MustRegister(c.copies)
 	return c
@@ -168,7 +194,8 @@ func (c *Collectors) Forget(topic string) {
 	c.Retire(topic)
 	all := []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.late, c.undeliverable, c.forwardSeconds, c.commitSeconds, c.ttl}
+	}{c.records, c.verdicts, c.batches, c.failures, c.nearTTL, c.late, c.undeliverable,
+		c.forwardSeconds, c.commitSeconds, c.ttl}
 	if c.copies != nil {
 		all = append(all, c.copies)
 	}
@@ -227,7 +254,8 @@ type readiness struct {
 func newReadiness() *readiness {
 	return &readiness{
 		desc: prometheus.NewDesc("kdedup_lane_ready",
-			"1 if the lane is a member of its group and does not fail again and again, as in /readyz.", []string{"topic", "lane"}, nil),
+			"1 if the lane is a member of its group and does not fail again and again, as in "+
+				"/readyz.", []string{"topic", "lane"}, nil),
 		asks: make(map[[2]string]func() error),
 	}
 }
@@ -241,7 +269,9 @@ func (r *readiness) set(topic, lane string, ready func() error) {
 func (r *readiness) forget(topic string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.asks, func(labels [2]string, _ func() error) bool { return labels[0] == topic })
+	maps.DeleteFunc(r.asks, func(labels [2]string, _ func() error) bool {
+		return labels[0] == topic
+	})
 }
 
 // Describe implements prometheus.Collector.

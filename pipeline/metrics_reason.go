@@ -14,40 +14,48 @@ import (
 type reason uint8
 
 const (
-	reasonOther       reason = iota
-	reasonConnection         // no broker could be reached, or a request had no answer
-	reasonFenced             // the producer or the static member was replaced, or the transaction timed out
-	reasonACL                // the brokers do not allow it
-	reasonTopic              // a topic or partition is missing, or was recreated
-	reasonTooLarge           // the output's limit was lowered
-	reasonCoordinator        // the group or transaction coordinator moved or is not available
-	reasonStopped            // shutdown_timeout passed, or the pipeline cannot go on
+	reasonOther      reason = iota
+	reasonConnection        // no broker could be reached, or a request had no answer
+	// the producer or the static member was replaced, or the transaction timed out
+	reasonFenced
+	reasonACL         // the brokers do not allow it
+	reasonTopic       // a topic or partition is missing, or was recreated
+	reasonTooLarge    // the output's limit was lowered
+	reasonCoordinator // the group or transaction coordinator moved or is not available
+	reasonStopped     // shutdown_timeout passed, or the pipeline cannot go on
 )
 
-var reasonNames = [...]string{"other", "connection", "fenced", "unauthorized", "topic", "too_large", "coordinator", "stopped"}
+var reasonNames = [...]string{"other", "connection", "fenced", "unauthorized", "topic", "too_large",
+	"coordinator", "stopped"}
 
-// reasonErrors is searched in order. Errors of a stop come first: they may wrap what the lane waited for.
+// reasonErrors is searched in order. Errors of a stop come first: they may wrap what the lane
+// waited for.
 var reasonErrors = []struct {
 	reason reason
 	errs   []error
 }{
 	{reasonStopped, []error{ErrStop, consumer.ErrInputReplaced, context.Canceled}},
-	// InvalidTxnState is what the replaced producer is told that ends its transaction after the new one
-	// aborted it: the coordinator takes the request for the repeat of an earlier end (KIP-890).
+	// InvalidTxnState is what the replaced producer is told that ends its transaction after the new
+	// one aborted it: the coordinator takes the request for the repeat of an earlier end (KIP-890).
 	{reasonFenced, []error{
-		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.FencedInstanceID, kerr.InvalidTxnState, kerr.TransactionAbortable,
+		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.FencedInstanceID, kerr.InvalidTxnState,
+		kerr.TransactionAbortable,
 	}},
 	{reasonACL, []error{
-		kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
+		kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed,
+		kerr.TransactionalIDAuthorizationFailed,
 		kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed,
 	}},
 	{reasonTopic, []error{kerr.UnknownTopicOrPartition, kerr.UnknownTopicID}},
 	{reasonTooLarge, []error{kerr.MessageTooLarge, kerr.RecordListTooLarge}},
 	{reasonCoordinator, []error{
-		kerr.CoordinatorNotAvailable, kerr.NotCoordinator, kerr.CoordinatorLoadInProgress, kerr.ConcurrentTransactions,
-		kerr.UnstableOffsetCommit, kerr.RebalanceInProgress, kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.StaleMemberEpoch,
+		kerr.CoordinatorNotAvailable, kerr.NotCoordinator, kerr.CoordinatorLoadInProgress,
+		kerr.ConcurrentTransactions,
+		kerr.UnstableOffsetCommit, kerr.RebalanceInProgress, kerr.IllegalGeneration,
+		kerr.UnknownMemberID, kerr.StaleMemberEpoch,
 	}},
-	{reasonConnection, []error{context.DeadlineExceeded, kerr.RequestTimedOut, kerr.LeaderNotAvailable, kerr.NotLeaderForPartition, net.ErrClosed}},
+	{reasonConnection, []error{context.DeadlineExceeded, kerr.RequestTimedOut,
+		kerr.LeaderNotAvailable, kerr.NotLeaderForPartition, net.ErrClosed}},
 }
 
 func reasonOf(err error) reason {

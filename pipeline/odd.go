@@ -12,7 +12,8 @@ import (
 	"github.com/kdedup/kdedup/forwarder"
 )
 
-// odd records are those of which somebody should know: their policy takes them elsewhere, and all else looks well.
+// odd records are those of which somebody should know: their policy takes them elsewhere, and all
+// else looks well.
 type oddKind uint8
 
 const (
@@ -47,7 +48,8 @@ func (o *odds) note(r consumer.Record, j *dedup.Judgement, became Outcome) {
 	case j.Verdict == dedup.VerdictMissing:
 		kind, reason = oddMissing, j.Missing.String()
 	case j.Verdict == dedup.VerdictConflict:
-		kind, reason = oddConflict, fmt.Sprintf("the ID is owned by partition %d, offset %d", j.Owner.Partition, j.Owner.Offset)
+		kind, reason = oddConflict, fmt.Sprintf("the ID is owned by partition %d, offset %d",
+			j.Owner.Partition, j.Owner.Offset)
 	default:
 		return
 	}
@@ -64,7 +66,8 @@ func (o *odds) refuse(refusal forwarder.Refusal, became Outcome) {
 }
 
 func (o *odds) add(kind oddKind, r *kgo.Record, reason string, became Outcome) {
-	o[kind] = oddity{o[kind].records + 1, fmt.Sprintf("%s[%d]@%d", r.Topic, r.Partition, r.Offset), reason, became}
+	o[kind] = oddity{o[kind].records + 1, fmt.Sprintf("%s[%d]@%d", r.Topic, r.Partition, r.Offset),
+		reason, became}
 }
 
 // oddEvery is the pause between two lines about one kind.
@@ -87,7 +90,8 @@ func (l *oddLog) add(o *odds, log *slog.Logger, now time.Time) {
 		if now.Sub(l.told[kind]) < oddEvery {
 			continue
 		}
-		log.Warn(oddTexts[kind], "records", last.records, "last", last.place, "reason", last.reason, "became", last.became.String())
+		log.Warn(oddTexts[kind], "records", last.records, "last", last.place, "reason", last.reason,
+			"became", last.became.String())
 		l.waiting[kind], l.told[kind] = oddity{}, now
 	}
 }

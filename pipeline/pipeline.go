@@ -20,16 +20,17 @@ type Options struct {
 	Join func(ctx context.Context, lane int) (Session, *forwarder.Topics, error)
 	// Judge makes the deduper of a lane.
 	Judge func(lane int) Judge
-	// Identify is asked once a lane's first batch has no message ID at all, before what the policy says is done with it.
-	// Its error says that the input shows none: the lane gives the batch back, and asks again with the next session.
-	// Nil: such a batch is like any other.
+	// Identify is asked once a lane's first batch has no message ID at all, before what the policy
+	// says is done with it. Its error says that the input shows none: the lane gives the batch
+	// back, and asks again with the next session. Nil: such a batch is like any other.
 	Identify        func(ctx context.Context) error
 	Policy          Policy
 	TTL             time.Duration // for the metrics: how long a claim holds
 	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
 	Collectors      *Collectors
 	Tracer          Tracer // nil: no traces
-	// Pause waits before a lane joins again. Nil is right but for the simulation, whose chance must come from its seed.
+	// Pause waits before a lane joins again. Nil is right but for the simulation, whose chance must
+	// come from its seed.
 	Pause  func(ctx context.Context, d time.Duration)
 	Logger *slog.Logger
 }
@@ -63,7 +64,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	work, endWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endWork(nil)
 	defer context.AfterFunc(polling, func() {
-		timer := time.AfterFunc(p.options.ShutdownTimeout, func() { endWork(context.DeadlineExceeded) })
+		timer := time.AfterFunc(p.options.ShutdownTimeout, func() {
+			endWork(context.DeadlineExceeded)
+		})
 		context.AfterFunc(work, func() { timer.Stop() })
 	})()
 	var wg sync.WaitGroup
@@ -79,7 +82,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Held lists the partitions that wait at a record that can be delivered nowhere, as "orders[3] held at offset 812: reason".
+// Held lists the partitions that wait at a record that can be delivered nowhere, as "orders[3] held
+// at offset 812: reason".
 func (p *Pipeline) Held() (held []string) {
 	for _, lane := range p.Lanes() {
 		for _, a := range lane.Assigned {

@@ -28,7 +28,8 @@ func deliveries(t *testing.T, test func(t *testing.T, r *rig)) {
 
 func TestFirstCopiesReachTheCleanTopicAndOthersDoNot(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
-		r.produce(message(0, "a", "A"), message(0, "b", "B"), message(0, "a", "A"), message(0, "c", "C"))
+		r.produce(message(0, "a", "A"), message(0, "b", "B"), message(0, "a", "A"),
+			message(0, "c", "C"))
 		run := r.start("one")
 		r.waitCommitted(4)
 		r.produce(message(1, "b", "B"), message(1, "d", "D"))
@@ -42,7 +43,8 @@ func TestFirstCopiesReachTheCleanTopicAndOthersDoNot(t *testing.T) {
 		if diff := cmp.Diff([]string{"0:A", "1:B"}, r.texts(duplicates)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 2}, r.outcomes()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 2},
+			r.outcomes()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -57,7 +59,8 @@ func TestRecordsAreForwardedByteForByte(t *testing.T) {
 		{Key: []byte("tombstone"), Value: nil, Headers: []kgo.RecordHeader{id("3")}},
 		{Key: []byte("empty value"), Value: []byte{}, Headers: []kgo.RecordHeader{id("4")}},
 		{Value: []byte("headers"), Headers: []kgo.RecordHeader{
-			{Key: "z", Value: []byte("1")}, id("5"), {Key: "a", Value: nil}, {Key: "z", Value: []byte{}}, {Key: "", Value: []byte{0, 255}}, id("6"),
+			{Key: "z", Value: []byte("1")}, id("5"), {Key: "a", Value: nil},
+			{Key: "z", Value: []byte{}}, {Key: "", Value: []byte{0, 255}}, id("6"),
 		}},
 		{Value: []byte(strings.Repeat("x", 100_000)), Headers: []kgo.RecordHeader{id("7")}},
 	}
@@ -65,7 +68,8 @@ func TestRecordsAreForwardedByteForByte(t *testing.T) {
 		var sent []*kgo.Record
 		for i, c := range cases {
 			record := *c
-			record.Topic, record.Partition, record.Timestamp = input, int32(i%partitions), at.Add(time.Duration(i)*time.Hour)
+			record.Topic, record.Partition, record.Timestamp = input, int32(i%partitions),
+				at.Add(time.Duration(i)*time.Hour)
 			sent = append(sent, &record)
 		}
 		r.produce(sent...)
@@ -85,7 +89,8 @@ func TestOrderWithinAPartitionIsKept(t *testing.T) {
 		r.batch = 50
 		var records []*kgo.Record
 		for i := range 4000 {
-			records = append(records, message(i%partitions, fmt.Sprint("id-", i%3000), fmt.Sprint(i%3000)))
+			records = append(records, message(i%partitions, fmt.Sprint("id-", i%3000),
+				fmt.Sprint(i%3000)))
 		}
 		r.produce(records...)
 		r.start("one")
@@ -123,12 +128,14 @@ func TestPolicies(t *testing.T) {
 			map[string]int{"forwarded": 1, "duplicate": 1, "conflict": 1, "dropped": 1},
 		},
 		{
-			"forwarded", pipeline.Policy{OnMissingID: pipeline.Forward, OnConflict: pipeline.Forward},
+			"forwarded", pipeline.Policy{OnMissingID: pipeline.Forward,
+				OnConflict: pipeline.Forward},
 			[]string{"0:A", "0:M", "0:X"}, []string{}, []string{"0:A"},
 			map[string]int{"forwarded": 2, "duplicate": 1, "passed_through": 1},
 		},
 		{
-			"dead-lettered", pipeline.Policy{OnMissingID: pipeline.DeadLetter, OnConflict: pipeline.DeadLetter},
+			"dead-lettered", pipeline.Policy{OnMissingID: pipeline.DeadLetter,
+				OnConflict: pipeline.DeadLetter},
 			[]string{"0:A"}, []string{"0:M", "0:X"}, []string{"0:A"},
 			map[string]int{"forwarded": 1, "duplicate": 1, "dead_lettered": 2},
 		},
@@ -147,10 +154,12 @@ func TestPolicies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			deliveries(t, func(t *testing.T, r *rig) {
 				r.policy = c.policy
-				r.produce(message(0, "a", "A"), message(0, "a", "A"), message(0, "a", "X"), missing())
+				r.produce(message(0, "a", "A"), message(0, "a", "A"), message(0, "a", "X"),
+					missing())
 				r.start("one")
 				r.waitCommitted(4)
-				for topic, want := range map[string][]string{output: c.clean, deadTopic: c.dead, duplicates: c.dup} {
+				for topic, want := range map[string][]string{output: c.clean, deadTopic: c.dead,
+					duplicates: c.dup} {
 					if diff := cmp.Diff(want, r.texts(topic)); diff != "" {
 						t.Errorf("%s: %s", topic, diff)
 					}
@@ -189,12 +198,14 @@ func TestHeadersTellWhyARecordIsNotClean(t *testing.T) {
 		dup := r.read(duplicates)[1][0]
 		checkHeaders(t, dup, map[string]string{
 			"id": "a", forwarder.HeaderVerdict: "duplicate",
-			forwarder.HeaderSourceTopic: input, forwarder.HeaderSourcePartition: "1", forwarder.HeaderSourceOffset: "0",
+			forwarder.HeaderSourceTopic: input, forwarder.HeaderSourcePartition: "1",
+			forwarder.HeaderSourceOffset:   "0",
 			forwarder.HeaderOwnerPartition: "0", forwarder.HeaderOwnerOffset: "0",
 		})
 		dead := r.read(deadTopic)[3][0]
 		checkHeaders(t, dead, map[string]string{
-			forwarder.HeaderReason: "missing_id_absent", forwarder.HeaderSourcePartition: "3", forwarder.HeaderSourceOffset: "0",
+			forwarder.HeaderReason: "missing_id_absent", forwarder.HeaderSourcePartition: "3",
+			forwarder.HeaderSourceOffset: "0",
 		})
 	})
 }
@@ -225,6 +236,7 @@ func TestRecordsOverTheOutputsLimitAreDeadLettered(t *testing.T) {
 		if diff := cmp.Diff([]string{"0:" + big}, r.texts(deadTopic)); diff != "" {
 			t.Error(diff)
 		}
-		checkHeaders(t, r.read(deadTopic)[0][0], map[string]string{forwarder.HeaderReason: "record_too_large"})
+		checkHeaders(t, r.read(deadTopic)[0][0],
+			map[string]string{forwarder.HeaderReason: "record_too_large"})
 	})
 }

@@ -20,11 +20,13 @@ const (
 	Conflict                     // not forwarded: as Duplicate, with other content
 	Replay                       // not forwarded: it was, before the group's offsets were set back
 	PassedThrough                // to the clean topic without being the first: by mode or policy
-	Dropped                      // not forwarded: it has no ID, or the clean topic does not take it, and the policy says drop
-	DeadLettered                 // to the dead-letter topic
+	// not forwarded: it has no ID, or the clean topic does not take it, and the policy says drop
+	Dropped
+	DeadLettered // to the dead-letter topic
 )
 
-var outcomeNames = [...]string{"forwarded", "duplicate", "conflict", "replay", "passed_through", "dropped", "dead_lettered"}
+var outcomeNames = [...]string{"forwarded", "duplicate", "conflict", "replay", "passed_through",
+	"dropped", "dead_lettered"}
 
 // String is the outcome in metrics.
 func (o Outcome) String() string { return outcomeNames[o] }
@@ -49,9 +51,12 @@ type plan struct {
 }
 
 // plan decides every record of a batch. It sends nothing.
-func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement, trace Trace) (p *plan, err error) {
+func (l *lane) plan(
+	b *consumer.Batch, judgements []dedup.Judgement, trace Trace,
+) (p *plan, err error) {
 	p = &plan{
-		parcel: l.topics.NewParcel(len(b.Records)), judgements: judgements, became: make([]Outcome, len(b.Records)),
+		parcel: l.topics.NewParcel(len(b.Records)), judgements: judgements,
+		became: make([]Outcome, len(b.Records)),
 	}
 	i := 0
 	defer dedup.Catch(&i, &err)
@@ -66,7 +71,8 @@ func (l *lane) plan(b *consumer.Batch, judgements []dedup.Judgement, trace Trace
 			p.refuse(*refusal, outcome)
 		}
 		// A record that has become another one's copy since, or its ID's owner, goes elsewhere now.
-		if topic, ok := l.written[placeOf(r)]; ok && p.parcel.Len() > before && p.parcel.Destination() == topic {
+		if topic, ok := l.written[placeOf(r)]; ok && p.parcel.Len() > before &&
+			p.parcel.Destination() == topic {
 			p.parcel.Truncate(before)
 		}
 		p.became[i] = outcome
@@ -89,9 +95,11 @@ func (p *plan) revise(m *Metrics, b *consumer.Batch, trace Trace, found map[*kgo
 	}
 }
 
-// decide puts the record where the verdict and the policy want it. One that the clean topic is known to refuse comes with
-// the refusal.
-func (l *lane) decide(to *forwarder.Parcel, b *consumer.Batch, i int, j *dedup.Judgement) (Outcome, *forwarder.Refusal, error) {
+// decide puts the record where the verdict and the policy want it. One that the clean topic is
+// known to refuse comes with the refusal.
+func (l *lane) decide(
+	to *forwarder.Parcel, b *consumer.Batch, i int, j *dedup.Judgement,
+) (Outcome, *forwarder.Refusal, error) {
 	r := b.Records[i]
 	if skip, skipped := b.Skipped(i); skipped {
 		refusal := &forwarder.Refusal{Record: r.Record, Reason: forwarder.ReasonSkipped}
@@ -155,8 +163,8 @@ func (p Policy) undeliverable(r forwarder.Refusal) (Outcome, error) {
 	}
 }
 
-// placeOf is where a record stands, without the ID of the topic, which brokers may tell now and then: within a session the
-// input is the same.
+// placeOf is where a record stands, without the ID of the topic, which brokers may tell now and
+// then: within a session the input is the same.
 func placeOf(r consumer.Record) consumer.Place {
 	return consumer.Place{Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch}
 }
@@ -164,6 +172,7 @@ func placeOf(r consumer.Record) consumer.Place {
 func note(j *dedup.Judgement) forwarder.Note {
 	n := forwarder.Note{Verdict: j.Verdict.String(), ClaimedAt: j.ClaimedAt}
 	n.Owned = j.Verdict != dedup.VerdictMissing && j.Verdict != dedup.VerdictUnclaimed
-	n.Owner.TopicID, n.Owner.Partition, n.Owner.Offset = j.Owner.TopicID, j.Owner.Partition, j.Owner.Offset
+	n.Owner.TopicID, n.Owner.Partition, n.Owner.Offset = j.Owner.TopicID, j.Owner.Partition,
+		j.Owner.Offset
 	return n
 }

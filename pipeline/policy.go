@@ -72,8 +72,8 @@ func (p Policy) action(j *dedup.Judgement) (action, Outcome) {
 	}
 }
 
-// Outcome is what becomes of a record with this verdict that the output admits; false if it ends the
-// pipeline.
+// Outcome is what becomes of a record with this verdict that the output admits; false if it ends
+// the pipeline.
 func (p Policy) Outcome(v dedup.Verdict) (outcome Outcome, goesOn bool) {
 	action, outcome := p.action(&dedup.Judgement{Verdict: v})
 	return outcome, action != fail

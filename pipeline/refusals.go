@@ -16,7 +16,8 @@ type refusals [len(refusalReasons)]int
 
 // refusalReasons are the labels, in the order of forwarder.Reasons.
 var refusalReasons = [...]string{
-	forwarder.ReasonTooLarge, forwarder.ReasonTimestamp, forwarder.ReasonNullKey, forwarder.ReasonInvalid,
+	forwarder.ReasonTooLarge, forwarder.ReasonTimestamp, forwarder.ReasonNullKey,
+	forwarder.ReasonInvalid,
 	forwarder.ReasonSkipped,
 }
 
@@ -36,7 +37,8 @@ type refused struct {
 	reason  string
 }
 
-// send sends the plan. Records that the clean topic turns out to refuse are treated by the policy, and counted so.
+// send sends the plan. Records that the clean topic turns out to refuse are treated by the policy,
+// and counted so.
 func (l *lane) send(work context.Context, b *consumer.Batch, p *plan, trace Trace) error {
 	found := make(map[*kgo.Record]refused)
 	err := p.parcel.Send(work, l.session, forwarder.Isolation{
@@ -63,7 +65,8 @@ func (l *lane) send(work context.Context, b *consumer.Batch, p *plan, trace Trac
 	return err
 }
 
-// remember keeps what was found in a batch that is given back: the search goes on from there when it comes again.
+// remember keeps what was found in a batch that is given back: the search goes on from there when
+// it comes again.
 func (l *lane) remember(b *consumer.Batch, found map[*kgo.Record]refused) {
 	if len(found) == 0 {
 		return
@@ -89,7 +92,8 @@ func (l *lane) forget(b *consumer.Batch) {
 	}
 }
 
-// keep notes what is acknowledged of a batch that is given back, and is not undone with it: it is not sent again.
+// keep notes what is acknowledged of a batch that is given back, and is not undone with it: it is
+// not sent again.
 func (l *lane) keep(b *consumer.Batch, written map[*kgo.Record]string) {
 	if l.written == nil {
 		l.written = make(map[consumer.Place]string)
@@ -104,12 +108,14 @@ func (l *lane) keep(b *consumer.Batch, written map[*kgo.Record]string) {
 // reasonPanic is that of a record that made kdedup panic.
 const reasonPanic = "panic"
 
-// giveBack returns the batch. If a record of it can be delivered nowhere, its partition is held there.
+// giveBack returns the batch. If a record of it can be delivered nowhere, its partition is held
+// there.
 func (l *lane) giveBack(work context.Context, b *consumer.Batch, why error) error {
 	if t := (*dedup.Tripped)(nil); errors.As(why, &t) {
 		r := b.Records[t.Message].Record
 		l.log.Error("a record made kdedup panic: please report it, with the stack",
-			"partition", r.Partition, "offset", r.Offset, "panic", t.Panic, "stack", string(t.Stack))
+			"partition", r.Partition, "offset", r.Offset, "panic", t.Panic,
+			"stack", string(t.Stack))
 		why = &forwarder.Stuck{Record: r, Reason: reasonPanic, Err: why}
 	}
 	if stuck := (*forwarder.Stuck)(nil); errors.As(why, &stuck) {

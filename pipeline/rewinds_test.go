@@ -37,9 +37,9 @@ func TestARewindSurvivesARestartInItsMiddle(t *testing.T) {
 	})
 }
 
-// A record below the fence may never have been forwarded itself: it was dropped as a copy. When that
-// copy's claim has ended, it claims its ID, and if its batch is then given back, it must not take its
-// own claim for one that was forwarded.
+// A record below the fence may never have been forwarded itself: it was dropped as a copy. When
+// that copy's claim has ended, it claims its ID, and if its batch is then given back, it must not
+// take its own claim for one that was forwarded.
 func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
 		store := memory.New(memory.Options{})
@@ -48,7 +48,8 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 		if err := r.startAndFinish("one", 1); err != nil {
 			t.Error(err)
 		}
-		r.produce(message(1, "a", "copy"), message(1, "z", "another")) // whose claim the fence settles
+		// whose claim the fence settles
+		r.produce(message(1, "a", "copy"), message(1, "z", "another"))
 		if err := r.startAndFinish("one", 3); err != nil {
 			t.Error(err)
 		}
@@ -63,7 +64,8 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 		}
 		r.start("one again")
 		r.waitCommitted(3)
-		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"}, r.texts(output)); diff != "" || !refused.given {
+		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"},
+			r.texts(output)); diff != "" || !refused.given {
 			t.Error(diff)
 		}
 	})

@@ -50,12 +50,13 @@ type rig struct {
 	retry         dedup.Retry
 	topics        forwarder.Topics
 	ttl           time.Duration
-	tracer        pipeline.Tracer                         // may be nil
-	connection    []kgo.Opt                               // how the pipeline connects
-	member        func(*client.Options)                   // changes each member's options; may be nil
-	limits        func() (map[string]int, error)          // read for each session; may be nil
-	join          func(pipeline.Session) pipeline.Session // wraps each session; may be nil
-	identify      func(context.Context) error             // may be nil
+	tracer        pipeline.Tracer // may be nil
+	connection    []kgo.Opt       // how the pipeline connects
+	// changes each member's options; may be nil
+	member   func(*client.Options)
+	limits   func() (map[string]int, error)          // read for each session; may be nil
+	join     func(pipeline.Session) pipeline.Session // wraps each session; may be nil
+	identify func(context.Context) error             // may be nil
 }
 
 const (
@@ -68,19 +69,23 @@ const (
 func newRig(t *testing.T, brokers []string, login ...kgo.Opt) *rig {
 	t.Helper()
 	connection := append([]kgo.Opt{kgo.SeedBrokers(brokers...)}, login...)
-	client, err := kgo.NewClient(append(slices.Clip(connection), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(append(slices.Clip(connection),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopics(t.Context(), partitions, 1, nil, input, output, duplicates, deadTopic, fence); err != nil {
+	if _, err := admin.CreateTopics(t.Context(), partitions, 1, nil, input, output, duplicates,
+		deadTopic, fence); err != nil {
 		t.Fatal(err)
 	}
 	return &rig{
-		t: t, admin: connection, client: client, registry: prometheus.NewRegistry(), logs: &logbook{},
+		t: t, admin: connection, client: client, registry: prometheus.NewRegistry(),
+		logs:          &logbook{},
 		store:         memory.New(memory.Options{Violation: t.Errorf}),
-		transactional: true, lanes: 2, batch: 100, retry: dedup.Retry{First: time.Millisecond, Max: 10 * time.Millisecond},
+		transactional: true, lanes: 2, batch: 100,
+		retry:  dedup.Retry{First: time.Millisecond, Max: 10 * time.Millisecond},
 		topics: forwarder.Topics{Output: output, Duplicates: duplicates, DeadLetter: deadTopic},
 		ttl:    time.Hour, connection: connection,
 	}
@@ -107,9 +112,11 @@ func (r *rig) start(instance string) *running {
 		r.t.Fatal(err)
 	}
 	r.runs++
-	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance, "run": strconv.Itoa(r.runs)}, r.registry)
+	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance,
+		"run": strconv.Itoa(r.runs)}, r.registry)
 	dedups, members := dedup.NewCollectors(reg), consumer.NewCollectors(reg).For(input)
-	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), r.logs), &slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), r.logs),
+		&slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
 	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: r.ttl, Buckets: 16}
 	p := pipeline.New(pipeline.Options{
 		Name: input, Lanes: r.lanes,
@@ -117,7 +124,8 @@ func (r *rig) start(instance string) *running {
 			return r.session(ctx, fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
 		},
 		Judge: func(lane int) pipeline.Judge {
-			return dedup.New(scope, extractor, r.store, r.retry, dedups.For(input, strconv.Itoa(lane)), log)
+			return dedup.New(scope, extractor, r.store, r.retry,
+				dedups.For(input, strconv.Itoa(lane)), log)
 		},
 		Identify: r.identify, Policy: r.policy, ShutdownTimeout: 10 * time.Second,
 		Collectors: pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,
@@ -130,7 +138,9 @@ func (r *rig) start(instance string) *running {
 	return run
 }
 
-func (r *rig) session(ctx context.Context, member string, metrics *consumer.Metrics, log *slog.Logger) (session pipeline.Session, _ *forwarder.Topics, err error) {
+func (r *rig) session(
+	ctx context.Context, member string, metrics *consumer.Metrics, log *slog.Logger,
+) (session pipeline.Session, _ *forwarder.Topics, err error) {
 	topics := r.topics
 	if r.limits != nil {
 		if topics.MaxBytes, err = r.limits(); err != nil {
@@ -140,11 +150,14 @@ func (r *rig) session(ctx context.Context, member string, metrics *consumer.Metr
 	options := client.Options{
 		Options: consumer.Options{
 			Input: input, ConsumerGroup: group, FenceTopic: fence, TTL: r.ttl,
-			Room: consumer.NewRoom(r.batch, 1<<20, 15*time.Second, nil), TransactionTimeout: 15 * time.Second,
-			Metrics: metrics, Logger: log,
+			Room:               consumer.NewRoom(r.batch, 1<<20, 15*time.Second, nil),
+			TransactionTimeout: 15 * time.Second,
+			Metrics:            metrics, Logger: log,
 		},
-		Connection: func() []kgo.Opt { return slices.Clone(r.connection) }, Producer: topics.Producer(), Outputs: topics.Names(),
-		Member: member, TransactionalID: member, FetchBytes: 1 << 20, UnpackedBytes: 1 << 20, SessionTimeout: 10 * time.Second,
+		Connection: func() []kgo.Opt { return slices.Clone(r.connection) },
+		Producer:   topics.Producer(), Outputs: topics.Names(),
+		Member: member, TransactionalID: member, FetchBytes: 1 << 20, UnpackedBytes: 1 << 20,
+		SessionTimeout: 10 * time.Second,
 	}
 	if r.member != nil {
 		r.member(&options)
@@ -168,7 +181,8 @@ func message(partition int, id, text string) *kgo.Record {
 	}
 }
 
-// state is a message of partition 0 that takes the place of earlier ones with its key, where the input is compacted.
+// state is a message of partition 0 that takes the place of earlier ones with its key, where the
+// input is compacted.
 func state(key, id, text string) *kgo.Record {
 	r := message(0, id, text)
 	r.Key = []byte(key)
@@ -198,7 +212,9 @@ func (r *rig) committed() (sum int64) {
 
 func (r *rig) waitCommitted(n int64) {
 	r.t.Helper()
-	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("%d records committed", n), func() bool { return r.committed() == n })
+	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("%d records committed", n), func() bool {
+		return r.committed() == n
+	})
 }
 
 // read returns the committed records of a topic, by partition.
@@ -260,8 +276,10 @@ func hasLabels(metric *dto.Metric, want map[string]string) bool {
 // outcomes returns kdedup_records_total without zeros.
 func (r *rig) outcomes() map[string]int {
 	counts := make(map[string]int)
-	for _, outcome := range []string{"forwarded", "duplicate", "conflict", "replay", "passed_through", "dropped", "dead_lettered"} {
-		counts[outcome] = int(r.counter("kdedup_records_total", map[string]string{"outcome": outcome}))
+	for _, outcome := range []string{"forwarded", "duplicate", "conflict", "replay",
+		"passed_through", "dropped", "dead_lettered"} {
+		counts[outcome] = int(r.counter("kdedup_records_total",
+			map[string]string{"outcome": outcome}))
 	}
 	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
 	return counts
@@ -269,16 +287,19 @@ func (r *rig) outcomes() map[string]int {
 
 // same compares everything of a record that a consumer sees, but for the topic and the offset.
 func same(a, b *kgo.Record) bool {
-	if (a.Key == nil) != (b.Key == nil) || (a.Value == nil) != (b.Value == nil) || len(a.Headers) != len(b.Headers) {
+	if (a.Key == nil) != (b.Key == nil) || (a.Value == nil) != (b.Value == nil) ||
+		len(a.Headers) != len(b.Headers) {
 		return false
 	}
 	for i := range a.Headers {
-		if a.Headers[i].Key != b.Headers[i].Key || !bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) ||
+		if a.Headers[i].Key != b.Headers[i].Key ||
+			!bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) ||
 			(a.Headers[i].Value == nil) != (b.Headers[i].Value == nil) {
 			return false
 		}
 	}
-	return a.Partition == b.Partition && a.Timestamp.Equal(b.Timestamp) && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+	return a.Partition == b.Partition && a.Timestamp.Equal(b.Timestamp) &&
+		bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
 }
 
 // logbook keeps what the pipelines log.
@@ -299,7 +320,9 @@ func (l *logbook) with(words ...string) (lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line := range strings.Lines(l.text.String()) {
-		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+		if !slices.ContainsFunc(words, func(word string) bool {
+			return !strings.Contains(line, word)
+		}) {
 			lines = append(lines, line)
 		}
 	}

@@ -75,7 +75,8 @@ func (s *seat) unfinished(work context.Context) error {
 	if work.Err() == nil {
 		return nil
 	}
-	return fmt.Errorf("%s lane %d: the batch in hand was given up after shutdown_timeout; it will be delivered again", s.options.Name, s.number)
+	return fmt.Errorf("%s lane %d: the batch in hand was given up after shutdown_timeout; it "+
+		"will be delivered again", s.options.Name, s.number)
 }
 
 // sit works on one session until it fails or polling ends.
@@ -87,8 +88,10 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 	s.occupy(session)
 	defer s.vacate(session)
 	l := &lane{
-		number: s.number, session: session, judge: s.judge, policy: s.options.Policy, topics: topics,
-		metrics: s.metrics, tracer: s.options.tracer(), log: s.log, identify: s.identify, odd: &s.odd,
+		number: s.number, session: session, judge: s.judge, policy: s.options.Policy,
+		topics:  topics,
+		metrics: s.metrics, tracer: s.options.tracer(), log: s.log, identify: s.identify,
+		odd: &s.odd,
 	}
 	for polling.Err() == nil {
 		err := l.turn(polling, work)
@@ -110,10 +113,11 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 }
 
 // ErrNoIDs says that a batch was given back because the input shows no message ID anywhere.
-var ErrNoIDs = errors.New("nothing is forwarded while no record has a message ID: correct message_id, and the next reload goes on")
+var ErrNoIDs = errors.New("nothing is forwarded while no record has a message ID: correct " +
+	"message_id, and the next reload goes on")
 
-// identify returns an error as long as neither the batches nor the input have shown a message ID. A setting that finds
-// nothing would send all of the input to the dead-letter topic.
+// identify returns an error as long as neither the batches nor the input have shown a message ID. A
+// setting that finds nothing would send all of the input to the dead-letter topic.
 func (s *seat) identify(ctx context.Context, judgements []dedup.Judgement) error {
 	if s.identified || s.options.Identify == nil {
 		return nil
@@ -178,7 +182,8 @@ func (s *seat) failingLocked() bool {
 	return s.failures >= fewFailures && time.Since(s.lastAt) < probation
 }
 
-// wait pauses before a lane joins again: jittered, so that lanes and processes do not come back in step.
+// wait pauses before a lane joins again: jittered, so that lanes and processes do not come back in
+// step.
 func (o *Options) wait(ctx context.Context, d time.Duration) {
 	if o.Pause != nil {
 		o.Pause(ctx, d)

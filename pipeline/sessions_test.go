@@ -22,7 +22,9 @@ type failingProduce struct {
 	fail func() error
 }
 
-func (f *failingProduce) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+func (f *failingProduce) Produce(
+	ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error),
+) {
 	if err := f.fail(); err != nil {
 		promise(r, err)
 		return
@@ -89,7 +91,8 @@ func TestAbortedInputClaimsNothing(t *testing.T) {
 			}
 		}
 		transaction(kgo.TryAbort, message(0, "a", "aborted"))
-		transaction(kgo.TryCommit, message(0, "a", "real")) // behind it, in every order of partitions
+		// behind it, in every order of partitions
+		transaction(kgo.TryCommit, message(0, "a", "real"))
 		r.produce(message(1, "b", "B"))
 		r.start("one")
 		r.waitOutcomes(2)
@@ -103,5 +106,7 @@ func TestAbortedInputClaimsNothing(t *testing.T) {
 // what stands between the records as well.
 func (r *rig) waitOutcomes(n int) {
 	r.t.Helper()
-	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("%d outcomes", n), func() bool { return total(r.outcomes()) >= n })
+	testkit.Eventually(r.t, 30*time.Second, fmt.Sprintf("%d outcomes", n), func() bool {
+		return total(r.outcomes()) >= n
+	})
 }

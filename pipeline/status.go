@@ -36,7 +36,8 @@ func (p *Pipeline) Lanes() []LaneState {
 func (s *seat) state() LaneState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := LaneState{Lane: s.number, Stopped: s.stopped, Failures: s.failures, Failing: s.failingLocked(), Failure: s.failure}
+	state := LaneState{Lane: s.number, Stopped: s.stopped, Failures: s.failures,
+		Failing: s.failingLocked(), Failure: s.failure}
 	if s.session == nil {
 		return state
 	}

@@ -42,7 +42,8 @@ func idle(ctx context.Context) (*consumer.Batch, error) {
 func sitting(t *testing.T, join func() (pipeline.Session, error)) *pipeline.Pipeline {
 	t.Helper()
 	p := pipeline.New(pipeline.Options{
-		Name: "orders", Lanes: 1, ShutdownTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Name: "orders", Lanes: 1, ShutdownTimeout: time.Second,
+		Logger: slog.New(slog.DiscardHandler),
 		Join: func(context.Context, int) (pipeline.Session, *forwarder.Topics, error) {
 			s, err := join()
 			return s, &forwarder.Topics{}, err
@@ -62,8 +63,11 @@ func sitting(t *testing.T, join func() (pipeline.Session, error)) *pipeline.Pipe
 
 func TestLanesTellTheirStateAndTheirPartitions(t *testing.T) {
 	p := sitting(t, func() (pipeline.Session, error) { return &seated{poll: idle}, nil })
-	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool { return p.Lanes()[0].Joined })
-	want := []pipeline.LaneState{{Joined: true, Assigned: []consumer.Assignment{{Partition: 1, Fence: 10}, {Partition: 4}}}}
+	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool {
+		return p.Lanes()[0].Joined
+	})
+	want := []pipeline.LaneState{{Joined: true,
+		Assigned: []consumer.Assignment{{Partition: 1, Fence: 10}, {Partition: 4}}}}
 	if diff := cmp.Diff(want, p.Lanes()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -77,16 +81,21 @@ func TestALaneRemembersItsLastFailureAfterItRecovered(t *testing.T) {
 		}
 		return &seated{poll: idle}, nil
 	})
-	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool { return p.Lanes()[0].Joined })
+	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool {
+		return p.Lanes()[0].Joined
+	})
 	got := p.Lanes()[0]
-	if !errors.Is(got.Failure.Err, errAway) || got.Failure.At.IsZero() || got.Failures != 1 || got.Failing || got.Stopped {
+	if !errors.Is(got.Failure.Err, errAway) || got.Failure.At.IsZero() || got.Failures != 1 ||
+		got.Failing || got.Stopped {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestALaneThatFailsAgainAndAgainIsFailing(t *testing.T) {
 	p := sitting(t, func() (pipeline.Session, error) { return nil, errAway })
-	testkit.Eventually(t, time.Minute, "a lane that fails", func() bool { return p.Lanes()[0].Failing })
+	testkit.Eventually(t, time.Minute, "a lane that fails", func() bool {
+		return p.Lanes()[0].Failing
+	})
 	if got := p.Lanes()[0]; got.Joined || got.Failures < 3 {
 		t.Errorf("got %+v", got)
 	}
@@ -94,13 +103,17 @@ func TestALaneThatFailsAgainAndAgainIsFailing(t *testing.T) {
 
 func TestAStoppedLaneTellsWhyAndWhatToDo(t *testing.T) {
 	p := sitting(t, func() (pipeline.Session, error) { return nil, consumer.ErrInputReplaced })
-	testkit.Eventually(t, time.Minute, "a lane that stopped", func() bool { return p.Lanes()[0].Stopped })
-	if got := p.Lanes()[0].Failure; !errors.Is(got.Err, consumer.ErrInputReplaced) || got.Hint == "" {
+	testkit.Eventually(t, time.Minute, "a lane that stopped", func() bool {
+		return p.Lanes()[0].Stopped
+	})
+	if got := p.Lanes()[0].Failure; !errors.Is(got.Err, consumer.ErrInputReplaced) ||
+		got.Hint == "" {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// The real sessions tell their partitions too: each belongs to one lane, and is done to where it was read.
+// The real sessions tell their partitions too: each belongs to one lane, and is done to where it
+// was read.
 func TestSessionsTellTheirPartitions(t *testing.T) {
 	for _, transactional := range []bool{true, false} {
 		_, brokers := testkit.FakeKafka(t)
@@ -108,21 +121,24 @@ func TestSessionsTellTheirPartitions(t *testing.T) {
 		r.transactional = transactional
 		run := r.start("one")
 		testkit.Eventually(t, 30*time.Second, "lanes with equal shares", func() bool {
-			return !slices.ContainsFunc(run.Lanes(), func(l pipeline.LaneState) bool { return len(l.Assigned) != partitions/2 })
+			return !slices.ContainsFunc(run.Lanes(), func(l pipeline.LaneState) bool {
+				return len(l.Assigned) != partitions/2
+			})
 		})
 		r.produce(message(2, "a", "a"), message(2, "b", "b"))
 		r.waitCommitted(2)
-		testkit.Eventually(t, 30*time.Second, "all partitions, and how far they are done", func() bool {
-			done := map[int32]int64{}
-			for _, lane := range run.Lanes() {
-				for _, a := range lane.Assigned {
-					if _, twice := done[a.Partition]; twice {
-						return false // it moves from one lane to the other
+		testkit.Eventually(t, 30*time.Second, "all partitions, and how far they are done",
+			func() bool {
+				done := map[int32]int64{}
+				for _, lane := range run.Lanes() {
+					for _, a := range lane.Assigned {
+						if _, twice := done[a.Partition]; twice {
+							return false // it moves from one lane to the other
+						}
+						done[a.Partition] = a.Fence
 					}
-					done[a.Partition] = a.Fence
 				}
-			}
-			return cmp.Equal(done, map[int32]int64{0: 0, 1: 0, 2: 2, 3: 0})
-		})
+				return cmp.Equal(done, map[int32]int64{0: 0, 1: 0, 2: 2, 3: 0})
+			})
 	}
 }

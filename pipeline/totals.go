@@ -6,7 +6,8 @@ import (
 	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
-// Totals is what the lanes of an input have counted since the process began. /metrics has the same numbers.
+// Totals is what the lanes of an input have counted since the process began. /metrics has the same
+// numbers.
 type Totals struct {
 	Outcomes map[string]float64 // records of committed batches, by Outcome
 	Verdicts map[string]float64 // the same records, by dedup.Verdict

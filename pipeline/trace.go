@@ -7,11 +7,11 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// Tracer makes a trace for each batch. The lanes of a pipeline share one. It never fails and waits for
-// nobody: a trace that it cannot keep is dropped.
+// Tracer makes a trace for each batch. The lanes of a pipeline share one. It never fails and waits
+// for nobody: a trace that it cannot keep is dropped.
 type Tracer interface {
-	// Begin is called with each batch that was polled; polling began at since. The trace may read the
-	// batch until its End and changes nothing of it.
+	// Begin is called with each batch that was polled; polling began at since. The trace may read
+	// the batch until its End and changes nothing of it.
 	Begin(lane int, b *consumer.Batch, since time.Time) Trace
 }
 
@@ -21,7 +21,8 @@ type Trace interface {
 	Step(name string)
 	// Decided is called between claim and forward, for each record in the order of the batch.
 	Decided(record int, j *dedup.Judgement, o Outcome)
-	// Revised is called between forward and commit, for records that the clean topic refused, in the order of the batch.
+	// Revised is called between forward and commit, for records that the clean topic refused, in
+	// the order of the batch.
 	Revised(record int, o Outcome)
 	// End is called once, when the batch was committed or given back, or its session failed.
 	End(e Ending)
@@ -37,8 +38,10 @@ const (
 // Ending is how the work on a batch ended.
 type Ending struct {
 	Result string // as in kdedup_batches_total
-	Reason string // why it was not committed: rebalance, undeliverable (a record that its topics refuse), or as in kdedup_lane_failures_total
-	Err    error  // nil if it was committed
+	// why it was not committed: rebalance, undeliverable (a record that its topics refuse), or as
+	// in kdedup_lane_failures_total
+	Reason string
+	Err    error // nil if it was committed
 }
 
 func endingOf(err error) Ending {
@@ -68,7 +71,8 @@ func (o *Options) tracer() Tracer {
 	return o.Tracer
 }
 
-// beginTrace begins the trace of a batch. One that panics is a defect, and no reason to hold up records.
+// beginTrace begins the trace of a batch. One that panics is a defect, and no reason to hold up
+// records.
 func (l *lane) beginTrace(b *consumer.Batch, since time.Time) (t Trace) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -21,7 +21,8 @@ func untraced(b *consumer.Batch, judgements []dedup.Judgement) {
 }
 
 func TestWithoutATracerNothingIsAllocated(t *testing.T) {
-	b, judgements := &consumer.Batch{Records: make([]consumer.Record, 100)}, make([]dedup.Judgement, 100)
+	b, judgements := &consumer.Batch{Records: make([]consumer.Record, 100)},
+		make([]dedup.Judgement, 100)
 	if n := testing.AllocsPerRun(100, func() { untraced(b, judgements) }); n != 0 {
 		t.Errorf("%v allocations for each batch", n)
 	}
@@ -30,7 +31,8 @@ func TestWithoutATracerNothingIsAllocated(t *testing.T) {
 // BenchmarkWithoutATracer is what a batch of 5000 records costs more than before there were traces.
 func BenchmarkWithoutATracer(b *testing.B) {
 	const records = 5000
-	batch, judgements := &consumer.Batch{Records: make([]consumer.Record, records)}, make([]dedup.Judgement, records)
+	batch, judgements := &consumer.Batch{Records: make([]consumer.Record, records)},
+		make([]dedup.Judgement, records)
 	b.ReportAllocs()
 	for b.Loop() {
 		untraced(batch, judgements)

@@ -22,13 +22,16 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// spans has the rig's pipelines traced, with this share of the batches, and keeps what ends. One lane is all
-// they have: a second one's joining would give a batch back, whose spans then stand twice.
+// spans has the rig's pipelines traced, with this share of the batches, and keeps what ends. One
+// lane is all they have: a second one's joining would give a batch back, whose spans then stand
+// twice.
 func (r *rig) spans(ratio float64, id func(*kgo.Record) string) *tracetest.InMemoryExporter {
 	r.lanes = 1
 	kept := tracetest.NewInMemoryExporter()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithSampler(tracing.Sampler(ratio)))
-	r.tracer = tracing.NewTracer(provider, tracing.Topic{Input: input, ConsumerGroup: group, ID: id})
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept),
+		sdktrace.WithSampler(tracing.Sampler(ratio)))
+	r.tracer = tracing.NewTracer(provider,
+		tracing.Topic{Input: input, ConsumerGroup: group, ID: id})
 	return kept
 }
 
@@ -59,7 +62,8 @@ const (
 // traced is a message with the context of its producer's span; flags are 01 if that is sampled.
 func traced(r *kgo.Record, flags string) *kgo.Record {
 	r.Headers = append(r.Headers,
-		kgo.RecordHeader{Key: "traceparent", Value: []byte("00-" + producersTrace + "-" + producersSpan + "-" + flags)},
+		kgo.RecordHeader{Key: "traceparent",
+			Value: []byte("00-" + producersTrace + "-" + producersSpan + "-" + flags)},
 		kgo.RecordHeader{Key: "tracestate", Value: []byte("vendor=1")})
 	return r
 }
@@ -68,8 +72,10 @@ func TestASampledRecordHasASpanInItsProducersTrace(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
 		kept := r.spans(0, nil)
 		broken := message(0, "d", "D")
-		broken.Headers = append(broken.Headers, kgo.RecordHeader{Key: "traceparent", Value: []byte{0xff, 'x'}})
-		r.produce(traced(message(0, "a", "A"), "01"), traced(message(0, "b", "B"), "00"), message(0, "c", "C"), broken)
+		broken.Headers = append(broken.Headers,
+			kgo.RecordHeader{Key: "traceparent", Value: []byte{0xff, 'x'}})
+		r.produce(traced(message(0, "a", "A"), "01"), traced(message(0, "b", "B"), "00"),
+			message(0, "c", "C"), broken)
 		run := r.start("one")
 		r.waitCommitted(4)
 		if err := run.stop(); err != nil {
@@ -80,17 +86,22 @@ func TestASampledRecordHasASpanInItsProducersTrace(t *testing.T) {
 			t.Fatalf("%d spans, want one: %v", len(all), all)
 		}
 		s := all[0]
-		if s.SpanContext.TraceID().String() != producersTrace || s.Parent.SpanID().String() != producersSpan || !s.Parent.IsRemote() {
+		if s.SpanContext.TraceID().String() != producersTrace ||
+			s.Parent.SpanID().String() != producersSpan || !s.Parent.IsRemote() {
 			t.Errorf("the span is in trace %s below %s", s.SpanContext.TraceID(), s.Parent.SpanID())
 		}
-		if s.SpanKind != trace.SpanKindConsumer || s.Status.Code != codes.Unset || s.EndTime.Before(s.StartTime) || len(s.Links) > 0 {
+		if s.SpanKind != trace.SpanKindConsumer || s.Status.Code != codes.Unset ||
+			s.EndTime.Before(s.StartTime) || len(s.Links) > 0 {
 			t.Errorf("got %+v", s)
 		}
 		want := map[string]string{
-			"messaging.system": "kafka", "messaging.operation.type": "process", "messaging.operation.name": "process",
-			"messaging.destination.name": "orders", "messaging.destination.partition.id": "0", "messaging.kafka.offset": "0",
+			"messaging.system": "kafka", "messaging.operation.type": "process",
+			"messaging.operation.name":   "process",
+			"messaging.destination.name": "orders", "messaging.destination.partition.id": "0",
+			"messaging.kafka.offset":        "0",
 			"messaging.consumer.group.name": "orders-dedup",
-			"kdedup.verdict":                "first", "kdedup.outcome": "forwarded", "kdedup.batch.result": "committed",
+			"kdedup.verdict":                "first", "kdedup.outcome": "forwarded",
+			"kdedup.batch.result": "committed",
 		}
 		if diff := cmp.Diff(want, attributes(s)); diff != "" || s.Name != "process orders" {
 			t.Errorf("%s (-want +got):\n%s", s.Name, diff)
@@ -104,7 +115,8 @@ func TestTracesChangeNoRecord(t *testing.T) {
 		r.spans(1, nil)
 		twice := traced(traced(message(0, "a", "A"), "01"), "00")
 		odd := message(0, "b", "B")
-		odd.Headers = append(odd.Headers, kgo.RecordHeader{Key: "Traceparent", Value: nil}, kgo.RecordHeader{Key: "tracestate", Value: []byte{0, 255}})
+		odd.Headers = append(odd.Headers, kgo.RecordHeader{Key: "Traceparent", Value: nil},
+			kgo.RecordHeader{Key: "tracestate", Value: []byte{0, 255}})
 		sent := []*kgo.Record{twice, odd, traced(message(0, "c", "C"), "01"), message(0, "d", "D")}
 		for i, record := range sent {
 			record.Timestamp = time.UnixMilli(1_700_000_000_000 + int64(i))
@@ -126,7 +138,8 @@ func TestSpansTellWhatBecameOfTheirRecords(t *testing.T) {
 		kept := r.spans(0, nil)
 		r.policy.OnMissingID = pipeline.DeadLetter
 		nameless := &kgo.Record{Topic: input, Partition: 0}
-		for _, m := range []*kgo.Record{message(0, "a", "A"), message(0, "a", "A"), message(0, "a", "X"), nameless} {
+		for _, m := range []*kgo.Record{message(0, "a", "A"), message(0, "a", "A"),
+			message(0, "a", "X"), nameless} {
 			r.produce(traced(m, "01"))
 		}
 		run := r.start("one")
@@ -146,7 +159,8 @@ func TestSpansTellWhatBecameOfTheirRecords(t *testing.T) {
 			{"forwarded", "first", nil},
 			{"duplicate", "duplicate", owner},
 			{"conflict", "conflict", owner},
-			{"dead_lettered", "missing", map[string]string{"kdedup.missing_reason": "absent", "messaging.kafka.message.tombstone": "true"}},
+			{"dead_lettered", "missing", map[string]string{"kdedup.missing_reason": "absent",
+				"messaging.kafka.message.tombstone": "true"}},
 		} {
 			got := attributes(spans[i])
 			if got["kdedup.outcome"] != want.outcome || got["kdedup.verdict"] != want.verdict {
@@ -157,7 +171,8 @@ func TestSpansTellWhatBecameOfTheirRecords(t *testing.T) {
 					t.Errorf("record %d has %s %q, want %q", i, name, got[name], value)
 				}
 			}
-			if hasOwner := len(got["kdedup.owner.topic_id"]) == 32 && got["kdedup.claimed_at"] != ""; hasOwner != (want.more["kdedup.owner.offset"] != "") {
+			hasOwner := len(got["kdedup.owner.topic_id"]) == 32 && got["kdedup.claimed_at"] != ""
+			if hasOwner != (want.more["kdedup.owner.offset"] != "") {
 				t.Errorf("record %d tells of the owner: %t", i, hasOwner)
 			}
 		}
@@ -174,13 +189,15 @@ func TestSpansTellIDsOnlyWhenAsked(t *testing.T) {
 				id = func(r *kgo.Record) string { return string(r.Headers[0].Value) }
 			}
 			kept := r.spans(1, id)
-			r.produce(traced(message(0, "customer-7", "secret text"), "01"), traced(message(0, "\xff\x00", "secret text"), "01"))
+			r.produce(traced(message(0, "customer-7", "secret text"), "01"),
+				traced(message(0, "\xff\x00", "secret text"), "01"))
 			run := r.start("one")
 			r.waitCommitted(2)
 			if err := run.stop(); err != nil {
 				t.Error(err)
 			}
-			if text := fmt.Sprintf("%+v", kept.GetSpans()); strings.Contains(text, "secret text") || strings.Contains(text, "customer-7") != ask {
+			if text := fmt.Sprintf("%+v", kept.GetSpans()); strings.Contains(text, "secret text") ||
+				strings.Contains(text, "customer-7") != ask {
 				t.Errorf("IDs and values in the spans: %s", text)
 			}
 			var got []string
@@ -222,7 +239,9 @@ func TestABatchHasATraceWithItsStepsAndLinks(t *testing.T) {
 			t.Errorf("%d batches have %d links", len(batches), linked)
 		}
 		for _, s := range named(kept, "process orders") {
-			if len(s.Links) != 1 || !slices.ContainsFunc(batches, func(b tracetest.SpanStub) bool { return b.SpanContext.Equal(s.Links[0].SpanContext) }) {
+			if len(s.Links) != 1 || !slices.ContainsFunc(batches, func(b tracetest.SpanStub) bool {
+				return b.SpanContext.Equal(s.Links[0].SpanContext)
+			}) {
 				t.Fatalf("a record links to %v", s.Links)
 			}
 		}
@@ -240,14 +259,17 @@ func checkSteps(t *testing.T, kept *tracetest.InMemoryExporter, b tracetest.Span
 		}
 		steps = append(steps, s.Name)
 		if s.StartTime.Before(end) || s.EndTime.Before(s.StartTime) || s.EndTime.After(b.EndTime) {
-			t.Errorf("%s is from %v to %v; the step before ended at %v, the batch at %v", s.Name, s.StartTime, s.EndTime, end, b.EndTime)
+			t.Errorf("%s is from %v to %v; the step before ended at %v, the batch at %v", s.Name,
+				s.StartTime, s.EndTime, end, b.EndTime)
 		}
 		end = s.EndTime
 	}
-	if diff := cmp.Diff([]string{"poll", "claim", "forward", "commit"}, steps); diff != "" || b.Parent.IsValid() {
+	if diff := cmp.Diff([]string{"poll", "claim", "forward", "commit"}, steps); diff != "" ||
+		b.Parent.IsValid() {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if got := attributes(b); got["kdedup.batch.result"] != "committed" || got["messaging.batch.message_count"] == "0" || got["kdedup.lane"] != "0" {
+	if got := attributes(b); got["kdedup.batch.result"] != "committed" ||
+		got["messaging.batch.message_count"] == "0" || got["kdedup.lane"] != "0" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -285,10 +307,12 @@ func TestABatchThatIsGivenBackEndsItsSpansWithThat(t *testing.T) {
 				}
 				records := named(kept, "process orders")
 				last := attributes(records[len(records)-1])
-				if last["kdedup.batch.result"] != "committed" || last["kdedup.outcome"] != "forwarded" || last["kdedup.verdict"] != "mine" {
+				if last["kdedup.batch.result"] != "committed" ||
+					last["kdedup.outcome"] != "forwarded" || last["kdedup.verdict"] != "mine" {
 					t.Errorf("the last attempt: %v", last)
 				}
-				if events := named(kept, "batch orders")[0].Events; len(events) != 1 || events[0].Name != "exception" {
+				if events := named(kept, "batch orders")[0].Events; len(events) != 1 ||
+					events[0].Name != "exception" {
 					t.Errorf("the error is recorded as %v", events)
 				}
 			})

@@ -11,7 +11,8 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// tripping is a tracer that panics: at one record until it is mended, and at the begin and the end of every trace.
+// tripping is a tracer that panics: at one record until it is mended, and at the begin and the end
+// of every trace.
 type tripping struct {
 	partition int32
 	offset    int64
@@ -36,7 +37,8 @@ func (t trippingTrace) End(pipeline.Ending) { panic("no end") }
 func (t trippingTrace) Revised(int, pipeline.Outcome) {}
 
 func (t trippingTrace) Decided(record int, _ *dedup.Judgement, _ pipeline.Outcome) {
-	if r := t.batch.Records[record]; r.Partition == t.partition && r.Offset == t.offset && !t.mended.Load() {
+	if r := t.batch.Records[record]; r.Partition == t.partition && r.Offset == t.offset &&
+		!t.mended.Load() {
 		panic("no decision")
 	}
 }
@@ -51,7 +53,8 @@ func TestARecordThatPanicsHoldsItsPartitionByItself(t *testing.T) {
 		run := s.start("one")
 		testkit.Eventually(t, 30*time.Second, "a partition that is held", func() bool {
 			held := run.Held()
-			return len(held) == 1 && held[0] == "orders[1] held at offset 40: panic: panic: no decision"
+			return len(held) == 1 &&
+				held[0] == "orders[1] held at offset 40: panic: panic: no decision"
 		})
 		s.waitLogged("a record made kdedup panic: please report it", "partition=1 offset=40")
 		s.waitLogged("a batch has no trace: please report it")
@@ -62,7 +65,9 @@ func TestARecordThatPanicsHoldsItsPartitionByItself(t *testing.T) {
 			}
 		}
 		s.waitCommitted(400 - behind)
-		testkit.Eventually(t, 30*time.Second, "two more tries", func() bool { return len(s.logs.with("a record made kdedup panic")) >= 3 })
+		testkit.Eventually(t, 30*time.Second, "two more tries", func() bool {
+			return len(s.logs.with("a record made kdedup panic")) >= 3
+		})
 		trips.mended.Store(true)
 		s.finish(400)
 		if n := s.failures(); n > 0 {

@@ -18,7 +18,8 @@ func TestABatchThatUnpacksToTooMuchHoldsItsPartitionByItself(t *testing.T) {
 		var allowed atomic.Int64
 		allowed.Store(1 << 20)
 		s.member = func(o *client.Options) { o.UnpackedBytes = int(allowed.Load()) }
-		packing, err := kgo.NewClient(kgo.SeedBrokers(s.cluster.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		packing, err := kgo.NewClient(kgo.SeedBrokers(s.cluster.ListenAddrs()...),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()),
 			kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(8<<20))
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +35,8 @@ func TestABatchThatUnpacksToTooMuchHoldsItsPartitionByItself(t *testing.T) {
 		run := s.start("one")
 		testkit.Eventually(t, 30*time.Second, "a partition that is held", func() bool {
 			held := run.Held()
-			return len(held) == 1 && held[0] == "orders[1] held at offset 2: the batch unpacks to more than unpacked_bytes"
+			return len(held) == 1 &&
+				held[0] == "orders[1] held at offset 2: the batch unpacks to more than unpacked_bytes"
 		})
 		s.waitCommitted(3)
 		if n := s.failures(); n > 0 {
@@ -46,7 +48,8 @@ func TestABatchThatUnpacksToTooMuchHoldsItsPartitionByItself(t *testing.T) {
 		allowed.Store(8 << 20)
 		s.start("two")
 		s.waitCommitted(5)
-		if got := s.outcomes(); got["forwarded"] != 4 || got["dead_lettered"] != 1 { // the clean topic takes a megabyte
+		// the clean topic takes a megabyte
+		if got := s.outcomes(); got["forwarded"] != 4 || got["dead_lettered"] != 1 {
 			t.Errorf("the outcomes are %v", got)
 		}
 	})

@@ -14,7 +14,8 @@ var advisedShares = []float64{0.99, 0.999}
 func (o Options) ttlOf(a *analysis, r *Report) TTL {
 	totals := a.ladder.totals()
 	dropped := a.verdicts[dedup.VerdictDuplicate] + a.verdicts[dedup.VerdictConflict]
-	t := TTL{Configured: o.window(r, o.Pipeline.TTL, dropped), Advised: []Advice{}, Curve: []Point{}, OldUnread: []int32{}}
+	t := TTL{Configured: o.window(r, o.Pipeline.TTL, dropped), Advised: []Advice{},
+		Curve: []Point{}, OldUnread: []int32{}}
 	t.OldUnread = append(t.OldUnread, o.Pipeline.OldUnread...)
 	if a.copies() == 0 {
 		return t
@@ -26,7 +27,8 @@ func (o Options) ttlOf(a *analysis, r *Report) TTL {
 					t.Short = true
 					break
 				}
-				t.Advised = append(t.Advised, Advice{wanted, o.window(r, time.Duration(steps[i])*time.Millisecond, n)})
+				t.Advised = append(t.Advised,
+					Advice{wanted, o.window(r, time.Duration(steps[i])*time.Millisecond, n)})
 				break
 			}
 		}
@@ -38,8 +40,9 @@ func (o Options) ttlOf(a *analysis, r *Report) TTL {
 // bearingRange is how long a range must be to say anything about a ttl.
 const bearingRange = time.Hour
 
-// bears reports whether the range can tell that a window is long enough. Copies that come later than the range is long are
-// not in it, and those that come nearly as late are seen for the first records only.
+// bears reports whether the range can tell that a window is long enough. Copies that come later
+// than the range is long are not in it, and those that come nearly as late are seen for the first
+// records only.
 func (r Range) bears(ttl time.Duration) bool {
 	length := r.To.Sub(r.From)
 	return length >= bearingRange && length >= ttl+ttl/8
@@ -70,7 +73,8 @@ func (r *Report) caughtShare(caught int64) *float64 {
 
 // window estimates what a ttl costs: claims live for it, and new IDs keep coming at the same rate.
 func (o Options) window(r *Report, ttl time.Duration, caught int64) Window {
-	w := Window{TTL: writeTTL(ttl), Seconds: ttl.Seconds(), Caught: caught, CaughtShare: r.caughtShare(caught)}
+	w := Window{TTL: writeTTL(ttl), Seconds: ttl.Seconds(), Caught: caught,
+		CaughtShare: r.caughtShare(caught)}
 	if r.Rate.IDsPerSecond == 0 {
 		return w
 	}

@@ -33,8 +33,10 @@ func TestNoTTLIsAdvisedThatTheRangeDoesNotBear(t *testing.T) {
 			var in topic
 			in.copies(c.over, c.late)
 			r := in.build(t, func(*Options) {})
-			if r.Totals.Copies == 0 || (len(r.TTL.Advised) > 0) != c.advised || r.TTL.Short == c.advised {
-				t.Errorf("%d copies, advised %v, short %t", r.Totals.Copies, r.TTL.Advised, r.TTL.Short)
+			if r.Totals.Copies == 0 || (len(r.TTL.Advised) > 0) != c.advised ||
+				r.TTL.Short == c.advised {
+				t.Errorf("%d copies, advised %v, short %t", r.Totals.Copies, r.TTL.Advised,
+					r.TTL.Short)
 			}
 		})
 	}
@@ -60,7 +62,8 @@ func TestALagThatComesNearTheTTLIsTold(t *testing.T) {
 	if err := r.WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(table.String(), "partitions [3]: what the group has not read is older than half the ttl") {
+	if !strings.Contains(table.String(),
+		"partitions [3]: what the group has not read is older than half the ttl") {
 		t.Error(table.String())
 	}
 }

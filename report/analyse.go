@@ -46,7 +46,8 @@ const maxConflicts = 10
 
 func newAnalysis(ttl time.Duration, c *collector) *analysis {
 	return &analysis{
-		ttl: ttl.Milliseconds(), collect: c, ladder: newLadder(), ages: make([]int64, len(ageEdges)+1),
+		ttl: ttl.Milliseconds(), collect: c, ladder: newLadder(),
+		ages:     make([]int64, len(ageEdges)+1),
 		verdicts: make(map[dedup.Verdict]int64),
 	}
 }

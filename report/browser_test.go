@@ -8,7 +8,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/browser"
 )
 
-// The page in a real Chromium: it loads nothing, fits on a phone, and is readable in light and dark.
+// The page in a real Chromium: it loads nothing, fits on a phone, and is readable in light and
+// dark.
 func TestInABrowser(t *testing.T) {
 	b := browser.Start(t)
 	name := filepath.Join(t.TempDir(), "report.html")
@@ -16,14 +17,18 @@ func TestInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hostile().build(t, func(o *Options) { o.Header = "producer" }).WriteHTML(file); err != nil {
+	if err := hostile().build(t, func(o *Options) {
+		o.Header = "producer"
+	}).WriteHTML(file); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	url := "file://" + name
-	t.Run("a phone has nothing to scroll sideways", func(t *testing.T) { b.CheckPhone(t, func() { b.Open(t, url) }) })
+	t.Run("a phone has nothing to scroll sideways", func(t *testing.T) {
+		b.CheckPhone(t, func() { b.Open(t, url) })
+	})
 	t.Run("dark and light", func(t *testing.T) { b.CheckColours(t, func() { b.Open(t, url) }) })
 	t.Run("names", func(t *testing.T) { checkNames(t, b, url) })
 	checkCalm(t, b, url)
@@ -41,7 +46,8 @@ func checkCalm(t *testing.T, b *browser.Browser, url string) {
 	}
 }
 
-// checkNames: whoever cannot see the page hears what each part is; and what stands in an ID is text.
+// checkNames: whoever cannot see the page hears what each part is; and what stands in an ID is
+// text.
 func checkNames(t *testing.T, b *browser.Browser, url string) {
 	b.Open(t, url)
 	const nameless = `[...document.querySelectorAll('th')].filter((h) => !h.scope).length +
@@ -50,10 +56,12 @@ func checkNames(t *testing.T, b *browser.Browser, url string) {
 	if got := browser.Evaluate[int](t, b, nameless); got != 0 {
 		t.Errorf("%d headings, sections or charts have no name", got)
 	}
-	if got := browser.Evaluate[int](t, b, `document.querySelectorAll('script, img, iframe, link').length`); got != 0 {
+	if got := browser.Evaluate[int](t, b,
+		`document.querySelectorAll('script, img, iframe, link').length`); got != 0 {
 		t.Errorf("%d elements stand in the page that the template does not have", got)
 	}
-	if got := browser.Evaluate[string](t, b, `document.querySelector('.id').innerText`); got != evil {
+	if got := browser.Evaluate[string](t,
+		b, `document.querySelector('.id').innerText`); got != evil {
 		t.Errorf("the first repeated ID is shown as %q", got)
 	}
 }

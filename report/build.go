@@ -42,7 +42,8 @@ type Pipeline struct {
 	Store         string // its type
 	Buckets       int    // 0: the store has none
 	Disk          Disk
-	OldUnread     []int32 // partitions with records that the group has not committed and that are older than half the ttl
+	// partitions with records that the group has not committed and that are older than half the ttl
+	OldUnread []int32
 }
 
 // Disk is what claims take on the disk of the store, or of each replica.
@@ -96,7 +97,9 @@ func (o Options) withDefaults(ctx context.Context) Options {
 		o.Progress = func(int64, int64) {}
 	}
 	if o.reading == nil {
-		o.reading = func(each visitor) error { return logreader.Read(ctx, o.Connection, o.Log, each) }
+		o.reading = func(each visitor) error {
+			return logreader.Read(ctx, o.Connection, o.Log, each)
+		}
 	}
 	return o
 }

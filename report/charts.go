@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The charts are drawn without text, so that they may be stretched; what is written beside them keeps
-// its size on a phone. All that goes into them is a number or a text of this file.
+// The charts are drawn without text, so that they may be stretched; what is written beside them
+// keeps its size on a phone. All that goes into them is a number or a text of this file.
 
 const (
 	chartWidth  = 1000
@@ -43,8 +43,10 @@ func timelineOf(r Rate) timeline {
 	gap := min(1.5, step/5)
 	for i, b := range r.Bars {
 		x, all, copies := float64(i)*step, barHeight(b.Records, top), barHeight(b.Copies, top)
-		fmt.Fprintf(&svg, `<g><title>%s: %s records, %s copies</title>`, clockTime(b.At), count(b.Records), count(b.Copies))
-		fmt.Fprintf(&svg, `<rect class="hit" x="%.2f" y="0" width="%.2f" height="%d"/>`, x, step, chartHeight)
+		fmt.Fprintf(&svg, `<g><title>%s: %s records, %s copies</title>`, clockTime(b.At),
+			count(b.Records), count(b.Copies))
+		fmt.Fprintf(&svg, `<rect class="hit" x="%.2f" y="0" width="%.2f" height="%d"/>`, x, step,
+			chartHeight)
 		rect(&svg, "records", x+gap/2, all-copies, step-gap, copies)
 		rect(&svg, "copies", x+gap/2, copies, step-gap, 0)
 		svg.WriteString("</g>")
@@ -79,7 +81,8 @@ func timeTicks(r Rate) []tick {
 	var ticks []tick
 	for i := range pieces {
 		at := i * len(r.Bars) / pieces
-		ticks = append(ticks, tick{100 * float64(at) / float64(len(r.Bars)), r.Bars[at].At.Format(format)})
+		ticks = append(ticks, tick{100 * float64(at) / float64(len(r.Bars)),
+			r.Bars[at].At.Format(format)})
 	}
 	return ticks
 }
@@ -103,7 +106,9 @@ func curveOfWindows(t TTL) curve {
 		return curve{}
 	}
 	end := math.Max(t.Configured.Seconds, t.Curve[len(t.Curve)-1].Seconds) * 1.5
-	x := func(seconds float64) float64 { return chartWidth * math.Log(math.Max(seconds, 1)) / math.Log(end) }
+	x := func(seconds float64) float64 {
+		return chartWidth * math.Log(math.Max(seconds, 1)) / math.Log(end)
+	}
 	var svg, line strings.Builder
 	last := chartHeight * (1 - t.Curve[0].CaughtShare)
 	fmt.Fprintf(&line, "M%.2f %.2f", 0.0, last)
@@ -113,13 +118,16 @@ func curveOfWindows(t TTL) curve {
 		last = at
 	}
 	fmt.Fprintf(&line, " L%d %.2f", chartWidth, last)
-	fmt.Fprintf(&svg, `<path class="area" d="%s L%d %d L0 %d Z"/><path class="line" d="%s"/>`, &line, chartWidth, chartHeight, chartHeight, &line)
+	fmt.Fprintf(&svg, `<path class="area" d="%s L%d %d L0 %d Z"/><path class="line" d="%s"/>`,
+		&line, chartWidth, chartHeight, chartHeight, &line)
 	c := curve{Ticks: spanTicks(x, end)}
 	for i, a := range t.Advised {
-		c.Legend = append(c.Legend, mark{fmt.Sprintf("advised advised-%d", i), fmt.Sprintf("%s: %s", a.TTL, percent(*a.CaughtShare))})
+		c.Legend = append(c.Legend, mark{fmt.Sprintf("advised advised-%d", i),
+			fmt.Sprintf("%s: %s", a.TTL, percent(*a.CaughtShare))})
 		upright(&svg, c.Legend[i].Class, x(a.Seconds))
 	}
-	configured := mark{"configured", fmt.Sprintf("configured, %s: %s", t.Configured.TTL, maybePercent(t.Configured.CaughtShare))}
+	configured := mark{"configured", fmt.Sprintf("configured, %s: %s", t.Configured.TTL,
+		maybePercent(t.Configured.CaughtShare))}
 	upright(&svg, configured.Class, x(t.Configured.Seconds))
 	c.Legend = append(c.Legend, configured)
 	c.SVG = template.HTML(svg.String())
@@ -135,7 +143,8 @@ func spanTicks(x func(float64) float64, end float64) []tick {
 	for _, t := range []struct {
 		seconds float64
 		text    string
-	}{{1, "1 s"}, {10, "10 s"}, {60, "1 min"}, {600, "10 min"}, {3600, "1 h"}, {21600, "6 h"}, {86400, "1 d"}, {7 * 86400, "7 d"}, {30 * 86400, "30 d"}, {365 * 86400, "1 y"}} {
+	}{{1, "1 s"}, {10, "10 s"}, {60, "1 min"}, {600, "10 min"}, {3600, "1 h"}, {21600, "6 h"},
+		{86400, "1 d"}, {7 * 86400, "7 d"}, {30 * 86400, "30 d"}, {365 * 86400, "1 y"}} {
 		at := x(t.seconds) * 100 / chartWidth
 		if t.seconds < end && at < 94 && (len(ticks) == 0 || at-ticks[len(ticks)-1].At >= 12) {
 			ticks = append(ticks, tick{at, t.text})
@@ -149,7 +158,8 @@ type bars []float64
 
 func (b bars) svg() template.HTML {
 	var svg strings.Builder
-	svg.WriteString(`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">`)
+	svg.WriteString(
+		`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">`)
 	at := 0.0
 	for i, part := range b {
 		class := "records"
@@ -158,7 +168,8 @@ func (b bars) svg() template.HTML {
 		}
 		if part > 0 {
 			width := max(100*part, 0.4)
-			fmt.Fprintf(&svg, `<rect class="%s" x="%.2f" y="0" width="%.2f" height="10"/>`, class, at, width)
+			fmt.Fprintf(&svg, `<rect class="%s" x="%.2f" y="0" width="%.2f" height="10"/>`, class,
+				at, width)
 			at += width
 		}
 	}

@@ -34,7 +34,8 @@ func (c *clock) read(r *kgo.Record) int64 {
 	latest, known := c.partitions[r.Partition]
 	switch {
 	case at > c.now && !known:
-		// When it came is not known, and the next records of the partition may be much older than now.
+		// When it came is not known, and the next records of the partition may be much older than
+		// now.
 		c.ahead++
 		if c.started {
 			return c.last

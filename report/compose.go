@@ -19,7 +19,8 @@ func (o Options) compose(c *collector, a *analysis) *Report {
 		Topic: o.Log.Topic, GeneratedAt: o.Now().UTC().Truncate(time.Second), Version: o.Version,
 		MessageID: o.Extractor.String(),
 		Settings: Settings{
-			ConsumerGroup: o.Pipeline.ConsumerGroup, Output: o.Pipeline.Output, Mode: o.Pipeline.Mode,
+			ConsumerGroup: o.Pipeline.ConsumerGroup, Output: o.Pipeline.Output,
+			Mode:        o.Pipeline.Mode,
 			OnMissingID: o.Pipeline.OnMissingID, OnConflict: o.Pipeline.OnConflict,
 			Store: o.Pipeline.Store, Buckets: o.Pipeline.Buckets,
 		},
@@ -57,15 +58,18 @@ func (o Options) rangeOf(c *collector) Range {
 		r.Seconds = seconds(c.clock.last - c.clock.first)
 	}
 	for _, p := range slices.Sorted(maps.Keys(o.Log.Partitions)) {
-		r.Partitions = append(r.Partitions, PartitionRange{p, o.Log.Partitions[p].Start, o.Log.Partitions[p].End})
+		r.Partitions = append(r.Partitions,
+			PartitionRange{p, o.Log.Partitions[p].Start, o.Log.Partitions[p].End})
 	}
 	return r
 }
 
 func totalsOf(c *collector, a *analysis) Totals {
 	t := Totals{
-		Records: c.records, DistinctIDs: a.ids, Copies: a.copies(), Duplicates: a.duplicates, Conflicts: a.conflicts,
-		CopyShare: share(a.copies(), c.records), ConflictingIDs: a.conflictingIDs, OtherPartition: a.otherPartition,
+		Records: c.records, DistinctIDs: a.ids, Copies: a.copies(), Duplicates: a.duplicates,
+		Conflicts: a.conflicts,
+		CopyShare: share(a.copies(), c.records), ConflictingIDs: a.conflictingIDs,
+		OtherPartition: a.otherPartition,
 	}
 	for _, n := range c.missing {
 		t.Missing += n
@@ -114,7 +118,8 @@ func agesOf(a *analysis) Ages {
 		}
 		return &largest
 	}
-	ages.P50, ages.P90, ages.P99, ages.P999, ages.Largest = quantile(0.5), quantile(0.9), quantile(0.99), quantile(0.999), quantile(2)
+	ages.P50, ages.P90, ages.P99, ages.P999, ages.Largest = quantile(0.5), quantile(0.9),
+		quantile(0.99), quantile(0.999), quantile(2)
 	from := 0.0
 	for i, n := range a.ages {
 		row := AgeRow{From: from, Copies: n}
@@ -134,7 +139,8 @@ func (o Options) runOf(c *collector, a *analysis) Run {
 		counts[dedup.VerdictMissing] += n
 	}
 	run := Run{Verdicts: []Count{}, Outcomes: []Count{}}
-	for _, v := range []dedup.Verdict{dedup.VerdictFirst, dedup.VerdictDuplicate, dedup.VerdictConflict, dedup.VerdictMissing} {
+	for _, v := range []dedup.Verdict{dedup.VerdictFirst, dedup.VerdictDuplicate,
+		dedup.VerdictConflict, dedup.VerdictMissing} {
 		run.Verdicts = append(run.Verdicts, Count{v.String(), counts[v]})
 		name := o.Outcome(v)
 		at := slices.IndexFunc(run.Outcomes, func(c Count) bool { return c.Name == name })
@@ -170,7 +176,8 @@ func headerRows(c *collector) *ByHeader {
 		}
 	}
 	slices.SortStableFunc(by.Values, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(y.Duplicates+y.Conflicts, x.Duplicates+x.Conflicts), cmp.Compare(y.Records, x.Records))
+		return cmp.Or(cmp.Compare(y.Duplicates+y.Conflicts, x.Duplicates+x.Conflicts),
+			cmp.Compare(y.Records, x.Records))
 	})
 	return by
 }

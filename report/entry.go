@@ -7,8 +7,8 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// entry is a record with an ID, as it is sorted. Its bytes order entries by ID, then by time, then by
-// place:
+// entry is a record with an ID, as it is sorted. Its bytes order entries by ID, then by time, then
+// by place:
 //
 //	length of the ID (2), ID, log time in milliseconds (8), partition (4), offset (8),
 //	fingerprint (16), number of the header's value (2)

@@ -53,7 +53,8 @@ func rate(perSecond float64) string {
 	return count(int64(math.Round(perSecond)))
 }
 
-// percent keeps what is not all from looking like all, and what is not nothing from looking like nothing.
+// percent keeps what is not all from looking like all, and what is not nothing from looking like
+// nothing.
 func percent(share float64) string {
 	p := 100 * share
 	switch {
@@ -144,7 +145,10 @@ func (a AgeRow) between() string {
 }
 
 var kindNames = map[string]string{
-	KindUUIDv1: "UUID version 1", KindUUIDv4: "UUID version 4", KindUUIDv6: "UUID version 6", KindUUIDv7: "UUID version 7",
-	KindUUID: "UUID of another version", KindULID: "ULID", KindKSUID: "KSUID", KindObjectID: "ObjectID",
-	KindSnowflake: "snowflake", KindNumber: "number", KindHash: "hash, or hexadecimal digits", KindOther: "another form",
+	KindUUIDv1: "UUID version 1", KindUUIDv4: "UUID version 4", KindUUIDv6: "UUID version 6",
+	KindUUIDv7: "UUID version 7",
+	KindUUID:   "UUID of another version", KindULID: "ULID", KindKSUID: "KSUID",
+	KindObjectID:  "ObjectID",
+	KindSnowflake: "snowflake", KindNumber: "number", KindHash: "hash, or hexadecimal digits",
+	KindOther: "another form",
 }

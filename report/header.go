@@ -2,8 +2,8 @@ package report
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// headerValues numbers the values of a producer's header. What comes after the first maxHeaderValues
-// different ones is counted together.
+// headerValues numbers the values of a producer's header. What comes after the first
+// maxHeaderValues different ones is counted together.
 type headerValues struct {
 	name    string
 	numbers map[string]uint16

@@ -13,13 +13,16 @@ var assets embed.FS
 
 // page needs nothing but itself: style and charts stand in it, and there is no script.
 var page = template.Must(template.New("report.html").Funcs(template.FuncMap{
-	"count": count, "percent": percent, "maybePercent": maybePercent, "estimate": estimate, "rate": rate,
+	"count": count, "percent": percent, "maybePercent": maybePercent, "estimate": estimate,
+	"rate": rate,
 	"span": span, "maybeSpan": maybeSpan, "size": size, "clock": clockTime, "words": words,
 	"share": share, "style": style, "first": firstRows, "runNote": func() string { return RunNote },
-	"rows":      func(v view, head string, rows []Row) rowsView { return rowsView{v, head, rows} },
-	"bar":       func(share float64) template.HTML { return bars{share}.svg() },
-	"twoBars":   func(r Row, most int64) template.HTML { return twoBars(r, most) },
-	"hundredth": func(share float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*share), ".0") + " %" },
+	"rows":    func(v view, head string, rows []Row) rowsView { return rowsView{v, head, rows} },
+	"bar":     func(share float64) template.HTML { return bars{share}.svg() },
+	"twoBars": func(r Row, most int64) template.HTML { return twoBars(r, most) },
+	"hundredth": func(share float64) string {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*share), ".0") + " %"
+	},
 }).ParseFS(assets, "assets/report.html"))
 
 func style() template.CSS {

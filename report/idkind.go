@@ -37,7 +37,8 @@ func kindOf(id []byte, now time.Time) string {
 		return KindObjectID
 	case allOf(id, isDigit):
 		return numberKind(id)
-	case (len(id) == 32 || len(id) == 40 || len(id) == 64 || len(id) == 128) && allOf(id, isHexDigit):
+	case (len(id) == 32 || len(id) == 40 || len(id) == 64 || len(id) == 128) &&
+		allOf(id, isHexDigit):
 		return KindHash
 	}
 	return KindOther
@@ -69,7 +70,8 @@ func parseUUID(id []byte) (u [16]byte, ok bool) {
 		u[digits/2] = u[digits/2]<<4 | value
 		digits++
 	}
-	// 32 digits may be a hash just as well; one in four has the variant, so the version decides too.
+	// 32 digits may be a hash just as well; one in four has the variant, so the version decides
+	// too.
 	return u, len(id) == 36 || u[8]>>6 == 0b10 && (u[6]>>4 == 4 || u[6]>>4 == 7)
 }
 

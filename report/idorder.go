@@ -12,8 +12,8 @@ import (
 )
 
 // orderSample keeps an even sample of all IDs and when they came, to see what they look like and
-// whether the order of their bytes is that of time. Forms alone do not tell the latter: a counter with
-// leading zeros is ordered, and a UUIDv7 behind the name of one of many producers is not.
+// whether the order of their bytes is that of time. Forms alone do not tell the latter: a counter
+// with leading zeros is ordered, and a UUIDv7 behind the name of one of many producers is not.
 type orderSample struct {
 	random *rand.Rand
 	seen   int64

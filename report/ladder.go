@@ -6,17 +6,18 @@ import (
 )
 
 // ladder knows how many copies each of a number of ttls would catch. It plays the store for all of
-// them at once: a claim holds for the ttl, counted from the record that made it; the first copy after
-// that is a new message, and claims anew. A longer ttl never catches fewer copies.
+// them at once: a claim holds for the ttl, counted from the record that made it; the first copy
+// after that is a new message, and claims anew. A longer ttl never catches fewer copies.
 type ladder struct {
 	caught []int64 // by step, but for the copies in within
-	within []int64 // copies by the first step that is longer than their age, counted from the ID's first record
+	// copies by the first step that is longer than their age, counted from the ID's first record
+	within []int64
 	owners []int64 // log times of the present ID's claims, by step
 	used   int     // owners that were set; all other claims are still those of the first record
 }
 
-// steps are the ttls that can be advised, in milliseconds: values that people would write, and dense
-// enough that above a few minutes none is more than a tenth longer than what is needed.
+// steps are the ttls that can be advised, in milliseconds: values that people would write, and
+// dense enough that above a few minutes none is more than a tenth longer than what is needed.
 var steps = makeSteps()
 
 func makeSteps() []int64 {
@@ -38,14 +39,16 @@ func makeSteps() []int64 {
 	return all
 }
 
-// stepAbove is the index of the first step that catches a copy of this age; len(steps) if none does.
+// stepAbove is the index of the first step that catches a copy of this age; len(steps) if none
+// does.
 func stepAbove(age int64) int {
 	return sort.Search(len(steps), func(i int) bool { return steps[i] > age })
 }
 
 func newLadder() *ladder {
 	return &ladder{
-		caught: make([]int64, len(steps)), within: make([]int64, len(steps)+1), owners: make([]int64, len(steps)),
+		caught: make([]int64, len(steps)), within: make([]int64, len(steps)+1),
+		owners: make([]int64, len(steps)),
 	}
 }
 

@@ -2,8 +2,9 @@ package report
 
 import "time"
 
-// Report is what a topic holds. Its JSON is an interface: fields are added, not renamed; docs/report.md
-// says what each means. Shares are parts of one, times are UTC, durations are in seconds.
+// Report is what a topic holds. Its JSON is an interface: fields are added, not renamed;
+// docs/report.md says what each means. Shares are parts of one, times are UTC, durations are in
+// seconds.
 type Report struct {
 	Topic       string     `json:"topic"`
 	GeneratedAt time.Time  `json:"generated_at"`
@@ -61,9 +62,10 @@ const (
 
 // Clock says whose clock the times are from.
 type Clock struct {
-	Kind            string  `json:"kind"`
-	Ahead           int64   `json:"ahead"`    // records with a timestamp in the future
-	Backward        int64   `json:"backward"` // records with an earlier timestamp than one before them in the partition
+	Kind  string `json:"kind"`
+	Ahead int64  `json:"ahead"` // records with a timestamp in the future
+	// records with an earlier timestamp than one before them in the partition
+	Backward        int64   `json:"backward"`
 	BackwardSeconds float64 `json:"backward_seconds"`
 }
 
@@ -77,7 +79,8 @@ type Totals struct {
 	Conflicts      int64   `json:"conflicts"`
 	CopyShare      float64 `json:"copy_share"`
 	ConflictingIDs int64   `json:"conflicting_ids"`
-	OtherPartition int64   `json:"other_partition"` // copies on another partition than the first record of their ID
+	// copies on another partition than the first record of their ID
+	OtherPartition int64 `json:"other_partition"`
 }
 
 // Missing counts records without an ID.
@@ -122,23 +125,27 @@ type AgeRow struct {
 
 // TTL compares windows.
 type TTL struct {
-	Configured Window   `json:"configured"`
-	Advised    []Advice `json:"advised"` // empty without copies, and where the range does not bear it
-	Short      bool     `json:"short"`   // the range is too short to advise all windows
-	Curve      []Point  `json:"curve"`
+	Configured Window `json:"configured"`
+	// empty without copies, and where the range does not bear it
+	Advised []Advice `json:"advised"`
+	Short   bool     `json:"short"` // the range is too short to advise all windows
+	Curve   []Point  `json:"curve"`
 
-	// Partitions of the input with records that the group has not committed and that are older than half the ttl.
+	// Partitions of the input with records that the group has not committed and that are older than
+	// half the ttl.
 	OldUnread []int32 `json:"old_unread"`
 }
 
 // Window is a ttl with what it catches and costs.
 type Window struct {
-	TTL           string   `json:"ttl"`
-	Seconds       float64  `json:"seconds"`
-	Caught        int64    `json:"caught"`
-	CaughtShare   *float64 `json:"caught_share"` // of all copies; null without copies
-	Rows          *float64 `json:"rows"`         // claims that live at a time: new IDs per second times ttl; null if the range is too short for a rate
-	Bytes         *float64 `json:"bytes"`        // of the rows that must be kept, in each replica
+	TTL         string   `json:"ttl"`
+	Seconds     float64  `json:"seconds"`
+	Caught      int64    `json:"caught"`
+	CaughtShare *float64 `json:"caught_share"` // of all copies; null without copies
+	// claims that live at a time: new IDs per second times ttl; null if the range is too short for
+	// a rate
+	Rows          *float64 `json:"rows"`
+	Bytes         *float64 `json:"bytes"` // of the rows that must be kept, in each replica
 	RowsPerBucket *float64 `json:"rows_per_bucket"`
 }
 
@@ -208,12 +215,14 @@ type Place struct {
 
 // IDs says what message IDs look like.
 type IDs struct {
-	Kinds       []Kind   `json:"kinds"`
-	MeanBytes   float64  `json:"mean_bytes"`
-	Correlation *float64 `json:"time_correlation"` // Kendall's tau of the order of bytes and that of time; null with too few IDs
+	Kinds     []Kind  `json:"kinds"`
+	MeanBytes float64 `json:"mean_bytes"`
+	// Kendall's tau of the order of bytes and that of time; null with too few IDs
+	Correlation *float64 `json:"time_correlation"`
 	TimeOrdered *bool    `json:"time_ordered"`
 	BytesPerRow float64  `json:"bytes_per_row"` // estimate for the configured store
-	Grace       float64  `json:"grace_seconds"` // how long a claim stays on the disk behind its end, at least
+	// how long a claim stays on the disk behind its end, at least
+	Grace float64 `json:"grace_seconds"`
 }
 
 // Kind is a form of IDs and its share of a sample.

@@ -16,7 +16,8 @@ import (
 // evil is an ID that somebody made up to harm the reader of the report.
 const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>&amp;'`
 
-// hostile is a topic with everything that a report shows, and IDs and headers that try to break out.
+// hostile is a topic with everything that a report shows, and IDs and headers that try to break
+// out.
 func hostile() *topic {
 	in := &topic{}
 	for i := range 400 {
@@ -25,7 +26,8 @@ func hostile() *topic {
 			id = evil
 		}
 		r := in.put(int32(i%3), time.Duration(i)*time.Minute, id, strconv.Itoa(i/390))
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "producer", Value: []byte("\x1b[31m<b>" + strconv.Itoa(i%40))})
+		r.Headers = append(r.Headers,
+			kgo.RecordHeader{Key: "producer", Value: []byte("\x1b[31m<b>" + strconv.Itoa(i%40))})
 	}
 	in.put(0, 401*time.Minute, "", "")
 	return in
@@ -33,13 +35,16 @@ func hostile() *topic {
 
 func TestATerminalIsNotSteeredByWhatStandsInATopic(t *testing.T) {
 	var text strings.Builder
-	if err := hostile().build(t, func(o *Options) { o.Header = "producer" }).WriteTable(&text); err != nil {
+	if err := hostile().build(t, func(o *Options) {
+		o.Header = "producer"
+	}).WriteTable(&text); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsRune(text.String(), '\x1b') {
 		t.Error("the table has an escape character")
 	}
-	for _, want := range []string{"<b>30", evil, "and 17 more", "CONFLICTS, EXAMPLES", "without an id  1"} {
+	for _, want := range []string{"<b>30", evil, "and 17 more", "CONFLICTS, EXAMPLES",
+		"without an id  1"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, text.String())
 		}
@@ -66,7 +71,9 @@ func TestIDsCanBeHidden(t *testing.T) {
 // What was published may be read by programs: fields stay.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	var text strings.Builder
-	if err := hostile().build(t, func(o *Options) { o.Header = "producer" }).WriteJSON(&text); err != nil {
+	if err := hostile().build(t, func(o *Options) {
+		o.Header = "producer"
+	}).WriteJSON(&text); err != nil {
 		t.Fatal(err)
 	}
 	doc, err := os.ReadFile("../docs/report.md")
@@ -74,7 +81,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, match := range regexp.MustCompile(`(?m)^ *"(\w+)":`).FindAllStringSubmatch(text.String(), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^ *"(\w+)":`).FindAllStringSubmatch(text.String(),
+		-1) {
 		seen++
 		if !strings.Contains(string(doc), "`"+match[1]+"`") {
 			t.Errorf("docs/report.md does not name the field %s", match[1])
@@ -120,7 +128,8 @@ func TestReportsOfNothing(t *testing.T) {
 	noCopies.put(0, 0, "a", "v")
 	noCopies.put(0, time.Hour, "b", "v")
 	for want, in := range map[string]*topic{
-		"There are no records in this range.": {}, "No record has a message ID": noIDs, "No copies among 2 records in 1 h.": noCopies,
+		"There are no records in this range.": {}, "No record has a message ID": noIDs,
+		"No copies among 2 records in 1 h.": noCopies,
 	} {
 		r := in.build(t, nil)
 		var table, page strings.Builder
@@ -138,7 +147,8 @@ func TestReportsOfNothing(t *testing.T) {
 
 func TestNumbersForPeople(t *testing.T) {
 	for seconds, want := range map[float64]string{
-		0.25: "250 ms", 1: "1 s", 60: "1 min", 90: "90 s", 119.5: "119.5 s", 150: "2 min 30 s", 3600: "1 h", 3660: "61 min", 12 * 3600: "12 h",
+		0.25: "250 ms", 1: "1 s", 60: "1 min", 90: "90 s", 119.5: "119.5 s", 150: "2 min 30 s",
+		3600: "1 h", 3660: "61 min", 12 * 3600: "12 h",
 		86400: "1 d", 31 * 3600: "31 h", 9*86400 + 3700: "9 d 1 h", 400 * 86400: "400 d",
 	} {
 		if got := span(seconds); got != want {
@@ -146,18 +156,21 @@ func TestNumbersForPeople(t *testing.T) {
 		}
 	}
 	for share, want := range map[float64]string{
-		0: "0 %", 1: "100 %", 0.00001: "<0.01 %", 0.99999: "99.99 %", 0.0049: "0.49 %", 0.5: "50.0 %", 0.119: "11.9 %",
+		0: "0 %", 1: "100 %", 0.00001: "<0.01 %", 0.99999: "99.99 %", 0.0049: "0.49 %",
+		0.5: "50.0 %", 0.119: "11.9 %",
 	} {
 		if got := percent(share); got != want {
 			t.Errorf("percent(%v) = %q, want %q", share, got, want)
 		}
 	}
-	for ttl, want := range map[time.Duration]string{time.Second: "1s", time.Minute: "1m", 90 * time.Minute: "1h30m", 168 * time.Hour: "168h", 61 * time.Second: "1m1s"} {
+	for ttl, want := range map[time.Duration]string{time.Second: "1s", time.Minute: "1m",
+		90 * time.Minute: "1h30m", 168 * time.Hour: "168h", 61 * time.Second: "1m1s"} {
 		if got := writeTTL(ttl); got != want {
 			t.Errorf("writeTTL(%v) = %q, want %q", ttl, got, want)
 		}
 	}
-	for n, want := range map[float64]string{7: "7", 123: "130", 9_801: "9,900", 1_234_567: "1,300,000"} {
+	for n, want := range map[float64]string{7: "7", 123: "130", 9_801: "9,900",
+		1_234_567: "1,300,000"} {
 		if got := estimate(&n); got != want {
 			t.Errorf("estimate(%v) = %q, want %q", n, got, want)
 		}

@@ -30,7 +30,8 @@ type topic struct{ partitions map[int32][]*kgo.Record }
 // put appends a record that came so long after the start.
 func (t *topic) put(partition int32, after time.Duration, id, value string) *kgo.Record {
 	r := &kgo.Record{
-		Topic: "orders", Partition: partition, Offset: int64(len(t.partitions[partition])), Timestamp: start.Add(after), Value: []byte(value),
+		Topic: "orders", Partition: partition, Offset: int64(len(t.partitions[partition])),
+		Timestamp: start.Add(after), Value: []byte(value),
 	}
 	if id != "" {
 		r.Headers = []kgo.RecordHeader{{Key: "message-id", Value: []byte(id)}}
@@ -59,15 +60,19 @@ func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
 		tb.Fatal(err)
 	}
 	o := Options{
-		Log: logreader.Log{Topic: "orders", Partitions: make(map[int32]logreader.Range)}, Extractor: extractor, Version: "v1.2.3",
-		Pipeline: Pipeline{ConsumerGroup: "orders-dedup", Output: "orders.clean", Mode: "enforce", OnMissingID: "dead_letter", OnConflict: "drop",
+		Log:       logreader.Log{Topic: "orders", Partitions: make(map[int32]logreader.Range)},
+		Extractor: extractor, Version: "v1.2.3",
+		Pipeline: Pipeline{ConsumerGroup: "orders-dedup", Output: "orders.clean", Mode: "enforce",
+			OnMissingID: "dead_letter", OnConflict: "drop",
 			TTL: time.Hour, Store: "cassandra", Buckets: 256,
-			Disk: Disk{RowBytes: func(idBytes int) int { return 35 + idBytes }, Grace: 3 * time.Hour}},
+			Disk: Disk{RowBytes: func(idBytes int) int { return 35 + idBytes },
+				Grace: 3 * time.Hour}},
 		Now: func() time.Time { return start.Add(30 * 24 * time.Hour) }, TempDir: tb.TempDir(),
 	}
 	o.Outcome = func(v dedup.Verdict) string {
 		return map[dedup.Verdict]string{
-			dedup.VerdictFirst: "forwarded", dedup.VerdictMissing: "dead_lettered", dedup.VerdictDuplicate: "duplicate", dedup.VerdictConflict: "conflict",
+			dedup.VerdictFirst: "forwarded", dedup.VerdictMissing: "dead_lettered",
+			dedup.VerdictDuplicate: "duplicate", dedup.VerdictConflict: "conflict",
 		}[v]
 	}
 	o.reading = func(each visitor) error {
@@ -99,7 +104,8 @@ func TestCopiesAreCountedByContentAndPlace(t *testing.T) {
 	in.put(1, 7*time.Second, "b", "1")
 	r := in.build(t, nil)
 	want := Totals{
-		Records: 8, Missing: 1, DistinctIDs: 3, Copies: 4, Duplicates: 3, Conflicts: 1, CopyShare: 0.5, ConflictingIDs: 1, OtherPartition: 3,
+		Records: 8, Missing: 1, DistinctIDs: 3, Copies: 4, Duplicates: 3, Conflicts: 1,
+		CopyShare: 0.5, ConflictingIDs: 1, OtherPartition: 3,
 	}
 	if diff := cmp.Diff(want, r.Totals); diff != "" {
 		t.Error(diff)
@@ -111,11 +117,13 @@ func TestCopiesAreCountedByContentAndPlace(t *testing.T) {
 	if diff := cmp.Diff([]Missing{{"absent", 1}}, r.Missing); diff != "" {
 		t.Error(diff)
 	}
-	top := []TopID{{"a", 3, start, start.Add(2 * time.Second)}, {"b", 3, start.Add(3 * time.Second), start.Add(7 * time.Second)}}
+	top := []TopID{{"a", 3, start, start.Add(2 * time.Second)},
+		{"b", 3, start.Add(3 * time.Second), start.Add(7 * time.Second)}}
 	if diff := cmp.Diff(top, r.TopIDs); diff != "" {
 		t.Error(diff)
 	}
-	if c := r.Conflicts; len(c) != 1 || c[0].ID != "a" || c[0].First.Offset != 0 || c[0].Other.Offset != 1 || c[0].First.Fingerprint == c[0].Other.Fingerprint {
+	if c := r.Conflicts; len(c) != 1 || c[0].ID != "a" || c[0].First.Offset != 0 ||
+		c[0].Other.Offset != 1 || c[0].First.Fingerprint == c[0].Other.Fingerprint {
 		t.Errorf("conflicts: %+v", c)
 	}
 	outcomes := []Count{{"forwarded", 3}, {"duplicate", 3}, {"conflict", 1}, {"dead_lettered", 1}}
@@ -129,9 +137,11 @@ func TestWindowsCatchWhatAStoreWithThatTTLCatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var in topic
 	for i := range 3000 {
-		in.put(int32(random.IntN(4)), time.Duration(i)*7*time.Second, strconv.Itoa(random.IntN(700)), strconv.Itoa(random.IntN(40)/39))
+		in.put(int32(random.IntN(4)), time.Duration(i)*7*time.Second,
+			strconv.Itoa(random.IntN(700)), strconv.Itoa(random.IntN(40)/39))
 	}
-	for _, ttl := range []time.Duration{time.Second, time.Minute, 17 * time.Minute, time.Hour, 90 * time.Minute, 2 * time.Hour, 100 * time.Hour} {
+	for _, ttl := range []time.Duration{time.Second, time.Minute, 17 * time.Minute, time.Hour,
+		90 * time.Minute, 2 * time.Hour, 100 * time.Hour} {
 		r := in.build(t, func(o *Options) { o.Pipeline.TTL = ttl })
 		if want := in.play(ttl); !cmp.Equal(want, r.Run.Verdicts) {
 			t.Errorf("ttl %v: %v, want %v", ttl, r.Run.Verdicts, want)
@@ -147,9 +157,11 @@ func TestWindowsCatchWhatAStoreWithThatTTLCatches(t *testing.T) {
 		}
 		for _, a := range r.TTL.Advised {
 			advised := time.Duration(a.Seconds) * time.Second
-			shorter := time.Duration(steps[stepAbove(advised.Milliseconds()-1)-1]) * time.Millisecond
+			shorter := time.Duration(
+				steps[stepAbove(advised.Milliseconds()-1)-1]) * time.Millisecond
 			if in.caught(advised) < a.Share || in.caught(shorter) >= a.Share {
-				t.Errorf("advised for %v: %v catches %v, the step before it %v", a.Share, advised, in.caught(advised), in.caught(shorter))
+				t.Errorf("advised for %v: %v catches %v, the step before it %v", a.Share, advised,
+					in.caught(advised), in.caught(shorter))
 			}
 		}
 	}
@@ -194,7 +206,8 @@ func (t *topic) inOrder() []*kgo.Record {
 		var first *kgo.Record
 		for p := range int32(len(t.partitions)) {
 			if next[p] < len(t.partitions[p]) {
-				if r := t.partitions[p][next[p]]; first == nil || r.Timestamp.Before(first.Timestamp) {
+				if r := t.partitions[p][next[p]]; first == nil ||
+					r.Timestamp.Before(first.Timestamp) {
 					first = r
 				}
 			}
@@ -231,12 +244,16 @@ func TestFilesAndMemoryGiveTheSameReport(t *testing.T) {
 	var in topic
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range 8_000 {
-		in.put(int32(i%5), time.Duration(i)*time.Second, fmt.Sprintf("order/%d", random.IntN(4000)), "v")
+		in.put(int32(i%5), time.Duration(i)*time.Second, fmt.Sprintf("order/%d", random.IntN(4000)),
+			"v")
 	}
 	want := in.build(t, nil)
-	for _, memory := range []int{1 << 10, 20 << 10, 300 << 10} { // more runs than are merged at a time; some; a few
+	// more runs than are merged at a time; some; a few
+	for _, memory := range []int{1 << 10, 20 << 10, 300 << 10} {
 		dir := t.TempDir()
-		if diff := cmp.Diff(want, in.build(t, func(o *Options) { o.memory, o.TempDir = memory, dir })); diff != "" {
+		if diff := cmp.Diff(want, in.build(t, func(o *Options) {
+			o.memory, o.TempDir = memory, dir
+		})); diff != "" {
 			t.Errorf("with %d bytes of memory:\n%s", memory, diff)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -250,7 +267,9 @@ func TestFilesThatCannotBeWrittenEndTheReport(t *testing.T) {
 	for i := range 100 {
 		in.put(0, 0, fmt.Sprint(i), "v")
 	}
-	_, err := in.try(t, func(o *Options) { o.memory, o.TempDir = 1<<10, filepath.Join(t.TempDir(), "none") })
+	_, err := in.try(t, func(o *Options) {
+		o.memory, o.TempDir = 1<<10, filepath.Join(t.TempDir(), "none")
+	})
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "write temporary files") {
 		t.Errorf("got %v", err)
 	}

@@ -17,7 +17,8 @@ const maxBars = 120
 
 // barWidths are in milliseconds; each is a multiple of the one before, so that bars can be joined.
 var barWidths = slices.Concat(
-	[]int64{1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000, day},
+	[]int64{1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000, 3_600_000,
+		10_800_000, 21_600_000, 43_200_000, day},
 	[]int64{2 * day, 4 * day, 8 * day, 32 * day, 128 * day, 512 * day, 2048 * day, 1 << 20 * day},
 )
 

@@ -11,7 +11,8 @@ import (
 // WriteTable writes the report for a terminal.
 func (r *Report) WriteTable(to io.Writer) error {
 	w := &tableWriter{out: tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)}
-	w.line("%s, by %s, %s to %s", r.Topic, r.MessageID, clockTime(r.Range.From), clockTime(r.Range.To))
+	w.line("%s, by %s, %s to %s", r.Topic, r.MessageID, clockTime(r.Range.From),
+		clockTime(r.Range.To))
 	w.line("%s", r.Headline())
 	r.tableOfTotals(w)
 	r.tableOfTTLs(w)
@@ -31,12 +32,16 @@ func (r *Report) WriteTable(to io.Writer) error {
 
 func (r *Report) tableOfTotals(w *tableWriter) {
 	w.section("RECORDS")
-	w.row("records", count(r.Totals.Records), rate(r.Rate.RecordsPerSecond)+" a second, peak "+rate(r.Rate.PeakPerSecond))
-	w.row("distinct ids", count(r.Totals.DistinctIDs), rate(r.Rate.IDsPerSecond)+" new ones a second")
+	w.row("records", count(r.Totals.Records), rate(r.Rate.RecordsPerSecond)+" a second, peak "+
+		rate(r.Rate.PeakPerSecond))
+	w.row("distinct ids", count(r.Totals.DistinctIDs), rate(r.Rate.IDsPerSecond)+
+		" new ones a second")
 	w.row("copies", count(r.Totals.Copies), percent(r.Totals.CopyShare)+" of the records; "+
-		percent(share(r.Totals.OtherPartition, r.Totals.Copies))+" of them on another partition than the first")
+		percent(share(r.Totals.OtherPartition, r.Totals.Copies))+
+		" of them on another partition than the first")
 	w.row("  duplicates", count(r.Totals.Duplicates), "the same content")
-	w.row("  conflicts", count(r.Totals.Conflicts), "other content under the same ID, "+count(r.Totals.ConflictingIDs)+" IDs")
+	w.row("  conflicts", count(r.Totals.Conflicts), "other content under the same ID, "+
+		count(r.Totals.ConflictingIDs)+" IDs")
 	w.row("without an id", count(r.Totals.Missing), "")
 	for _, m := range r.Missing {
 		w.row("  "+words(m.Reason), count(m.Records), "")
@@ -49,14 +54,17 @@ const lagWarning = "An outage of about a ttl, or a lag between partitions longer
 func (r *Report) tableOfTTLs(w *tableWriter) {
 	w.section("TTL", "WINDOW", "CATCHES", "ROWS", "DISK", "ROWS PER BUCKET")
 	line := func(name string, t Window) {
-		w.row(name, t.TTL, maybePercent(t.CaughtShare), estimate(t.Rows), size(t.Bytes), estimate(t.RowsPerBucket))
+		w.row(name, t.TTL, maybePercent(t.CaughtShare), estimate(t.Rows), size(t.Bytes),
+			estimate(t.RowsPerBucket))
 	}
 	line("configured", r.TTL.Configured)
 	for _, a := range r.TTL.Advised {
 		line("for "+strings.TrimSuffix(fmt.Sprintf("%.1f", 100*a.Share), ".0")+" %", a.Window)
 	}
 	if len(r.TTL.OldUnread) > 0 {
-		w.row("warning", fmt.Sprintf("partitions %v: what the group has not read is older than half the ttl. %s", r.TTL.OldUnread, lagWarning), "")
+		w.row("warning",
+			fmt.Sprintf("partitions %v: what the group has not read is older than half the ttl. %s",
+				r.TTL.OldUnread, lagWarning), "")
 	}
 	if r.TTL.Short {
 		w.row("advice", "none: the range is too short to tell how late copies come", "")
@@ -127,7 +135,8 @@ func (w *tableWriter) row(cells ...string) {
 func (w *tableWriter) rows(head string, rows []Row) {
 	w.section(head, "RECORDS", "COPIES", "SHARE", "CONFLICTS", "WITHOUT ID")
 	for _, r := range firstRows(rows) {
-		w.row(r.Name, count(r.Records), count(r.Duplicates+r.Conflicts), percent(r.CopyShare), count(r.Conflicts), count(r.Missing))
+		w.row(r.Name, count(r.Records), count(r.Duplicates+r.Conflicts), percent(r.CopyShare),
+			count(r.Conflicts), count(r.Missing))
 	}
 	if more := len(rows) - len(firstRows(rows)); more > 0 {
 		w.line("and %s more; --format json has all", count(int64(more)))

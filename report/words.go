@@ -15,10 +15,13 @@ func (r *Report) Headline() string {
 	case r.Totals.DistinctIDs == 0:
 		return "No record has a message ID: see the reasons, and the setting message_id."
 	case r.Totals.Copies == 0:
-		return fmt.Sprintf("No copies among %s records in %s.", count(r.Totals.Records), span(r.Range.Seconds))
+		return fmt.Sprintf("No copies among %s records in %s.", count(r.Totals.Records),
+			span(r.Range.Seconds))
 	}
-	text := fmt.Sprintf("%s of %s records are copies of earlier ones. The configured ttl of %s catches %s of them",
-		percent(r.Totals.CopyShare), count(r.Totals.Records), r.TTL.Configured.TTL, maybePercent(r.TTL.Configured.CaughtShare))
+	text := fmt.Sprintf("%s of %s records are copies of earlier ones. The configured ttl of %s "+
+		"catches %s of them",
+		percent(r.Totals.CopyShare), count(r.Totals.Records), r.TTL.Configured.TTL,
+		maybePercent(r.TTL.Configured.CaughtShare))
 	if last := len(r.TTL.Advised) - 1; last >= 0 {
 		advised := r.TTL.Advised[last]
 		text += fmt.Sprintf("; %s would catch %s", advised.TTL, percent(*advised.CaughtShare))
@@ -31,14 +34,18 @@ func (r *Report) ClockNote() string {
 	text := map[string]string{
 		ClockProducer: "Times are the records' timestamps, set by the producers' clocks (CreateTime)",
 		ClockBroker:   "Times are the records' timestamps, set by the brokers' clocks (LogAppendTime)",
-		ClockMixed:    "Times are the records' timestamps, set by the producers' clocks for some and the brokers' for others",
+		ClockMixed: "Times are the records' timestamps, set by the producers' clocks for some " +
+			"and the brokers' for others",
 	}[r.Clock.Kind]
 	text += "; a record counts as arrived no earlier than those before it in its partition."
 	if r.Clock.Backward > 0 {
-		text += fmt.Sprintf(" %s records carry an earlier timestamp than one before them, by up to %s.", count(r.Clock.Backward), span(r.Clock.BackwardSeconds))
+		text += fmt.Sprintf(
+			" %s records carry an earlier timestamp than one before them, by up to %s.",
+			count(r.Clock.Backward), span(r.Clock.BackwardSeconds))
 	}
 	if r.Clock.Ahead > 0 {
-		text += fmt.Sprintf(" %s records carry a timestamp in the future, which was not believed.", count(r.Clock.Ahead))
+		text += fmt.Sprintf(" %s records carry a timestamp in the future, which was not believed.",
+			count(r.Clock.Ahead))
 	}
 	return text
 }
@@ -49,7 +56,8 @@ func (r *Report) RangeNote() string {
 	if !r.Range.Whole {
 		what = "This is a part of what the topic holds"
 	}
-	return fmt.Sprintf("%s: %s. Copies that are farther apart, or whose first record lies before it, cannot be seen.", what, span(r.Range.Seconds))
+	return fmt.Sprintf("%s: %s. Copies that are farther apart, or whose first record lies before "+
+		"it, cannot be seen.", what, span(r.Range.Seconds))
 }
 
 // OrderNote says what the order of the IDs means for Cassandra.
@@ -58,13 +66,19 @@ func (r *Report) OrderNote() string {
 	case r.IDs.TimeOrdered == nil:
 		return "There are too few IDs to tell whether they are ordered by time."
 	case *r.IDs.TimeOrdered:
-		return "The IDs are ordered by time. In Cassandra that is worth keeping: new claims lie behind all old ones, so that " +
-			"each SSTable covers a range of its own and a new ID is looked up in few of them, however large the table is. " +
-			"Measured with 256 buckets on one node: 64,000 to 67,000 claims of new IDs a second at 19 million rows."
+		return "The IDs are ordered by time. In Cassandra that is worth keeping: new claims lie " +
+			"behind all old ones, so that " +
+			"each SSTable covers a range of its own and a new ID is looked up in few of them, " +
+			"however large the table is. " +
+			"Measured with 256 buckets on one node: 64,000 to 67,000 claims of new IDs a second " +
+			"at 19 million rows."
 	}
-	return "The IDs are not ordered by time. In Cassandra a new ID is looked up in every SSTable that holds its bucket, so it slows down as " +
-		"the table grows. Measured with 256 buckets on one node, levelled compaction: 41,000 claims of new IDs a second at 2.4 million rows, " +
-		"19,000 to 22,000 at 6 million. IDs that begin with a time (UUID version 7, ULID) kept 64,000 at 19 million."
+	return "The IDs are not ordered by time. In Cassandra a new ID is looked up in every SSTable " +
+		"that holds its bucket, so it slows down as " +
+		"the table grows. Measured with 256 buckets on one node, levelled compaction: 41,000 " +
+		"claims of new IDs a second at 2.4 million rows, " +
+		"19,000 to 22,000 at 6 million. IDs that begin with a time (UUID version 7, ULID) kept " +
+		"64,000 at 19 million."
 }
 
 // KindNote lists the forms of the IDs.
@@ -87,15 +101,19 @@ func (r *Report) KindNote() string {
 func (r *Report) EstimateNote() string {
 	text := fmt.Sprintf("Estimates: rows = %s new IDs a second x ttl", rate(r.Rate.IDsPerSecond))
 	if r.IDs.BytesPerRow > 0 {
-		text += fmt.Sprintf(", %.0f bytes a row in the %s store (IDs of %.0f bytes), in each replica",
+		text += fmt.Sprintf(
+			", %.0f bytes a row in the %s store (IDs of %.0f bytes), in each replica",
 			r.IDs.BytesPerRow, r.Settings.Store, r.IDs.MeanBytes)
 	}
 	if grace := r.IDs.Grace; grace > 0 {
-		text += fmt.Sprintf(", for ttl and gc_grace_seconds (%.0f); have three times as much disk", grace)
+		text += fmt.Sprintf(", for ttl and gc_grace_seconds (%.0f); have three times as much disk",
+			grace)
 	}
 	return text + ". At the peak rate they are larger."
 }
 
 // RunNote says what the simulation took for granted.
-const RunNote = "What a pipeline with this configuration would have done that read each record when it came. " +
-	"One that reads the backlog now claims it all within minutes, and so catches the copies that are farther apart than the ttl as well."
+const RunNote = "What a pipeline with this configuration would have done that read each record " +
+	"when it came. " +
+	"One that reads the backlog now claims it all within minutes, and so catches the copies that " +
+	"are farther apart than the ttl as well."

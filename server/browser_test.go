@@ -34,8 +34,8 @@ func TestInABrowser(t *testing.T) {
 // pages are the tests of the status page in one browser.
 type pages struct{ *browser.Browser }
 
-// checkCalm sees to it that no page complained, but about the server that was taken away, and that all
-// requests stayed on this machine.
+// checkCalm sees to it that no page complained, but about the server that was taken away, and that
+// all requests stayed on this machine.
 func (b pages) checkCalm(t *testing.T) {
 	for _, complaint := range b.Complaints() {
 		if !strings.Contains(complaint, "ERR_CONNECTION_REFUSED") {
@@ -43,7 +43,8 @@ func (b pages) checkCalm(t *testing.T) {
 		}
 	}
 	for _, asked := range b.Asked(t) {
-		if u, err := url.Parse(asked); err != nil || u.Hostname() != "127.0.0.1" || u.RawQuery != "" {
+		if u, err := url.Parse(asked); err != nil || u.Hostname() != "127.0.0.1" ||
+			u.RawQuery != "" {
 			t.Errorf("the page asks for %s", asked)
 		}
 	}
@@ -65,7 +66,8 @@ func serve(t *testing.T) (s *Server, source *answering, stop func()) {
 	t.Helper()
 	o, _ := scripted(t, 0)
 	source = &answering{script: script{step: 1000}, asked: make(chan string, 10)}
-	o.Source, o.Every, o.Listen, o.Gatherer = source, 100*time.Millisecond, "127.0.0.1:0", prometheus.NewRegistry()
+	o.Source, o.Every, o.Listen, o.Gatherer = source, 100*time.Millisecond, "127.0.0.1:0",
+		prometheus.NewRegistry()
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -105,12 +107,14 @@ for (const e of document.querySelectorAll('[class=""]')) e.removeAttribute('clas
 func (b pages) scriptEqualsServer(t *testing.T) {
 	o, s := scripted(t, 6)
 	o.Gatherer = prometheus.NewRegistry()
-	server := httptest.NewServer(protect(o, true, &prober{checks: o.Checks, clean: Cleaner(nil)}, routes(o, s, Cleaner(nil))))
+	server := httptest.NewServer(protect(o, true, &prober{checks: o.Checks, clean: Cleaner(nil)},
+		routes(o, s, Cleaner(nil))))
 	defer server.Close()
 	defer b.Do(t, chromedp.Navigate("about:blank"))
 	b.Do(t, chromedp.Navigate(server.URL))
 	rendered := browser.Evaluate[string](t, b.Browser, whole)
-	for _, part := range []string{"13,888", "9,877,777", "blocked", "5.0 MiB", "times since", "one name each", "M145 1.0"} {
+	for _, part := range []string{"13,888", "9,877,777", "blocked", "5.0 MiB", "times since",
+		"one name each", "M145 1.0"} {
 		if !strings.Contains(rendered, part) {
 			t.Errorf("the page does not show %q", part)
 		}
@@ -119,7 +123,8 @@ func (b pages) scriptEqualsServer(t *testing.T) {
 	if browser.Evaluate[string](t, b.Browser, whole) == rendered {
 		t.Fatal("nothing was spoilt")
 	}
-	browser.Evaluate[any](t, b.Browser, `document.dispatchEvent(new Event('visibilitychange')), true`)
+	browser.Evaluate[any](t, b.Browser,
+		`document.dispatchEvent(new Event('visibilitychange')), true`)
 	shown := ""
 	defer func() {
 		if t.Failed() {
@@ -141,17 +146,25 @@ func (b pages) open(t *testing.T, s *Server) {
 func (b pages) numbersMove(t *testing.T) {
 	s, _, _ := serve(t)
 	b.open(t, s)
-	const total, chart = `.rates td:last-child`, `document.querySelector('.tile path.line').getAttribute('d')`
+	const total, chart = `.rates td:last-child`,
+		`document.querySelector('.tile path.line').getAttribute('d')`
 	first, line := b.Text(t, total), browser.Evaluate[string](t, b.Browser, chart)
-	testkit.Eventually(t, time.Minute, "another total", func() bool { return b.Text(t, total) != first })
-	testkit.Eventually(t, time.Minute, "another chart", func() bool { return browser.Evaluate[string](t, b.Browser, chart) != line })
+	testkit.Eventually(t, time.Minute, "another total", func() bool {
+		return b.Text(t, total) != first
+	})
+	testkit.Eventually(t, time.Minute, "another chart", func() bool {
+		return browser.Evaluate[string](t, b.Browser, chart) != line
+	})
 }
 
 func (b pages) lookUp(t *testing.T) {
 	s, source, _ := serve(t)
 	b.open(t, s)
-	b.Do(t, chromedp.SendKeys(chromedp.CSS("#id"), "a/b?c=ü"), chromedp.Click(chromedp.CSS("form button")))
-	testkit.Eventually(t, time.Minute, "the answer", func() bool { return strings.Contains(b.Text(t, "#answer"), "yes, in orders") })
+	b.Do(t, chromedp.SendKeys(chromedp.CSS("#id"), "a/b?c=ü"),
+		chromedp.Click(chromedp.CSS("form button")))
+	testkit.Eventually(t, time.Minute, "the answer", func() bool {
+		return strings.Contains(b.Text(t, "#answer"), "yes, in orders")
+	})
 	if got := <-source.asked; got != "a/b?c=ü" {
 		t.Errorf("asked for %q", got)
 	}
@@ -162,7 +175,8 @@ func (b pages) lookUp(t *testing.T) {
 
 func (b pages) lookUpWithoutScript(t *testing.T) {
 	script := func(off bool) {
-		if _, err := chromedp.Call(b.Context, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
+		if _, err := chromedp.Call(b.Context, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +184,8 @@ func (b pages) lookUpWithoutScript(t *testing.T) {
 	script(true)
 	defer script(false)
 	b.open(t, s)
-	b.Do(t, chromedp.SendKeys(chromedp.CSS("#id"), "00ff"), chromedp.Click(chromedp.CSS("#hex")), chromedp.Click(chromedp.CSS("form button")),
+	b.Do(t, chromedp.SendKeys(chromedp.CSS("#id"), "00ff"), chromedp.Click(chromedp.CSS("#hex")),
+		chromedp.Click(chromedp.CSS("form button")),
 		chromedp.WaitVisible(chromedp.CSS("#answer dl")))
 	if got := <-source.asked; got != "\x00\xff" {
 		t.Errorf("asked for %q", got)
@@ -217,12 +232,14 @@ func (b pages) keyboard(t *testing.T) {
 	var order []string
 	for range 6 {
 		b.Do(t, chromedp.KeyEvent("\t"))
-		order = append(order, browser.Evaluate[string](t, b.Browser, `document.activeElement.id || document.activeElement.localName`))
+		order = append(order, browser.Evaluate[string](t, b.Browser,
+			`document.activeElement.id || document.activeElement.localName`))
 	}
 	if want := "div div topic id hex button"; strings.Join(order, " ") != want {
 		t.Errorf("the tab key leads to %v, want %s", order, want)
 	}
-	if got := browser.Evaluate[string](t, b.Browser, `getComputedStyle(document.activeElement).outlineStyle`); got != "solid" {
+	if got := browser.Evaluate[string](t, b.Browser,
+		`getComputedStyle(document.activeElement).outlineStyle`); got != "solid" {
 		t.Errorf("the focus is shown by an outline that is %s", got)
 	}
 }

@@ -11,9 +11,10 @@ import (
 // mostConnections are enough for a few people, a few scrapers and probes.
 const mostConnections = 64
 
-// connections closes the connection that has waited the longest for a request when there are too many. So clients that
-// hold theirs open cannot take all descriptors of the process, which the store and the brokers need, nor keep a probe out.
-// Those that a request is answered on end by their timeouts.
+// connections closes the connection that has waited the longest for a request when there are too
+// many. So clients that hold theirs open cannot take all descriptors of the process, which the
+// store and the brokers need, nor keep a probe out. Those that a request is answered on end by
+// their timeouts.
 type connections struct {
 	most int
 

@@ -24,7 +24,8 @@ func TestConnectionsThatAskNothingKeepNobodyOut(t *testing.T) {
 		}
 		defer conn.Close()
 		if i%2 == 0 { // the others have asked something before
-			if _, err := conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+			if _, err := conn.Write(
+				[]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
 				t.Fatal(err)
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -54,7 +55,10 @@ func TestConnectionsThatAskNothingKeepNobodyOut(t *testing.T) {
 func TestWhoeverAsksForReadinessOftenAsksTheStoreOnce(t *testing.T) {
 	var asked atomic.Int32
 	o := options()
-	o.Checks = fixed(server.Check{Name: "store", Func: func(context.Context) error { asked.Add(1); return nil }})
+	o.Checks = fixed(server.Check{Name: "store", Func: func(context.Context) error {
+		asked.Add(1)
+		return nil
+	}})
 	url := start(t, o)
 	for range 50 {
 		get(t, url+"/readyz")

@@ -125,7 +125,8 @@ func formatLine(values []float64) string {
 		if i == 0 {
 			command = "M"
 		}
-		fmt.Fprintf(&b, "%s%d %s", command, historyLength-len(values)+i, fixed(chartHeight-1-(chartHeight-2)*v/top, 1))
+		fmt.Fprintf(&b, "%s%d %s", command, historyLength-len(values)+i,
+			fixed(chartHeight-1-(chartHeight-2)*v/top, 1))
 	}
 	return b.String()
 }
@@ -136,7 +137,8 @@ func formatArea(values []float64) string {
 	if line == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s L%d %d L%d %d Z", line, historyLength-1, chartHeight, historyLength-len(values), chartHeight)
+	return fmt.Sprintf("%s L%d %d L%d %d Z", line, historyLength-1, chartHeight,
+		historyLength-len(values), chartHeight)
 }
 
 func largest(values []float64) float64 {

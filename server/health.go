@@ -13,8 +13,8 @@ const checkTimeout = 2 * time.Second
 // healthy answers as long as the process can: a store that is down is no reason to restart it.
 func healthy(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
-// readiness answers probes, which have no credentials and need one word. Only who may read the page sees the
-// checks, whose names are those of topics.
+// readiness answers probes, which have no credentials and need one word. Only who may read the page
+// sees the checks, whose names are those of topics.
 type readiness struct {
 	probes     *prober
 	mayReadAll func(*http.Request) bool

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// Limits of the look-up. An ID stands in the body of a POST, never in an address: addresses get into
-// access logs, histories and referrers.
+// Limits of the look-up. An ID stands in the body of a POST, never in an address: addresses get
+// into access logs, histories and referrers.
 const (
-	lookupBytes   = 32 << 10 // of the request; IDs are stored up to 4 KiB, and hexadecimal doubles them
+	// of the request; IDs are stored up to 4 KiB, and hexadecimal doubles them
+	lookupBytes   = 32 << 10
 	lookupTimeout = 15 * time.Second
 	lookupsAtOnce = 4
 )
@@ -57,8 +58,8 @@ func (p *page) asked(w http.ResponseWriter, r *http.Request) (q question, id []b
 	return q, id, nil
 }
 
-// answer looks an ID up, few at a time: each costs the store and a broker a read. The error is fit to
-// be shown, and so is the status.
+// answer looks an ID up, few at a time: each costs the store and a broker a read. The error is fit
+// to be shown, and so is the status.
 func (p *page) answer(ctx context.Context, q question, id []byte) (Finding, int, error) {
 	select {
 	case p.lookups <- struct{}{}:
@@ -76,7 +77,9 @@ func (p *page) answer(ctx context.Context, q question, id []byte) (Finding, int,
 }
 
 // find reads the question of a request and answers it.
-func (p *page) find(w http.ResponseWriter, r *http.Request) (q question, found Finding, status int, err error) {
+func (p *page) find(
+	w http.ResponseWriter, r *http.Request,
+) (q question, found Finding, status int, err error) {
 	q, id, err := p.asked(w, r)
 	if err != nil {
 		return q, Finding{}, http.StatusBadRequest, err

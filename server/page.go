@@ -26,7 +26,8 @@ func newPage(o Options, s *sampler, clean func(string) string) *page {
 	p := &page{
 		source: o.Source, sampler: s, lookup: o.Lookup, every: o.Every, clean: clean,
 		lookups: make(chan struct{}, lookupsAtOnce),
-		html:    template.Must(template.New("status.html").Funcs(formats).ParseFS(assets, "assets/status.html")),
+		html: template.Must(template.New("status.html").Funcs(formats).ParseFS(assets,
+			"assets/status.html")),
 	}
 	return p
 }
@@ -82,7 +83,8 @@ var formats = template.FuncMap{
 	"rates": func(head, list string, all []rate) table { return table{head, list, all} },
 }
 
-// odd are outcomes and verdicts of which somebody should know: such messages reach nobody who reads the clean topic.
+// odd are outcomes and verdicts of which somebody should know: such messages reach nobody who reads
+// the clean topic.
 var odd = []string{"conflict", "dropped", "dead_lettered", "missing"}
 
 // table is what the template "rates" shows.
@@ -138,7 +140,8 @@ func (p *page) show(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *page) render(w http.ResponseWriter, code int, lookup lookupView) {
-	v := view{status: p.sampler.latest.Load(), Settings: p.source.Settings(), Millis: p.every.Milliseconds(), Topics: p.topics()}
+	v := view{status: p.sampler.latest.Load(), Settings: p.source.Settings(),
+		Millis: p.every.Milliseconds(), Topics: p.topics()}
 	if p.lookup {
 		v.Lookup = &lookup
 	}

@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// StoreCheck is the name of the check that asks the store. The page takes the store's health from it.
+// StoreCheck is the name of the check that asks the store. The page takes the store's health from
+// it.
 const StoreCheck = "store"
 
-// How often the checks are made for the page: soon again while one fails. Each costs the store a read.
+// How often the checks are made for the page: soon again while one fails. Each costs the store a
+// read.
 const (
 	probeEvery = 10 * time.Second
 	probeAgain = 2 * time.Second
 )
 
-// probeLife is how long /readyz answers with what it found: whoever asks more often costs the store nothing.
+// probeLife is how long /readyz answers with what it found: whoever asks more often costs the store
+// nothing.
 const probeLife = time.Second
 
 // prober makes the checks of /readyz, for all that ask and for the page.
@@ -47,8 +50,8 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// fresh is what was found a second ago or later. A round that somebody asked for is made to its end, whether they wait
-// for it or not: it is the answer to others, too.
+// fresh is what was found a second ago or later. A round that somebody asked for is made to its
+// end, whether they wait for it or not: it is the answer to others, too.
 func (p *prober) fresh() []checkStatus {
 	p.asking.Lock()
 	defer p.asking.Unlock()

@@ -18,7 +18,8 @@ type Auth struct{ Username, Password string }
 // protect decides over every request before its path does. The order matters: the headers are also
 // on refusals, and a foreign name is refused before credentials are looked at.
 func protect(o Options, local bool, probes *prober, pages http.Handler) http.Handler {
-	g := &guard{hosts: o.Hosts, local: local, auth: newDigests(o.Auth), certificate: o.TLS.ClientCAFile != "", log: o.Logger}
+	g := &guard{hosts: o.Hosts, local: local, auth: newDigests(o.Auth),
+		certificate: o.TLS.ClientCAFile != "", log: o.Logger}
 	open := http.NewServeMux() // probes have neither a password nor a certificate
 	open.HandleFunc("GET /healthz", healthy)
 	open.Handle("GET /readyz", readiness{probes, g.mayRead})
@@ -30,8 +31,9 @@ func protect(o Options, local bool, probes *prober, pages http.Handler) http.Han
 func withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
-			"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy",
+			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+				"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -64,8 +66,9 @@ func (g *guard) noteWrong(r *http.Request) {
 }
 
 // named refuses requests that call the server by a name that is not its own. A web page elsewhere
-// can have its own name resolved to 127.0.0.1 (DNS rebinding), and would then be of the same origin;
-// it cannot do so with an IP address. Only browsers can be misled, and they always send a Host.
+// can have its own name resolved to 127.0.0.1 (DNS rebinding), and would then be of the same
+// origin; it cannot do so with an IP address. Only browsers can be misled, and they always send a
+// Host.
 func (g *guard) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.isOurs(r.Host) {
@@ -89,7 +92,9 @@ func (g *guard) isOurs(host string) bool {
 	case g.local && host == "localhost":
 		return true
 	}
-	return slices.ContainsFunc(g.hosts, func(known string) bool { return strings.EqualFold(known, host) })
+	return slices.ContainsFunc(g.hosts, func(known string) bool {
+		return strings.EqualFold(known, host)
+	})
 }
 
 // authenticated asks for what the configuration wants: a certificate, a password, or both.
@@ -135,7 +140,8 @@ func newDigests(a Auth) *digests {
 
 func (d *digests) match(username, password string) bool {
 	u, p := sha256.Sum256([]byte(username)), sha256.Sum256([]byte(password))
-	return subtle.ConstantTimeCompare(u[:], d.username[:])&subtle.ConstantTimeCompare(p[:], d.password[:]) == 1
+	return subtle.ConstantTimeCompare(u[:], d.username[:])&subtle.ConstantTimeCompare(p[:],
+		d.password[:]) == 1
 }
 
 // ownPagesOnly refuses what a page of another site asks for, even when that page could not read the
@@ -162,7 +168,8 @@ func warnIfOpen(o Options, local bool) {
 	case local:
 	case o.Auth.Username == "" && o.TLS.ClientCAFile == "":
 		o.Logger.Warn("the status page is open to everybody who reaches its address",
-			"listen", o.Listen, "hint", "set server.auth or server.tls.client_ca_file, or listen on 127.0.0.1")
+			"listen", o.Listen,
+			"hint", "set server.auth or server.tls.client_ca_file, or listen on 127.0.0.1")
 	case o.TLS.CertFile == "":
 		o.Logger.Warn("the password of the status page crosses the network unencrypted",
 			"listen", o.Listen, "hint", "set server.tls, or have a proxy on this host do it")

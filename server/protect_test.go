@@ -25,21 +25,31 @@ func TestOnlyOwnNamesAreAnswered(t *testing.T) {
 		{"local, by name", "127.0.0.1:0", nil, "LocalHost:9480", 200},
 		{"local, a rebound name", "127.0.0.1:0", nil, "evil.example:9480", 421},
 		{"local, a rebound name like ours", "127.0.0.1:0", nil, "localhost.evil.example", 421},
-		{"local, a configured name", "127.0.0.1:0", []string{"kdedup.example"}, "kdedup.example", 200},
-		{"local, a configured name with a dot", "127.0.0.1:0", []string{"Kdedup.example"}, "kdedup.example.:80", 200},
-		{"local, another than the configured", "127.0.0.1:0", []string{"kdedup.example"}, "evil.example", 421},
+		{"local, a configured name", "127.0.0.1:0", []string{"kdedup.example"}, "kdedup.example",
+			200},
+		{"local, a configured name with a dot", "127.0.0.1:0", []string{"Kdedup.example"},
+			"kdedup.example.:80", 200},
+		{"local, another than the configured", "127.0.0.1:0", []string{"kdedup.example"},
+			"evil.example", 421},
 		{"everywhere, any name", "0.0.0.0:0", nil, "anything.example", 200},
-		{"everywhere, the configured name", "0.0.0.0:0", []string{"kdedup.example"}, "kdedup.example", 200},
-		{"everywhere, another than the configured", "0.0.0.0:0", []string{"kdedup.example"}, "evil.example", 421},
-		{"everywhere, localhost without being configured", "0.0.0.0:0", []string{"kdedup.example"}, "localhost", 421},
-		{"everywhere, a probe by address", "0.0.0.0:0", []string{"kdedup.example"}, "10.1.2.3:9480", 200},
+		{"everywhere, the configured name", "0.0.0.0:0", []string{"kdedup.example"},
+			"kdedup.example", 200},
+		{"everywhere, another than the configured", "0.0.0.0:0", []string{"kdedup.example"},
+			"evil.example", 421},
+		{"everywhere, localhost without being configured", "0.0.0.0:0", []string{"kdedup.example"},
+			"localhost", 421},
+		{"everywhere, a probe by address", "0.0.0.0:0", []string{"kdedup.example"}, "10.1.2.3:9480",
+			200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options()
 			o.Listen, o.Hosts = c.listen, c.hosts
-			url := strings.NewReplacer("0.0.0.0", "127.0.0.1", "[::]", "127.0.0.1").Replace(start(t, o))
+			url := strings.NewReplacer("0.0.0.0", "127.0.0.1", "[::]",
+				"127.0.0.1").Replace(start(t, o))
 			for _, path := range []string{"/", "/api/status", "/metrics", "/healthz"} {
-				answer, body := ask(t, "GET", url+path, "", func(r *http.Request) { r.Host = c.host })
+				answer, body := ask(t, "GET", url+path, "", func(r *http.Request) {
+					r.Host = c.host
+				})
 				if answer.StatusCode != c.status || strings.Contains(body, "evil") {
 					t.Errorf("%s: got %d %.80q, want %d", path, answer.StatusCode, body, c.status)
 				}
@@ -53,7 +63,9 @@ const password = "correct horse battery"
 func withAuth() server.Options {
 	o := options()
 	o.Auth = server.Auth{Username: "ops", Password: password}
-	o.Checks = fixed(server.Check{Name: "store", Func: func(context.Context) error { return errors.New("no hosts at 10.1.1.1") }})
+	o.Checks = fixed(server.Check{Name: "store", Func: func(context.Context) error {
+		return errors.New("no hosts at 10.1.1.1")
+	}})
 	return o
 }
 
@@ -76,15 +88,19 @@ func TestThePasswordProtectsAllButTheProbes(t *testing.T) {
 		{"the beginning of the password", as("ops", password[:8]), 401},
 		{"no password", as("ops", ""), 401},
 		{"another name", as("root", password), 401},
-		{"a token", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+password) }, 401},
+		{"a token", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+password) },
+			401},
 	} {
-		for _, path := range []string{"/", "/api/status", "/api/config", "/metrics", "/assets/status.js", "/debug/pprof/cmdline"} {
+		for _, path := range []string{"/", "/api/status", "/api/config", "/metrics",
+			"/assets/status.js", "/debug/pprof/cmdline"} {
 			answer, body := ask(t, "GET", url+path, "", c.change)
-			if answer.StatusCode != c.status || c.status == 401 && (answer.Header.Get("WWW-Authenticate") == "" || strings.Contains(body, "orders")) {
+			if answer.StatusCode != c.status || c.status == 401 &&
+				(answer.Header.Get("WWW-Authenticate") == "" || strings.Contains(body, "orders")) {
 				t.Errorf("%s, %s: got %d, want %d", path, c.who, answer.StatusCode, c.status)
 			}
 		}
-		if answer, _ := ask(t, "POST", url+"/api/lookup", "id=a", c.change); answer.StatusCode != c.status {
+		if answer, _ := ask(t, "POST", url+"/api/lookup", "id=a",
+			c.change); answer.StatusCode != c.status {
 			t.Errorf("look-up, %s: got %d, want %d", c.who, answer.StatusCode, c.status)
 		}
 	}
@@ -99,7 +115,9 @@ func TestProbesWithoutPasswordSeeNoErrors(t *testing.T) {
 	if status, body := get(t, url+"/readyz"); status != 503 || body != "not ready\n" {
 		t.Errorf("/readyz: got %d %q", status, body)
 	}
-	answer, body := ask(t, "GET", url+"/readyz", "", func(r *http.Request) { r.SetBasicAuth("ops", password) })
+	answer, body := ask(t, "GET", url+"/readyz", "", func(r *http.Request) {
+		r.SetBasicAuth("ops", password)
+	})
 	if answer.StatusCode != 503 || body != "store: no hosts at 10.1.1.1\n" {
 		t.Errorf("/readyz with password: got %d %q", answer.StatusCode, body)
 	}
@@ -117,7 +135,9 @@ func TestPagesOfOtherSitesCannotLookUp(t *testing.T) {
 		{"Origin", "https://evil.example", 403},
 		{"Origin", url, 200},
 	} {
-		answer, _ := ask(t, "POST", url+"/lookup", "id=a", func(r *http.Request) { r.Header.Set(c.header, c.value) })
+		answer, _ := ask(t, "POST", url+"/lookup", "id=a", func(r *http.Request) {
+			r.Header.Set(c.header, c.value)
+		})
 		if answer.StatusCode != c.status {
 			t.Errorf("%s: %s: got %d, want %d", c.header, c.value, answer.StatusCode, c.status)
 		}
@@ -131,9 +151,12 @@ func TestWhoeverTriesPasswordsIsLoggedButDoesNotFloodTheLog(t *testing.T) {
 	url := start(t, o)
 	ask(t, "GET", url+"/", "")
 	for range 20 {
-		ask(t, "GET", url+"/", "", func(r *http.Request) { r.SetBasicAuth("ops", "guessed-"+password) })
+		ask(t, "GET", url+"/", "", func(r *http.Request) {
+			r.SetBasicAuth("ops", "guessed-"+password)
+		})
 	}
-	if n := strings.Count(log.String(), "wrong name or password"); n != 1 || strings.Contains(log.String(), "guessed") {
+	if n := strings.Count(log.String(), "wrong name or password"); n != 1 ||
+		strings.Contains(log.String(), "guessed") {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 }
@@ -161,7 +184,8 @@ func TestAnOpenPageIsWarnedAbout(t *testing.T) {
 			t.Error(err)
 		}
 		if got := log.String(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s, password %v: logged %q, want %q", c.listen, c.auth.Username != "", got, c.want)
+			t.Errorf("%s, password %v: logged %q, want %q", c.listen, c.auth.Username != "", got,
+				c.want)
 		}
 	}
 }
@@ -172,7 +196,9 @@ func TestSecretsInForeignTextsAreHidden(t *testing.T) {
 	o := options()
 	o.Secrets = []string{secret, "x"} // the short one would change every text
 	o.Source = &process{text: " " + secret, err: errors.New("no access with " + secret)}
-	o.Checks = fixed(server.Check{Name: server.StoreCheck, Func: func(context.Context) error { return errors.New("login as " + secret) }})
+	o.Checks = fixed(server.Check{Name: server.StoreCheck, Func: func(context.Context) error {
+		return errors.New("login as " + secret)
+	}})
 	url := start(t, o)
 	for _, path := range []string{"/", "/api/status", "/api/config", "/readyz", "/metrics"} {
 		if _, body := get(t, url+path); strings.Contains(body, secret) {
@@ -180,7 +206,8 @@ func TestSecretsInForeignTextsAreHidden(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/lookup", "/api/lookup"} {
-		if _, body := ask(t, "POST", url+path, "id=a"); strings.Contains(body, secret) || !strings.Contains(body, "no access with [hidden]") {
+		if _, body := ask(t, "POST", url+path, "id=a"); strings.Contains(body, secret) ||
+			!strings.Contains(body, "no access with [hidden]") {
 			t.Errorf("%s: %s", path, body)
 		}
 	}

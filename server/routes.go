@@ -21,13 +21,19 @@ func routes(o Options, s *sampler, clean func(string) string) http.Handler {
 	mux := http.NewServeMux()
 	p := newPage(o, s, clean)
 	mux.HandleFunc("GET /{$}", p.show)
-	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.latest.Load()) })
-	mux.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, o.Source.Settings()) })
+	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, s.latest.Load())
+	})
+	mux.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, o.Source.Settings())
+	})
 	for _, name := range []string{"status.css", "status.js", "icon.svg"} {
 		mux.HandleFunc("GET /assets/"+name, asset(name))
 	}
 	if o.Lookup {
-		mux.HandleFunc("GET /lookup", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
+		mux.HandleFunc("GET /lookup", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+		})
 		mux.HandleFunc("POST /lookup", p.lookUp)
 		mux.HandleFunc("POST /api/lookup", p.lookUpJSON)
 	}
@@ -42,7 +48,8 @@ func routes(o Options, s *sampler, clean func(string) string) http.Handler {
 
 func profiler(mux *http.ServeMux) {
 	for path, handler := range map[string]http.HandlerFunc{
-		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,
+		"trace": pprof.Trace,
 	} {
 		mux.Handle("GET /debug/pprof/"+path, ownPagesOnly(handler))
 	}

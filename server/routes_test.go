@@ -27,7 +27,8 @@ func TestPathsAndMethods(t *testing.T) {
 		{"PUT", "/", 405, "", ""},
 		{"DELETE", "/api/status", 405, "", ""},
 		{"GET", "/api/status", 200, "application/json", `"instance":"test"`},
-		{"GET", "/api/config", 200, "application/json", `{"name":"kafka.brokers","value":"a:9092","default":false}`},
+		{"GET", "/api/config", 200, "application/json",
+			`{"name":"kafka.brokers","value":"a:9092","default":false}`},
 		{"GET", "/assets/status.css", 200, "text/css; charset=utf-8", "prefers-color-scheme"},
 		{"GET", "/assets/status.js", 200, "text/javascript; charset=utf-8", "'use strict'"},
 		{"GET", "/assets/icon.svg", 200, "image/svg+xml", "<svg"},
@@ -44,8 +45,10 @@ func TestPathsAndMethods(t *testing.T) {
 	} {
 		answer, body := ask(t, c.method, url+c.path, "")
 		kind := answer.Header.Get("Content-Type")
-		if answer.StatusCode != c.status || !strings.Contains(body, c.text) || c.kind != "" && kind != c.kind {
-			t.Errorf("%s %s: got %d, %s, %.200q; want %d, %s with %q", c.method, c.path, answer.StatusCode, kind, body, c.status, c.kind, c.text)
+		if answer.StatusCode != c.status || !strings.Contains(body, c.text) || c.kind != "" &&
+			kind != c.kind {
+			t.Errorf("%s %s: got %d, %s, %.200q; want %d, %s with %q", c.method, c.path,
+				answer.StatusCode, kind, body, c.status, c.kind, c.text)
 		}
 		for name, want := range map[string]string{
 			"Content-Security-Policy":      "frame-ancestors 'none'",
@@ -54,7 +57,8 @@ func TestPathsAndMethods(t *testing.T) {
 			"Cross-Origin-Resource-Policy": "same-origin",
 			"Cache-Control":                "no-",
 		} {
-			if got := answer.Header.Get(name); !strings.Contains(got, want) || strings.Contains(got, "unsafe") {
+			if got := answer.Header.Get(name); !strings.Contains(got, want) ||
+				strings.Contains(got, "unsafe") {
 				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
 			}
 		}
@@ -63,7 +67,8 @@ func TestPathsAndMethods(t *testing.T) {
 
 func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	_, page := get(t, start(t, options())+"/")
-	for _, foreign := range []string{"http://", "https://", "src=\"//", "style=", "onclick", "javascript:", "<style"} {
+	for _, foreign := range []string{"http://", "https://", "src=\"//", "style=", "onclick",
+		"javascript:", "<style"} {
 		if strings.Contains(page, foreign) {
 			t.Errorf("the page contains %s", foreign)
 		}
@@ -73,7 +78,9 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 func TestBrowsersKeepTheAssets(t *testing.T) {
 	url := start(t, options()) + "/assets/status.css"
 	first, _ := ask(t, "GET", url, "")
-	again, body := ask(t, "GET", url, "", func(r *http.Request) { r.Header.Set("If-None-Match", first.Header.Get("ETag")) })
+	again, body := ask(t, "GET", url, "", func(r *http.Request) {
+		r.Header.Set("If-None-Match", first.Header.Get("ETag"))
+	})
 	if again.StatusCode != http.StatusNotModified || body != "" {
 		t.Errorf("got %d with %d bytes", again.StatusCode, len(body))
 	}
@@ -93,7 +100,9 @@ func TestProfilesOnDemandAndNotForOtherSites(t *testing.T) {
 		{"/debug/pprof/cmdline", "cross-site", 403},
 		{"/debug/pprof/profile", "same-site", 403},
 	} {
-		answer, _ := ask(t, "GET", url+c.path, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", c.site) })
+		answer, _ := ask(t, "GET", url+c.path, "", func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", c.site)
+		})
 		if answer.StatusCode != c.status {
 			t.Errorf("%s from %q: got %d, want %d", c.path, c.site, answer.StatusCode, c.status)
 		}
@@ -109,11 +118,15 @@ func TestLookUps(t *testing.T) {
 		asked      string
 	}{
 		{"text", "id=a%26b+c", 200, "yes, in orders", `{"seen":true}`, "a&b c"},
-		{"hexadecimal", "id=+00fF+&hex=1&topic=orders", 200, "yes, in orders", `{"seen":true}`, "\x00\xff"},
+		{"hexadecimal", "id=+00fF+&hex=1&topic=orders", 200, "yes, in orders", `{"seen":true}`,
+			"\x00\xff"},
 		{"no ID", "id=", 400, "enter a message ID", `{"error":"enter a message ID"}`, ""},
-		{"half a byte", "id=abc&hex=1", 400, "not an even number of hexadecimal digits", `not an even number`, ""},
-		{"another topic", "id=a&topic=none", 400, "topic must be orders", `topic must be orders`, ""},
-		{"too long", "id=" + long, 400, "the request is longer than 32768 bytes", "longer than 32768", ""},
+		{"half a byte", "id=abc&hex=1", 400, "not an even number of hexadecimal digits",
+			`not an even number`, ""},
+		{"another topic", "id=a&topic=none", 400, "topic must be orders", `topic must be orders`,
+			""},
+		{"too long", "id=" + long, 400, "the request is longer than 32768 bytes",
+			"longer than 32768", ""},
 		{"not a form", "%zz", 400, "the request is not a form", "not a form", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,10 +139,13 @@ func TestLookUps(t *testing.T) {
 				t.Errorf("page: got %d, want %d with %q", answer.StatusCode, c.status, c.html)
 			}
 			answer, text := ask(t, "POST", url+"/api/lookup", c.body)
-			if answer.StatusCode != c.status || !strings.Contains(text, c.json) || !json.Valid([]byte(text)) {
-				t.Errorf("JSON: got %d %s, want %d with %s", answer.StatusCode, text, c.status, c.json)
+			if answer.StatusCode != c.status || !strings.Contains(text, c.json) ||
+				!json.Valid([]byte(text)) {
+				t.Errorf("JSON: got %d %s, want %d with %s", answer.StatusCode, text, c.status,
+					c.json)
 			}
-			if c.asked == "" && len(source.asked) > 0 || c.asked != "" && (len(source.asked) != 2 || string(source.asked[0]) != c.asked) {
+			if c.asked == "" && len(source.asked) > 0 || c.asked != "" &&
+				(len(source.asked) != 2 || string(source.asked[0]) != c.asked) {
 				t.Errorf("the store was asked for %q", source.asked)
 			}
 		})
@@ -151,7 +167,8 @@ func TestALookUpThatFailsSaysWhy(t *testing.T) {
 	o := options()
 	o.Source = &process{err: errors.New("look up an id: cassandra: no hosts")}
 	answer, text := ask(t, "POST", start(t, o)+"/api/lookup", "id=a")
-	if answer.StatusCode != http.StatusServiceUnavailable || text != "{\"error\":\"look up an id: cassandra: no hosts\"}\n" {
+	if answer.StatusCode != http.StatusServiceUnavailable ||
+		text != "{\"error\":\"look up an id: cassandra: no hosts\"}\n" {
 		t.Errorf("got %d %s", answer.StatusCode, text)
 	}
 }
@@ -183,7 +200,8 @@ func TestLookUpsCanBeOff(t *testing.T) {
 	o := options()
 	o.Lookup = false
 	url := start(t, o)
-	if _, page := get(t, url+"/"); strings.Contains(page, "<form") || !strings.Contains(page, "Configuration") {
+	if _, page := get(t, url+"/"); strings.Contains(page, "<form") ||
+		!strings.Contains(page, "Configuration") {
 		t.Error("the page has a form, or is not whole")
 	}
 	for _, path := range []string{"/lookup", "/api/lookup"} {
@@ -236,18 +254,23 @@ func TestPipelinesMayComeAndGo(t *testing.T) {
 	o := options()
 	source, checks := &changing{process: &process{}}, atomic.Pointer[[]server.Check]{}
 	checks.Store(&[]server.Check{})
-	o.Source, o.Checks, o.Every = source, func() []server.Check { return *checks.Load() }, 10*time.Millisecond
+	o.Source, o.Checks, o.Every = source, func() []server.Check { return *checks.Load() },
+		10*time.Millisecond
 	url := start(t, o)
-	if _, body := ask(t, "POST", url+"/api/lookup", "topic=refunds&id=a"); !strings.Contains(body, "topic must be orders") {
+	if _, body := ask(t, "POST", url+"/api/lookup", "topic=refunds&id=a"); !strings.Contains(body,
+		"topic must be orders") {
 		t.Errorf("refunds is known: %s", body)
 	}
 	source.more.Store(true)
-	checks.Store(&[]server.Check{{Name: "topic refunds", Func: func(context.Context) error { return errors.New("joining") }}})
+	checks.Store(&[]server.Check{{Name: "topic refunds", Func: func(context.Context) error {
+		return errors.New("joining")
+	}}})
 	testkit.Eventually(t, 30*time.Second, "the new pipeline in the status", func() bool {
 		_, body := get(t, url+"/api/status")
 		return strings.Contains(body, `"input":"refunds"`)
 	})
-	if answer, body := ask(t, "POST", url+"/api/lookup", "topic=refunds&id=a"); answer.StatusCode != http.StatusOK {
+	if answer, body := ask(t, "POST", url+"/api/lookup",
+		"topic=refunds&id=a"); answer.StatusCode != http.StatusOK {
 		t.Errorf("look up on refunds: %s", body)
 	}
 	testkit.Eventually(t, 30*time.Second, "the new pipeline in /readyz", func() bool {

@@ -11,8 +11,8 @@ import (
 )
 
 // sampler asks the source in equal intervals and keeps what the charts need. All requests get what
-// it saw last, so the work does not grow with the number of those who look, and the charts are there
-// when somebody opens the page in an emergency.
+// it saw last, so the work does not grow with the number of those who look, and the charts are
+// there when somebody opens the page in an emergency.
 type sampler struct {
 	source Source
 	about  About
@@ -40,7 +40,8 @@ type sighting struct {
 func newSampler(o Options, probes *prober, clean func(string) string) *sampler {
 	return &sampler{
 		source: o.Source, about: o.About, probes: probes, clean: clean,
-		counters: make(map[string]*counter), lags: make(map[string]*history), states: make(map[string]sighting),
+		counters: make(map[string]*counter), lags: make(map[string]*history),
+		states: make(map[string]sighting),
 	}
 }
 
@@ -67,7 +68,8 @@ func (s *sampler) sample(now time.Time) {
 		interval = 0
 	}
 	s.last = now
-	made := &status{Time: moment{now, now}, About: s.about, Configured: moment{snap.Configured, now}}
+	made := &status{Time: moment{now, now}, About: s.about,
+		Configured: moment{snap.Configured, now}}
 	made.State, made.Checks = s.probes.results(now)
 	for _, p := range snap.Pipelines {
 		made.Pipelines = append(made.Pipelines, s.pipeline(p, now, interval))
@@ -86,7 +88,9 @@ func (s *sampler) counter(key string) *counter {
 }
 
 // rates follows some counters, and their sum under the name of their kind.
-func (s *sampler) rates(of, kind string, counts []Count, interval time.Duration) (shown []rate, sum rate) {
+func (s *sampler) rates(
+	of, kind string, counts []Count, interval time.Duration,
+) (shown []rate, sum rate) {
 	total := 0.0
 	for _, c := range counts {
 		follow := s.counter(of + "\x00" + kind + "\x00" + c.Name)
@@ -143,7 +147,8 @@ func (s *sampler) sumOfLags(of string, lags []*int64) lagging {
 }
 
 func (s *sampler) lane(of string, l Lane, now time.Time) laneStatus {
-	shown := laneStatus{Lane: l, Since: moment{s.since(fmt.Sprint("lane ", l.Lane, " of ", of), l.State, now), now}}
+	shown := laneStatus{Lane: l,
+		Since: moment{s.since(fmt.Sprint("lane ", l.Lane, " of ", of), l.State, now), now}}
 	if f := l.Failure; f != nil {
 		shown.Failure = &failureStatus{Text: s.clean(f.Text), Hint: f.Hint, At: moment{f.At, now}}
 	}
@@ -178,8 +183,11 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 	return totals{Records: shown[0], Forwarded: shown[1], Lag: s.sumOfLags("", lags)}
 }
 
-func (s *sampler) store(now Store, checks []checkStatus, at time.Time, interval time.Duration) storeStatus {
-	shown := storeStatus{Type: now.Type, State: "unknown", Blocked: append([]string{}, now.Blocked...), Facts: append([]Fact{}, now.Facts...)}
+func (s *sampler) store(
+	now Store, checks []checkStatus, at time.Time, interval time.Duration,
+) storeStatus {
+	shown := storeStatus{Type: now.Type, State: "unknown",
+		Blocked: append([]string{}, now.Blocked...), Facts: append([]Fact{}, now.Facts...)}
 	shown.Results, shown.Claims = s.rates(ofStore, "claims", now.Claims, interval)
 	shown.Batch = s.batch(now.Batches)
 	for _, c := range checks {
@@ -218,7 +226,8 @@ func (s *sampler) events(events []Event, now time.Time) []eventStatus {
 	shown := make([]eventStatus, len(events))
 	for i, e := range events {
 		shown[i] = eventStatus{
-			Level: strings.ToLower(e.Level), Message: s.clean(e.Message), Error: s.clean(e.Error), Hint: e.Hint,
+			Level: strings.ToLower(e.Level), Message: s.clean(e.Message), Error: s.clean(e.Error),
+			Hint:  e.Hint,
 			Topic: e.Topic, Lane: e.Lane, Details: s.clean(e.Details), Count: e.Count,
 			First: moment{e.First, now}, Last: moment{e.Last, now},
 		}
@@ -226,10 +235,14 @@ func (s *sampler) events(events []Event, now time.Time) []eventStatus {
 	return shown
 }
 
-// forgetOthers drops the series of pipelines that are gone: one of the same name begins with empty charts.
+// forgetOthers drops the series of pipelines that are gone: one of the same name begins with empty
+// charts.
 func (s *sampler) forgetOthers(pipelines []Pipeline) {
 	runs := func(name string) bool {
-		return name == "" || name == ofStore || slices.ContainsFunc(pipelines, func(p Pipeline) bool { return p.Input == name })
+		return name == "" || name == ofStore ||
+			slices.ContainsFunc(pipelines, func(p Pipeline) bool {
+				return p.Input == name
+			})
 	}
 	maps.DeleteFunc(s.counters, func(key string, _ *counter) bool {
 		of, _, _ := strings.Cut(key, "\x00")

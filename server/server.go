@@ -37,8 +37,8 @@ type Options struct {
 	Every time.Duration // between two snapshots; zero means two seconds
 }
 
-// Check is one condition of readiness. Func is called once a second at the most for requests to /readyz, and every
-// ten seconds for the page.
+// Check is one condition of readiness. Func is called once a second at the most for requests to
+// /readyz, and every ten seconds for the page.
 type Check struct {
 	Name string
 	Func func(context.Context) error

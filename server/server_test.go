@@ -36,7 +36,8 @@ func (p *process) Snapshot() server.Snapshot {
 	n, lag, at := float64(10*p.snapshots), int64(100+p.snapshots), time.Now()
 	return server.Snapshot{
 		Pipelines: []server.Pipeline{{
-			Input: "orders", Output: "orders.clean", ConsumerGroup: "orders-dedup", Delivery: "exactly_once", Mode: "enforce",
+			Input: "orders", Output: "orders.clean", ConsumerGroup: "orders-dedup",
+			Delivery: "exactly_once", Mode: "enforce",
 			Lanes: []server.Lane{{
 				Lane: 0, State: server.LaneRunning, InHand: 7, Partitions: 1,
 				Failure: &server.Failure{Text: "broker away" + p.text, Hint: "wait", At: at},
@@ -47,18 +48,21 @@ func (p *process) Snapshot() server.Snapshot {
 			Batches:    []server.Count{{Name: "committed", Total: float64(p.snapshots)}},
 		}},
 		Store: server.Store{
-			Type: "embedded", Claims: []server.Count{{Name: "applied", Total: n}}, Blocked: []string{},
-			Facts: []server.Fact{{Name: "disk_used", Value: 4096, Unit: "bytes"}},
+			Type: "embedded", Claims: []server.Count{{Name: "applied", Total: n}},
+			Blocked: []string{},
+			Facts:   []server.Fact{{Name: "disk_used", Value: 4096, Unit: "bytes"}},
 		},
 		Events: []server.Event{{
-			Level: "WARN", Message: "lane failed" + p.text, Error: "broker away" + p.text, Details: "pause=1s" + p.text,
-			Topic: "orders", Lane: "0", Count: 2, First: at, Last: at,
+			Level: "WARN", Message: "lane failed" + p.text, Error: "broker away" + p.text,
+			Details: "pause=1s" + p.text,
+			Topic:   "orders", Lane: "0", Count: 2, First: at, Last: at,
 		}},
 	}
 }
 
 func (p *process) Settings() []server.Setting {
-	return []server.Setting{{Name: "kafka.brokers", Value: "a:9092"}, {Name: "log.level", Value: "info", Default: true}}
+	return []server.Setting{{Name: "kafka.brokers", Value: "a:9092"},
+		{Name: "log.level", Value: "info", Default: true}}
 }
 
 // fixed are checks that stay the same.
@@ -87,9 +91,11 @@ func (p *process) LookUp(ctx context.Context, topic string, id []byte) (server.F
 // options are for a server on any free local port.
 func options() server.Options {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "things_total", Help: "Things."}))
+	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "things_total",
+		Help: "Things."}))
 	return server.Options{
-		Listen: "127.0.0.1:0", Gatherer: registry, Logger: slog.New(slog.DiscardHandler), Lookup: true, Source: &process{},
+		Listen: "127.0.0.1:0", Gatherer: registry, Logger: slog.New(slog.DiscardHandler),
+		Lookup: true, Source: &process{},
 		About: server.About{
 			Instance: "test", Version: "v1.2.3", Started: time.Now(),
 		},
@@ -117,7 +123,9 @@ func start(t *testing.T, o server.Options) string {
 }
 
 // ask sends one request. An empty body means none; otherwise it is a form.
-func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) (*http.Response, string) {
+func ask(
+	t *testing.T, method, url, body string, change ...func(*http.Request),
+) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -130,8 +138,10 @@ func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) 
 		c(request)
 	}
 	answer, err := (&http.Client{
-		Transport:     http.DefaultTransport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: http.DefaultTransport,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}).Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -154,11 +164,14 @@ func TestReadinessShowsEveryCheckAndFailsWithOne(t *testing.T) {
 	o := options()
 	o.Checks = fixed(
 		server.Check{Name: "store", Func: func(context.Context) error { return nil }},
-		server.Check{Name: "orders", Func: func(context.Context) error { return errors.New("lane 1: joining") }},
+		server.Check{Name: "orders", Func: func(context.Context) error {
+			return errors.New("lane 1: joining")
+		}},
 	)
 	url := start(t, o)
 	status, body := get(t, url+"/readyz")
-	if want := "store: ok\norders: lane 1: joining\n"; status != http.StatusServiceUnavailable || body != want {
+	if want := "store: ok\norders: lane 1: joining\n"; status != http.StatusServiceUnavailable ||
+		body != want {
 		t.Errorf("got %d %q, want 503 %q", status, body, want)
 	}
 	if status, _ := get(t, url+"/healthz"); status != http.StatusOK {

@@ -7,13 +7,13 @@ import (
 
 // Source tells the server about the process that it shows.
 type Source interface {
-	// Snapshot reads the present state from memory and returns at once. The server calls it from one
-	// goroutine, about every two seconds.
+	// Snapshot reads the present state from memory and returns at once. The server calls it from
+	// one goroutine, about every two seconds.
 	Snapshot() Snapshot
 	// Settings lists the configuration in force. It may be called by several goroutines.
 	Settings() []Setting
-	// LookUp tells what the store knows about a message ID; topic is an input topic. It may be called
-	// by several goroutines, and must return when ctx ends.
+	// LookUp tells what the store knows about a message ID; topic is an input topic. It may be
+	// called by several goroutines, and must return when ctx ends.
 	LookUp(ctx context.Context, topic string, id []byte) (Finding, error)
 }
 
@@ -70,11 +70,12 @@ type Failure struct {
 
 // Partition is a partition of the input that a lane of this process has.
 type Partition struct {
-	Partition int32  `json:"partition"`
-	Lane      int    `json:"lane"`
-	DoneTo    int64  `json:"done_to"` // offset below which everything was handled; 0 if that is not known
-	Lag       *int64 `json:"lag"`     // nil until it was measured
-	Held      string `json:"held"`    // at which record it waits, and why; empty if it does not
+	Partition int32 `json:"partition"`
+	Lane      int   `json:"lane"`
+	// offset below which everything was handled; 0 if that is not known
+	DoneTo int64  `json:"done_to"`
+	Lag    *int64 `json:"lag"`  // nil until it was measured
+	Held   string `json:"held"` // at which record it waits, and why; empty if it does not
 }
 
 // Count is a counter by name.

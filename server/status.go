@@ -59,10 +59,11 @@ type failureStatus struct {
 
 // rate is a counter that grows.
 type rate struct {
-	Name      string    `json:"name"`
-	Total     float64   `json:"total"`
-	PerSecond *float64  `json:"per_second"` // nil until there are two snapshots
-	History   []float64 `json:"history"`    // per second, one for each interval, the latest last; empty if all are 0
+	Name      string   `json:"name"`
+	Total     float64  `json:"total"`
+	PerSecond *float64 `json:"per_second"` // nil until there are two snapshots
+	// per second, one for each interval, the latest last; empty if all are 0
+	History []float64 `json:"history"`
 }
 
 // lagging is the number of records that wait.

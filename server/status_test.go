@@ -37,53 +37,69 @@ func (s *script) Snapshot() Snapshot {
 		Configured: noon.Add(-time.Minute),
 		Pipelines: []Pipeline{
 			{
-				Input: "orders", Output: "orders.clean", ConsumerGroup: "orders-dedup", Delivery: "exactly_once", Mode: "enforce", Failures: 3,
+				Input: "orders", Output: "orders.clean", ConsumerGroup: "orders-dedup",
+				Delivery: "exactly_once", Mode: "enforce", Failures: 3,
 				Lanes: []Lane{
 					{Lane: 0, State: LaneRunning, InHand: 5000, Partitions: 2},
-					{Lane: 1, State: state, InHand: 17, Partitions: 1, Failures: 2, Failure: &Failure{Text: "commit: <fenced>", Hint: "one name each", At: noon.Add(-5 * time.Minute)}},
+					{Lane: 1, State: state, InHand: 17, Partitions: 1, Failures: 2,
+						Failure: &Failure{Text: "commit: <fenced>", Hint: "one name each",
+							At: noon.Add(-5 * time.Minute)}},
 				},
-				Partitions: []Partition{{Partition: 0, DoneTo: 1_000_000, Lag: &lag}, {Partition: 2, Lag: &long}, {Partition: 5, Lane: 1, DoneTo: 7, Held: "held at offset 7: <null_key>"}},
-				Outcomes:   []Count{{"forwarded", n}, {"duplicate", n / 8}, {"passed_through", 0}},
-				Verdicts:   []Count{{"first", n}, {"duplicate", n / 8}},
-				Batches:    []Count{{"committed", float64(s.calls)}, {"failed", 3}},
+				Partitions: []Partition{{Partition: 0, DoneTo: 1_000_000, Lag: &lag},
+					{Partition: 2, Lag: &long},
+					{Partition: 5, Lane: 1, DoneTo: 7, Held: "held at offset 7: <null_key>"}},
+				Outcomes: []Count{{"forwarded", n}, {"duplicate", n / 8}, {"passed_through", 0}},
+				Verdicts: []Count{{"first", n}, {"duplicate", n / 8}},
+				Batches:  []Count{{"committed", float64(s.calls)}, {"failed", 3}},
 			},
 			{
-				Input: "refunds", Output: "refunds.clean", ConsumerGroup: "refunds-dedup", Delivery: "at_least_once", Mode: "observe",
+				Input: "refunds", Output: "refunds.clean", ConsumerGroup: "refunds-dedup",
+				Delivery: "at_least_once", Mode: "observe",
 				Lanes:    []Lane{{State: LaneJoining}},
-				Outcomes: []Count{{"forwarded", 0}}, Verdicts: []Count{{"first", 0}}, Batches: []Count{{"committed", 0}},
+				Outcomes: []Count{{"forwarded", 0}}, Verdicts: []Count{{"first", 0}},
+				Batches: []Count{{"committed", 0}},
 			},
 		},
 		Store: Store{
 			Type: "cassandra", Blocked: blocked, Claims: []Count{{"applied", n}, {"exists", n / 8}},
 			Batches: Durations{
-				Bounds: []float64{0.001, 0.008, 0.064}, Count: uint64(100 * s.calls), Sum: 0.5 * float64(s.calls),
+				Bounds: []float64{0.001, 0.008, 0.064}, Count: uint64(100 * s.calls),
+				Sum:    0.5 * float64(s.calls),
 				Counts: []uint64{uint64(10 * s.calls), uint64(99 * s.calls), uint64(100 * s.calls)},
 			},
 			Facts: []Fact{{"requests_in_flight", 12, "count"}, {"disk_used", 5 << 20, "bytes"}},
 		},
 		Events: []Event{
-			{Level: "ERROR", Message: "lane stopped", Error: "the input topic was replaced", Hint: "reset the group", Topic: "orders", Lane: "1", Count: 1, First: noon, Last: noon},
-			{Level: "WARN", Message: "lane failed", Details: "pause=1s", Topic: "orders", Count: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute)},
-			{Level: "WARN", Message: "something without a place", Count: 2, First: noon, Last: noon},
+			{Level: "ERROR", Message: "lane stopped", Error: "the input topic was replaced",
+				Hint: "reset the group", Topic: "orders", Lane: "1", Count: 1, First: noon,
+				Last: noon},
+			{Level: "WARN", Message: "lane failed", Details: "pause=1s", Topic: "orders", Count: 12,
+				First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute)},
+			{Level: "WARN", Message: "something without a place", Count: 2, First: noon,
+				Last: noon},
 		},
 	}
 }
 
 func (s *script) Settings() []Setting {
-	return []Setting{{"kafka.brokers", "a:9092, b:9092", false}, {"kafka.sasl.password", "[hidden]", false}, {"log.level", "info", true}}
+	return []Setting{{"kafka.brokers", "a:9092, b:9092", false},
+		{"kafka.sasl.password", "[hidden]", false}, {"log.level", "info", true}}
 }
 
 // scripted is a sampler after some snapshots, two seconds apart.
 func scripted(t *testing.T, snapshots int) (Options, *sampler) {
 	t.Helper()
 	o := Options{
-		Source: &script{step: 24690}, Every: time.Hour, Lookup: true, Logger: slog.New(slog.DiscardHandler),
+		Source: &script{step: 24690}, Every: time.Hour, Lookup: true,
+		Logger: slog.New(slog.DiscardHandler),
 		About: About{
-			Instance: "kdedup-0", Version: "v1.2.3", Revision: "0123456789ab", Go: "go1.26", Platform: "linux/amd64", Started: noon.Add(-3 * time.Hour),
+			Instance: "kdedup-0", Version: "v1.2.3", Revision: "0123456789ab", Go: "go1.26",
+			Platform: "linux/amd64", Started: noon.Add(-3 * time.Hour),
 		},
 	}
 	probes := &prober{}
-	probes.found, probes.at = []checkStatus{{Name: "store", OK: true}, {Name: "topic refunds", Error: "lane 0: has not joined the consumer group yet"}}, noon
+	probes.found, probes.at = []checkStatus{{Name: "store", OK: true},
+		{Name: "topic refunds", Error: "lane 0: has not joined the consumer group yet"}}, noon
 	s := newSampler(o, probes, Cleaner(nil))
 	for n := range snapshots {
 		s.sample(noon.Add(time.Duration(n) * 2 * time.Second))
@@ -151,8 +167,10 @@ func TestStatesTellSinceWhen(t *testing.T) {
 	_, s := scripted(t, 6)
 	got := s.latest.Load()
 	lane, store := got.Pipelines[0].Lanes[1], got.Store
-	if want := noon.Add(6 * time.Second); !lane.Since.at.Equal(want) || !store.BlockedSince.at.Equal(want) || !store.Since.at.Equal(want) {
-		t.Errorf("lane since %v, store since %v, blocked since %v, want %v", lane.Since.at, store.Since.at, store.BlockedSince.at, want)
+	if want := noon.Add(6 * time.Second); !lane.Since.at.Equal(want) ||
+		!store.BlockedSince.at.Equal(want) || !store.Since.at.Equal(want) {
+		t.Errorf("lane since %v, store since %v, blocked since %v, want %v", lane.Since.at,
+			store.Since.at, store.BlockedSince.at, want)
 	}
 	if first := got.Pipelines[0].Lanes[0].Since.at; !first.Equal(noon) {
 		t.Errorf("the other lane since %v, want %v", first, noon)
@@ -222,10 +240,14 @@ func TestDurationsAreOfTheLastIntervals(t *testing.T) {
 		mean, p99 float64 // below zero: none
 	}{
 		{"nothing happened", slow, -1, -1},
-		{"fast ones", Durations{Bounds: bounds, Counts: []uint64{0, 100, 1100}, Count: 1100, Sum: 90.5}, 0.005, 0.01},
-		{"one in a hundred is slow", Durations{Bounds: bounds, Counts: []uint64{99, 99, 1100}, Count: 1100, Sum: 90.1}, 0.001, 0.001},
-		{"two in a hundred are slow", Durations{Bounds: bounds, Counts: []uint64{98, 98, 1100}, Count: 1100, Sum: 90.2}, 0.002, 0.1},
-		{"beyond the last bound", Durations{Bounds: bounds, Counts: []uint64{0, 0, 1000}, Count: 1100, Sum: 190}, 1, -1},
+		{"fast ones", Durations{Bounds: bounds, Counts: []uint64{0, 100, 1100}, Count: 1100,
+			Sum: 90.5}, 0.005, 0.01},
+		{"one in a hundred is slow", Durations{Bounds: bounds, Counts: []uint64{99, 99, 1100},
+			Count: 1100, Sum: 90.1}, 0.001, 0.001},
+		{"two in a hundred are slow", Durations{Bounds: bounds, Counts: []uint64{98, 98, 1100},
+			Count: 1100, Sum: 90.2}, 0.002, 0.1},
+		{"beyond the last bound", Durations{Bounds: bounds, Counts: []uint64{0, 0, 1000},
+			Count: 1100, Sum: 190}, 1, -1},
 	} {
 		got := between(slow, c.now)
 		for _, v := range []struct {
@@ -243,14 +265,23 @@ func TestDurationsAreOfTheLastIntervals(t *testing.T) {
 func TestNumbersAndTimesForPeople(t *testing.T) {
 	p := func(v float64) *float64 { return &v }
 	for _, c := range []struct{ got, want string }{
-		{formatCount(0), "0"}, {formatCount(999), "999"}, {formatCount(1000), "1,000"}, {formatCount(112116), "112,116"}, {formatCount(-1234567), "-1,234,567"},
-		{formatRate(nil), "–"}, {formatRate(p(0)), "0"}, {formatRate(p(0.01)), "<0.1"}, {formatRate(p(9.94)), "9.9"}, {formatRate(p(9.95)), "10"}, {formatRate(p(12345.6)), "12,346"},
-		{formatSeconds(nil), "–"}, {formatSeconds(p(0.00042)), "0.4 ms"}, {formatSeconds(p(0.0123)), "12 ms"}, {formatSeconds(p(1.25)), "1.3 s"}, {formatSeconds(p(1234.5)), "1,234 s"},
-		{formatBytes(512), "512 B"}, {formatBytes(5 << 20), "5.0 MiB"}, {formatBytes(1 << 60), "1048576.0 TiB"},
-		{formatAgo(moment{}), "–"}, {formatAgo(moment{noon, noon.Add(119 * time.Second)}), "119 s"}, {formatAgo(moment{noon, noon.Add(2 * time.Minute)}), "2 min"},
-		{formatAgo(moment{noon, noon.Add(47 * time.Hour)}), "47 h"}, {formatAgo(moment{noon, noon.Add(48 * time.Hour)}), "2 d"}, {formatAgo(moment{noon.Add(time.Second), noon}), "0 s"},
+		{formatCount(0), "0"}, {formatCount(999), "999"}, {formatCount(1000), "1,000"},
+		{formatCount(112116), "112,116"}, {formatCount(-1234567), "-1,234,567"},
+		{formatRate(nil), "–"}, {formatRate(p(0)), "0"}, {formatRate(p(0.01)), "<0.1"},
+		{formatRate(p(9.94)), "9.9"}, {formatRate(p(9.95)), "10"},
+		{formatRate(p(12345.6)), "12,346"},
+		{formatSeconds(nil), "–"}, {formatSeconds(p(0.00042)), "0.4 ms"}, {formatSeconds(p(0.0123)),
+			"12 ms"}, {formatSeconds(p(1.25)), "1.3 s"}, {formatSeconds(p(1234.5)), "1,234 s"},
+		{formatBytes(512), "512 B"}, {formatBytes(5 << 20), "5.0 MiB"},
+		{formatBytes(1 << 60), "1048576.0 TiB"},
+		{formatAgo(moment{}), "–"}, {formatAgo(moment{noon, noon.Add(119 * time.Second)}), "119 s"},
+		{formatAgo(moment{noon, noon.Add(2 * time.Minute)}), "2 min"},
+		{formatAgo(moment{noon, noon.Add(47 * time.Hour)}), "47 h"},
+		{formatAgo(moment{noon, noon.Add(48 * time.Hour)}), "2 d"},
+		{formatAgo(moment{noon.Add(time.Second), noon}), "0 s"},
 		{formatTime(noon), "2026-11-21 12:00:00Z"}, {formatTime(time.Time{}), "–"},
-		{formatLine([]float64{0, 0}), ""}, {formatLine([]float64{0, 5, 10}), "M147 23.0 L148 12.0 L149 1.0"},
+		{formatLine([]float64{0, 0}), ""},
+		{formatLine([]float64{0, 5, 10}), "M147 23.0 L148 12.0 L149 1.0"},
 		{formatArea([]float64{0, 10}), "M148 23.0 L149 1.0 L149 24 L148 24 Z"},
 	} {
 		if c.got != c.want {

@@ -26,12 +26,15 @@ func save(t *testing.T, path string, content []byte) {
 }
 
 // browse asks over a new connection and returns the serial number of the server's certificate.
-func browse(a *testkit.Authority, url string, client *tls.Certificate) (status int, serial int64, err error) {
+func browse(
+	a *testkit.Authority, url string, client *tls.Certificate,
+) (status int, serial int64, err error) {
 	config := &tls.Config{RootCAs: a.Pool()}
 	if client != nil {
 		config.Certificates = []tls.Certificate{*client}
 	}
-	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}).Get(url)
+	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config,
+		DisableKeepAlives: true}}).Get(url)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -64,7 +67,8 @@ func withTLS(t *testing.T, a *testkit.Authority, clientCA bool) (server.Options,
 	o := options()
 	dir := t.TempDir()
 	o.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o.TLS = certs.ServerFiles{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "the-key.pem")}
+	o.TLS = certs.ServerFiles{CertFile: filepath.Join(dir, "cert.pem"),
+		KeyFile: filepath.Join(dir, "the-key.pem")}
 	cert, key := a.Issue(testkit.Leaf{Serial: 1})
 	save(t, o.TLS.CertFile, cert)
 	save(t, o.TLS.KeyFile, key)
@@ -117,14 +121,17 @@ func TestClientCertificatesProtectAllButTheProbes(t *testing.T) {
 	o.Pprof = true
 	url := start(t, o)
 	known := load(t, ours)
-	for _, path := range []string{"/", "/api/status", "/metrics", "/debug/pprof/cmdline", "/assets/status.js"} {
-		if status, _, err := browse(ours, url+path, nil); err != nil || status != http.StatusForbidden {
+	for _, path := range []string{"/", "/api/status", "/metrics", "/debug/pprof/cmdline",
+		"/assets/status.js"} {
+		if status, _, err := browse(ours, url+path, nil); err != nil ||
+			status != http.StatusForbidden {
 			t.Errorf("%s without a certificate: got %d, %v", path, status, err)
 		}
 		if status, _, err := browse(ours, url+path, known); err != nil || status != http.StatusOK {
 			t.Errorf("%s with a certificate: got %d, %v", path, status, err)
 		}
-		if status, _, err := browse(ours, url+path, load(t, foreign)); err == nil && status == http.StatusOK {
+		if status, _, err := browse(ours, url+path, load(t, foreign)); err == nil &&
+			status == http.StatusOK {
 			t.Errorf("%s with a certificate of another authority: got %d", path, status)
 		}
 	}
@@ -140,29 +147,35 @@ func TestCertificateAndPasswordAreBothAskedFor(t *testing.T) {
 	o, _ := withTLS(t, a, true)
 	o.Auth = server.Auth{Username: "ops", Password: password}
 	url := start(t, o)
-	if status, _, err := browse(a, url, load(t, a)); err != nil || status != http.StatusUnauthorized {
+	if status, _, err := browse(a, url, load(t, a)); err != nil ||
+		status != http.StatusUnauthorized {
 		t.Errorf("certificate alone: got %d, %v", status, err)
 	}
-	withPassword := strings.Replace(url, "//", "//ops:"+strings.ReplaceAll(password, " ", "%20")+"@", 1)
-	if status, _, err := browse(a, withPassword, nil); err != nil || status != http.StatusForbidden {
+	withPassword := strings.Replace(url, "//", "//ops:"+strings.ReplaceAll(password, " ", "%20")+
+		"@", 1)
+	if status, _, err := browse(a, withPassword, nil); err != nil ||
+		status != http.StatusForbidden {
 		t.Errorf("password alone: got %d, %v", status, err)
 	}
-	if status, _, err := browse(a, withPassword, load(t, a)); err != nil || status != http.StatusOK {
+	if status, _, err := browse(a, withPassword, load(t, a)); err != nil ||
+		status != http.StatusOK {
 		t.Errorf("both: got %d, %v", status, err)
 	}
 }
 
-// A client whose authority is taken away is out with its next connection, also if it could resume an
-// old session.
+// A client whose authority is taken away is out with its next connection, also if it could resume
+// an old session.
 func TestNewAuthoritiesHoldForTheNextConnection(t *testing.T) {
 	a, later := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	o, _ := withTLS(t, a, true)
 	url := start(t, o)
 	client := load(t, a)
 	sessions := tls.NewLRUClientSessionCache(4)
-	config := &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{*client}, ClientSessionCache: sessions}
+	config := &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{*client},
+		ClientSessionCache: sessions}
 	ask := func() int {
-		answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}).Get(url)
+		answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config,
+			DisableKeepAlives: true}}).Get(url)
 		if err != nil {
 			return 0 // refused while the connection was made
 		}
@@ -173,7 +186,9 @@ func TestNewAuthoritiesHoldForTheNextConnection(t *testing.T) {
 		t.Fatalf("got %d", got)
 	}
 	save(t, o.TLS.ClientCAFile, later.PEM())
-	testkit.Eventually(t, time.Minute, "the refusal of the old client", func() bool { return ask() != http.StatusOK })
+	testkit.Eventually(t, time.Minute, "the refusal of the old client", func() bool {
+		return ask() != http.StatusOK
+	})
 }
 
 func TestUnusableFilesStopTheStart(t *testing.T) {
@@ -183,9 +198,13 @@ func TestUnusableFilesStopTheStart(t *testing.T) {
 		spoil func(*server.Options)
 		want  string
 	}{
-		{"no key", func(o *server.Options) { o.TLS.KeyFile += ".none" }, "server.tls.key_file: no such file or directory"},
-		{"the key is no key", func(o *server.Options) { save(t, o.TLS.KeyFile, []byte("no key")) }, "server.tls.cert_file and key_file: tls: failed to find any PEM data in key input"},
-		{"no authorities", func(o *server.Options) { save(t, o.TLS.ClientCAFile, []byte("nothing")) }, "server.tls.client_ca_file: holds no certificate in PEM form"},
+		{"no key", func(o *server.Options) { o.TLS.KeyFile += ".none" },
+			"server.tls.key_file: no such file or directory"},
+		{"the key is no key", func(o *server.Options) { save(t, o.TLS.KeyFile, []byte("no key")) },
+			"server.tls.cert_file and key_file: tls: failed to find any PEM data in key input"},
+		{"no authorities", func(o *server.Options) {
+			save(t, o.TLS.ClientCAFile, []byte("nothing"))
+		}, "server.tls.client_ca_file: holds no certificate in PEM form"},
 	} {
 		o, _ := withTLS(t, a, true)
 		c.spoil(&o)

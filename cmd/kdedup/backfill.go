@@ -26,10 +26,14 @@ func newBackfill() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill",
 		Short: "Claim the message IDs that stand on a clean topic already",
-		Long: "Claim the message IDs of all records on a pipeline's output topic, so that the pipeline does not\n" +
-			"emit again what was emitted before it ran. Run it once, right before the first start: claims hold\n" +
-			"for the ttl from now on. It may be interrupted and run again, and it changes no topic.\n\n" +
-			"The output must carry nothing but this pipeline's messages, with their IDs where the input has them.",
+		Long: "Claim the message IDs of all records on a pipeline's output topic, so that the " +
+			"pipeline does not\n" +
+			"emit again what was emitted before it ran. Run it once, right before the first " +
+			"start: claims hold\n" +
+			"for the ttl from now on. It may be interrupted and run again, and it changes no " +
+			"topic.\n\n" +
+			"The output must carry nothing but this pipeline's messages, with their IDs where " +
+			"the input has them.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)
@@ -58,11 +62,15 @@ func (f *backfillFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only count what would be claimed")
-	cmd.Flags().BoolVar(&f.force, "force", false, "also if the consumer group is active or has commits: nothing is lost then, but what the\n"+
-		"pipeline claimed before the backfill comes to it is emitted, also if it had been emitted before")
+	cmd.Flags().BoolVar(&f.force, "force", false, "also if the consumer group is active or has "+
+		"commits: nothing is lost then, but what the\n"+
+		"pipeline claimed before the backfill comes to it is emitted, also if it had been "+
+		"emitted before")
 }
 
-func (f *backfillFlags) run(cmd *cobra.Command, c config.Config, t config.Topic, log *slog.Logger) error {
+func (f *backfillFlags) run(
+	cmd *cobra.Command, c config.Config, t config.Topic, log *slog.Logger,
+) error {
 	if err := checkBackfill(c.Topics, t); err != nil {
 		return usageError{err}
 	}
@@ -89,9 +97,11 @@ func checkBackfill(topics []config.Topic, t config.Topic) error {
 		sameScope := other.Scope == t.Scope && other.ScopeGroup == t.ScopeGroup
 		switch {
 		case other.Output == t.Output && !sameScope:
-			return fmt.Errorf("topics[%d] writes %s too, with IDs of another scope: an ID of its messages would block this pipeline's message with the same one", i, t.Output)
+			return fmt.Errorf("topics[%d] writes %s too, with IDs of another scope: an ID of its "+
+				"messages would block this pipeline's message with the same one", i, t.Output)
 		case other.Input == t.Output && sameScope:
-			return fmt.Errorf("topics[%d] reads %s with the same scope: its records would take these claims for their own; give it another scope", i, t.Output)
+			return fmt.Errorf("topics[%d] reads %s with the same scope: its records would take "+
+				"these claims for their own; give it another scope", i, t.Output)
 		}
 	}
 	return nil
@@ -108,15 +118,19 @@ func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *
 	defer client.Close()
 	why, err := kafka.GroupInUse(ctx, client, t.ConsumerGroup, t.Input)
 	if err == nil && why != "" {
-		err = fmt.Errorf("%s: the pipeline has run, and claimed what it emitted itself; backfill is for what was emitted before. "+
-			"With --force it runs all the same: nothing is lost by it, but what the pipeline has claimed and not emitted yet is emitted, also if it had been before", why)
+		err = fmt.Errorf("%s: the pipeline has run, and claimed what it emitted itself; backfill "+
+			"is for what was emitted before. "+
+			"With --force it runs all the same: nothing is lost by it, but what the pipeline has "+
+			"claimed and not emitted yet is emitted, also if it had been before", why)
 	}
 	return err
 }
 
 // claimer opens the store and registers the scope; for a dry run it only compares it, and takes an
 // embedded store that does not exist yet for an empty one.
-func (f *backfillFlags) claimer(ctx context.Context, s config.Store, t config.Topic, log *slog.Logger) (dedup.Claimer, func() error, error) {
+func (f *backfillFlags) claimer(
+	ctx context.Context, s config.Store, t config.Topic, log *slog.Logger,
+) (dedup.Claimer, func() error, error) {
 	_, err := os.Stat(s.Embedded.Path)
 	if f.dryRun && s.Type == config.StoreEmbedded && errors.Is(err, fs.ErrNotExist) {
 		return backfill.DryRun{Store: emptyStore{}}, func() error { return nil }, nil
@@ -147,7 +161,10 @@ func (emptyStore) Lookup(context.Context, dedup.Scope, dedup.ID) (dedup.Answer, 
 	return dedup.Answer{}, nil
 }
 
-func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topic, clean logreader.Log, claimer dedup.Claimer, log *slog.Logger) (backfill.Counts, error) {
+func (f *backfillFlags) claim(
+	cmd *cobra.Command, c config.Config, t config.Topic, clean logreader.Log, claimer dedup.Claimer,
+	log *slog.Logger,
+) (backfill.Counts, error) {
 	connector, err := kafka.NewConnector(cmd.Context(), c.Kafka, log)
 	if err != nil {
 		return backfill.Counts{}, err
@@ -161,18 +178,22 @@ func (f *backfillFlags) claim(cmd *cobra.Command, c config.Config, t config.Topi
 	defer line.end()
 	counts, err := backfill.Run(cmd.Context(), backfill.Options{
 		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-backfill", log), Clean: clean,
-		Judge:        dedup.New(wiring.ScopeOf(t, extractor.String()), extractor, claimer, dedup.DefaultRetry, metrics, log),
+		Judge: dedup.New(wiring.ScopeOf(t, extractor.String()), extractor, claimer,
+			dedup.DefaultRetry, metrics, log),
 		BatchRecords: t.BatchRecords, Progress: line.show,
 	})
 	if err != nil && cmd.Context().Err() != nil {
-		return counts, fmt.Errorf("interrupted; what was claimed stands, run it again to go on: %w", err)
+		return counts, fmt.Errorf("interrupted; what was claimed stands, run it again to go on: %w",
+			err)
 	}
 	return counts, err
 }
 
 func printBackfill(out io.Writer, dryRun bool, c backfill.Counts) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(name string, n int64, note string) { fmt.Fprintf(table, "%s\t%d\t  %s\n", name, n, note) }
+	row := func(name string, n int64, note string) {
+		fmt.Fprintf(table, "%s\t%d\t  %s\n", name, n, note)
+	}
 	claimed := "claimed"
 	if dryRun {
 		claimed = "would be claimed"

@@ -24,7 +24,8 @@ func TestABackfillBeforeTheFirstRun(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--dry-run"}, []string{`records +4 `, `would be claimed +2`, `1 +by another record of the clean topic`, `missing +1`}},
+		{[]string{"--dry-run"}, []string{`records +4 `, `would be claimed +2`,
+			`1 +by another record of the clean topic`, `missing +1`}},
 		{nil, []string{`records +4 `, ` claimed +2`, `already owned +0 `, `missing +1`}},
 		{nil, []string{` claimed +0`, `already owned +2 +by an earlier backfill`}},
 		{[]string{"--dry-run"}, []string{`would be claimed +0`, `already owned +2`}},
@@ -39,22 +40,26 @@ func TestABackfillBeforeTheFirstRun(t *testing.T) {
 			t.Fatalf("%v: exit code %d:\n%s", c.args, code, text)
 		}
 	}
-	if code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "a"); code != 0 || !strings.Contains(text, "yes: it stands on orders.clean") {
+	if code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "a"); code != 0 ||
+		!strings.Contains(text, "yes: it stands on orders.clean") {
 		t.Errorf("lookup: %d: %s", code, text)
 	}
 	r := start(t, path)
 	url := r.url()
 	testkit.Eventually(t, 2*time.Minute, "c and d forwarded, the others dropped", func() bool {
 		metrics := get(t, url+"/metrics")
-		return strings.Contains(metrics, `kdedup_records_total{outcome="forwarded",topic="orders"} 2`) &&
+		return strings.Contains(metrics,
+			`kdedup_records_total{outcome="forwarded",topic="orders"} 2`) &&
 			strings.Contains(metrics, `kdedup_records_total{outcome="duplicate",topic="orders"} 3`)
 	})
-	if code, text := kdedup(t.Context(), "backfill", "-c", path); code != 1 || !strings.Contains(text, "consumer group orders-dedup is active") {
+	if code, text := kdedup(t.Context(), "backfill", "-c", path); code != 1 ||
+		!strings.Contains(text, "consumer group orders-dedup is active") {
 		t.Errorf("beside run: %d: %s", code, text)
 	}
 	r.stop()
 	<-r.code
-	if code, text := kdedup(t.Context(), "backfill", "-c", path); code != 1 || !strings.Contains(text, "has committed offset 5 of orders[0]: the pipeline has run") {
+	if code, text := kdedup(t.Context(), "backfill", "-c", path); code != 1 ||
+		!strings.Contains(text, "has committed offset 5 of orders[0]: the pipeline has run") {
 		t.Errorf("after run: %d: %s", code, text)
 	}
 	code, text := kdedup(t.Context(), "backfill", "-c", path, "--force")
@@ -68,7 +73,8 @@ func TestADryRunOfABackfillLeavesNothing(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	path := write(t, brokers, ordersTopic)
 	produceKeys(t, brokers, "orders", "a")
-	if code, text := kdedup(t.Context(), "backfill", "-c", path, "--dry-run"); code != 1 || !strings.Contains(text, "topic orders.clean does not exist") {
+	if code, text := kdedup(t.Context(), "backfill", "-c", path, "--dry-run"); code != 1 ||
+		!strings.Contains(text, "topic orders.clean does not exist") {
 		t.Errorf("%d: %s", code, text)
 	}
 	wantUntouched(t, brokers, path)
@@ -85,7 +91,8 @@ func TestABackfillThatWouldBlockOtherMessagesIsRefused(t *testing.T) {
 `: "topics[1] reads orders.clean with the same scope",
 	} {
 		path := write(t, brokers, ordersTopic+extra)
-		if code, text := kdedup(t.Context(), "backfill", "-c", path, "--topic", "orders"); code != 2 || !strings.Contains(text, want) {
+		if code, text := kdedup(t.Context(), "backfill", "-c", path, "--topic",
+			"orders"); code != 2 || !strings.Contains(text, want) {
 			t.Errorf("%d, want 2 with %q: %s", code, want, text)
 		}
 	}

@@ -26,9 +26,12 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a configuration on the servers that it names",
-		Long: "Measure what the store, or the whole pipeline, does on your servers. A topic of the configuration\n" +
-			"gives the settings; everything is done on topics, a consumer group and a scope of its own, which\n" +
-			"are deleted at the end. Of the topic itself a few records are read, to see what its IDs look like\n" +
+		Long: "Measure what the store, or the whole pipeline, does on your servers. A topic of " +
+			"the configuration\n" +
+			"gives the settings; everything is done on topics, a consumer group and a scope of " +
+			"its own, which\n" +
+			"are deleted at the end. Of the topic itself a few records are read, to see what its " +
+			"IDs look like\n" +
 			"and how many come; that tells how large the store will be.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -54,10 +57,13 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` whose settings are measured (the first one)")
 	cmd.Flags().Float64Var(&f.duplicates, "duplicates", 0.1, "share of copies, 0 to 0.99")
-	cmd.Flags().BoolVar(&f.ordered, "time-ordered", false, "IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
-	cmd.Flags().Float64Var(&f.rate, "rate", 0, "records a `SECOND` that the advice is for (as the topic had in the last 24 hours)")
+	cmd.Flags().BoolVar(&f.ordered, "time-ordered", false,
+		"IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
+	cmd.Flags().Float64Var(&f.rate, "rate", 0,
+		"records a `SECOND` that the advice is for (as the topic had in the last 24 hours)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
-	cmd.Flags().StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the measured part to `FILE`")
+	cmd.Flags().StringVar(&f.profile, "cpuprofile", "",
+		"write a CPU profile of the measured part to `FILE`")
 }
 
 // settings are the topic's under names of their own, so that nothing of the user's is touched.
@@ -67,7 +73,8 @@ func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, 
 		return c, nil, err
 	}
 	if f.duplicates < 0 || f.duplicates > 0.99 {
-		return c, nil, usageError{fmt.Errorf("--duplicates must be 0 to 0.99, got %v", f.duplicates)}
+		return c, nil, usageError{fmt.Errorf("--duplicates must be 0 to 0.99, got %v",
+			f.duplicates)}
 	}
 	if f.rate < 0 {
 		return c, nil, usageError{fmt.Errorf("--rate must be at least 0, got %v", f.rate)}
@@ -77,7 +84,8 @@ func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, 
 		at = slices.IndexFunc(c.Topics, func(t config.Topic) bool { return t.Input == f.topic })
 	}
 	if at < 0 {
-		return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q", f.topic)}
+		return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q",
+			f.topic)}
 	}
 	f.own = c.Topics[at]
 	c.Topics = []config.Topic{benchTopic(f.own)}
@@ -91,7 +99,8 @@ func benchTopic(t config.Topic) config.Topic {
 	t.ConsumerGroup, t.FenceTopic = name, name+".fence"
 	t.Scope, t.ScopeGroup = name, name
 	t.MessageID = config.MessageID{From: config.FromHeader, Name: workload.IDHeader}
-	t.TTL = max(time.Second, min(t.TTL, 24*time.Hour)) // what a broken run leaves behind goes by itself
+	// what a broken run leaves behind goes by itself
+	t.TTL = max(time.Second, min(t.TTL, 24*time.Hour))
 	t.Start, t.Mode = config.StartEarliest, config.ModeEnforce
 	return t
 }

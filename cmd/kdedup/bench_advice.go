@@ -12,12 +12,15 @@ import (
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
-// advise tells how large the store becomes with the topic's settings, at the rate that the user named,
-// else at the topic's own, else at the one that was measured.
-func (f *benchFlags) advise(ctx context.Context, c config.Config, log *slog.Logger, measured float64) []result {
+// advise tells how large the store becomes with the topic's settings, at the rate that the user
+// named, else at the topic's own, else at the one that was measured.
+func (f *benchFlags) advise(
+	ctx context.Context, c config.Config, log *slog.Logger, measured float64,
+) []result {
 	found, err := inspectInput(ctx, c, f.own, log)
 	if err != nil {
-		log.Warn("the topic is not looked at; the advice is for the measured rate", "topic", f.own.Input, "error", err)
+		log.Warn("the topic is not looked at; the advice is for the measured rate",
+			"topic", f.own.Input, "error", err)
 	}
 	a := advice{
 		store: c.Store.Type, topic: f.own, idBytes: workload.UUIDBytes,
@@ -30,7 +33,8 @@ func (f *benchFlags) advise(ctx context.Context, c config.Config, log *slog.Logg
 	case f.rate > 0:
 		a.rate, a.rateNote = f.rate, "--rate"
 	case found.rate > 0:
-		a.rate, a.rateNote = found.rate, "as "+f.own.Input+" had in the last 24 hours; --rate names another"
+		a.rate, a.rateNote = found.rate,
+			"as "+f.own.Input+" had in the last 24 hours; --rate names another"
 	}
 	return append(a.results(), result{"id order", found.order, orderNotes[found.order]})
 }
@@ -50,9 +54,11 @@ const largestPartition = 100 << 20
 
 func (a advice) rows() float64 { return a.rate * a.topic.TTL.Seconds() }
 
-// bytes are those of the claims that Cassandra must keep, in each replica. It keeps others too, until it compacts them.
+// bytes are those of the claims that Cassandra must keep, in each replica. It keeps others too,
+// until it compacts them.
 func (a advice) bytes() float64 {
-	return a.rate * (a.topic.TTL + cassandra.Grace).Seconds() * float64(cassandra.RowBytes(a.idBytes))
+	return a.rate * (a.topic.TTL + cassandra.Grace).Seconds() * float64(
+		cassandra.RowBytes(a.idBytes))
 }
 
 // bucketsNeeded is the least power of two with which no bucket grows beyond the limit.
@@ -71,19 +77,22 @@ func (a advice) results() []result {
 	}
 	return append(results,
 		result{"disk GiB", a.bytes() / (1 << 30), a.diskNote()},
-		result{"claims per bucket", a.rows() / float64(a.topic.Buckets), fmt.Sprintf("of %d buckets", a.topic.Buckets)},
+		result{"claims per bucket", a.rows() / float64(a.topic.Buckets),
+			fmt.Sprintf("of %d buckets", a.topic.Buckets)},
 		result{"bucket MiB", a.bytes() / float64(a.topic.Buckets) / (1 << 20), a.bucketNote()},
 	)
 }
 
 func (a advice) diskNote() string {
-	return fmt.Sprintf("in each replica: %d bytes a claim with IDs of %d, for ttl and gc_grace_seconds; have three times as much, see docs/performance.md",
+	return fmt.Sprintf("in each replica: %d bytes a claim with IDs of %d, for ttl and "+
+		"gc_grace_seconds; have three times as much, see docs/performance.md",
 		cassandra.RowBytes(a.idBytes), a.idBytes)
 }
 
 func (a advice) bucketNote() string {
 	if needed := a.bucketsNeeded(); needed > a.topic.Buckets {
-		return fmt.Sprintf("Cassandra warns above 100: take buckets: %d, before the scope has claims", needed)
+		return fmt.Sprintf(
+			"Cassandra warns above 100: take buckets: %d, before the scope has claims", needed)
 	}
 	return "Cassandra warns above 100"
 }
@@ -96,7 +105,8 @@ const (
 )
 
 var orderNotes = map[string]string{
-	orderTime:    "as with UUIDv7, ULID or snowflake: an old table answers as fast as a new one; measure with --time-ordered",
+	orderTime: "as with UUIDv7, ULID or snowflake: an old table answers as fast as a new one; " +
+		"measure with --time-ordered",
 	orderRandom:  "as with UUIDv4: a large table is slower than the empty one of this measurement",
 	orderUnknown: "too few records to tell",
 }

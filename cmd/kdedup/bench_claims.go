@@ -29,7 +29,8 @@ func newBenchClaims() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "claims",
 		Short: "Measure the store alone",
-		Long: "Claim IDs from as many lanes and in as large batches as the topic's settings say. A batch that is not\n" +
+		Long: "Claim IDs from as many lanes and in as large batches as the topic's settings say. " +
+			"A batch that is not\n" +
 			"answered, or not decided, is claimed again, ten times at most.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,8 +49,9 @@ func newBenchClaims() *cobra.Command {
 				return err
 			}
 			bench := &claimBench{
-				store: store, topic: c.Topics[0], before: int64(before), ids: int64(ids), duplicates: flags.duplicates,
-				spec: workload.Spec{IDBytes: workload.UUIDBytes, Ordered: flags.ordered},
+				store: store, topic: c.Topics[0], before: int64(before), ids: int64(ids),
+				duplicates: flags.duplicates,
+				spec:       workload.Spec{IDBytes: workload.UUIDBytes, Ordered: flags.ordered},
 			}
 			results, err := bench.run(cmd.Context(), cmd.ErrOrStderr(), flags.measure)
 			if err := errors.Join(err, store.Close()); err != nil {
@@ -61,7 +63,8 @@ func newBenchClaims() *cobra.Command {
 	}
 	flags.add(cmd)
 	cmd.Flags().IntVar(&ids, "ids", 1_000_000, "`NUMBER` of claims")
-	cmd.Flags().IntVar(&before, "before", 0, "`NUMBER` of claims that are made first and do not count: a full store may be slower than a new one")
+	cmd.Flags().IntVar(&before, "before", 0, "`NUMBER` of claims that are made first and do not "+
+		"count: a full store may be slower than a new one")
 	return cmd
 }
 
@@ -88,10 +91,14 @@ type claimedBatch struct {
 }
 
 // run makes the claims that come before, and gives the rest of the work to measure.
-func (b *claimBench) run(ctx context.Context, progress io.Writer, measure func(func() error) error) (results []result, err error) {
+func (b *claimBench) run(
+	ctx context.Context, progress io.Writer, measure func(func() error) error,
+) (results []result, err error) {
 	scope := wiring.ScopeOf(b.topic, "bench")
 	defer func() {
-		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error { return b.store.Forget(ctx, scope) }))
+		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
+			return b.store.Forget(ctx, scope)
+		}))
 	}()
 	if err := b.store.Register(ctx, scope); err != nil {
 		return nil, err
@@ -114,7 +121,9 @@ func (b *claimBench) run(ctx context.Context, progress io.Writer, measure func(f
 }
 
 // part makes so many claims more, in all lanes.
-func (b *claimBench) part(ctx context.Context, scope dedup.Scope, progress io.Writer, name string, claims int64) error {
+func (b *claimBench) part(
+	ctx context.Context, scope dedup.Scope, progress io.Writer, name string, claims int64,
+) error {
 	first := b.end.Load()
 	b.next.Store(first)
 	b.end.Store(first + claims)
@@ -140,20 +149,23 @@ func (b *claimBench) results(begun time.Time, before, after usage) []result {
 	slices.Sort(durations)
 	b.rate = float64(b.ids) / took.Seconds()
 	return []result{
-		{"claims", b.ids, fmt.Sprintf("%d lanes, batches of %d, %d buckets, after %d claims", b.topic.Lanes, b.topic.BatchRecords, b.topic.Buckets, b.before)},
+		{"claims", b.ids, fmt.Sprintf("%d lanes, batches of %d, %d buckets, after %d claims",
+			b.topic.Lanes, b.topic.BatchRecords, b.topic.Buckets, b.before)},
 		{"applied", b.applied.Load(), ""},
 		{"claimed again", b.again.Load(), "batches that were not answered or not decided"},
 		{"claims/s", b.rate, ""},
-		{"claims/s by tenths", tenths(begun, b.batches, b.ids), "of the claims: what a claim costs grows with the table"},
-		{"cpu us/claim", float64((after.cpu - before.cpu).Microseconds()) / float64(b.ids), "of this process"},
+		{"claims/s by tenths", tenths(begun, b.batches, b.ids),
+			"of the claims: what a claim costs grows with the table"},
+		{"cpu us/claim", float64((after.cpu - before.cpu).Microseconds()) / float64(b.ids),
+			"of this process"},
 		{"batch p50 ms", percentile(durations, 0.50), ""},
 		{"batch p99 ms", percentile(durations, 0.99), ""},
 		{"peak rss MiB", after.peak >> 20, ""},
 	}
 }
 
-// tenths are the rates at which each tenth of the claims was made; one number for several of them where
-// a batch is larger than a tenth.
+// tenths are the rates at which each tenth of the claims was made; one number for several of them
+// where a batch is larger than a tenth.
 func tenths(begun time.Time, batches []claimedBatch, total int64) []int64 {
 	var (
 		rates         []int64
@@ -196,11 +208,16 @@ const (
 
 var errUndecided = errors.New("claims stay undecided, and no error says why")
 
-// insist claims again what was not decided, as the pipeline does: a timeout or two do not end a measurement.
-func (b *claimBench) insist(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+// insist claims again what was not decided, as the pipeline does: a timeout or two do not end a
+// measurement.
+func (b *claimBench) insist(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	for attempt := 1; ; attempt++ {
 		answers, err := b.store.Claim(ctx, scope, claims)
-		undecided := slices.ContainsFunc(answers, func(a dedup.Answer) bool { return a.Outcome == dedup.Undecided })
+		undecided := slices.ContainsFunc(answers, func(a dedup.Answer) bool {
+			return a.Outcome == dedup.Undecided
+		})
 		switch {
 		case err == nil && !undecided:
 			return answers, nil
@@ -230,7 +247,8 @@ func (b *claimBench) claims(random *rand.Rand, first, n int64) []dedup.Claim {
 		}
 		taken[number] = true
 		claims = append(claims, dedup.Claim{
-			ID: dedup.ID(b.spec.ID(int(number))), Owner: dedup.Coordinates{Partition: int32(first % 8), Offset: first + i},
+			ID:    dedup.ID(b.spec.ID(int(number))),
+			Owner: dedup.Coordinates{Partition: int32(first % 8), Offset: first + i},
 		})
 	}
 	return claims

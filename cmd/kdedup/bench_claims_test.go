@@ -21,7 +21,8 @@ func TestTheRateOfEachTenth(t *testing.T) {
 		want    []int64
 	}{
 		"two batches a tenth": {even, []int64{5, 5, 5, 5, 5, 5, 5, 5, 5, 5}},
-		"slower and slower":   {[]claimedBatch{batch(50, time.Second), batch(30, 2*time.Second), batch(20, 4*time.Second)}, []int64{50, 30, 10}},
+		"slower and slower": {[]claimedBatch{batch(50, time.Second), batch(30, 2*time.Second),
+			batch(20, 4*time.Second)}, []int64{50, 30, 10}},
 		"one batch":           {[]claimedBatch{batch(100, 4*time.Second)}, []int64{25}},
 		"a clock that stands": {[]claimedBatch{batch(100, 0)}, []int64{100_000_000_000}},
 		"none":                {nil, nil},

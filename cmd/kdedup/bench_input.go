@@ -32,7 +32,9 @@ const (
 )
 
 // inspectInput joins no group and commits nothing.
-func inspectInput(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) (inputFound, error) {
+func inspectInput(
+	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
+) (inputFound, error) {
 	found := inputFound{order: orderUnknown}
 	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
@@ -49,7 +51,8 @@ func inspectInput(ctx context.Context, c config.Config, t config.Topic, log *slo
 	if err = errors.Join(err, ends.Error()); err != nil {
 		return found, fmt.Errorf("read the ends of %s: %w", t.Input, err)
 	}
-	begins, err := admin.ListOffsetsAfterMilli(ctx, time.Now().Add(-inputWindow).UnixMilli(), t.Input)
+	begins, err := admin.ListOffsetsAfterMilli(ctx, time.Now().Add(-inputWindow).UnixMilli(),
+		t.Input)
 	if err = errors.Join(err, begins.Error()); err != nil {
 		return found, fmt.Errorf("read the offsets of %s: %w", t.Input, err)
 	}
@@ -62,7 +65,8 @@ func inspectInput(ctx context.Context, c config.Config, t config.Topic, log *slo
 	return found, nil
 }
 
-// rateOf counts from the first record in the window, so that a young topic is not taken for a slow one.
+// rateOf counts from the first record in the window, so that a young topic is not taken for a slow
+// one.
 func rateOf(topic string, begins, ends kadm.ListedOffsets, now time.Time) float64 {
 	records, first := int64(0), now
 	ends.Each(func(end kadm.ListedOffset) {
@@ -79,7 +83,9 @@ func rateOf(topic string, begins, ends kadm.ListedOffsets, now time.Time) float6
 }
 
 // sampleIDs spreads the sample over the window, as far as its records are still there.
-func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets) ([]idorder.Sampled, error) {
+func sampleIDs(
+	ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets,
+) ([]idorder.Sampled, error) {
 	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
 	if err != nil {
 		return nil, err
@@ -95,7 +101,8 @@ func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins
 		}
 		err := readPiece(limited, connection, starts, each, func(r *kgo.Record) {
 			if id, missing := extractor.Extract(r); missing == dedup.NotMissing {
-				sample = append(sample, idorder.Sampled{ID: string(id), At: r.Timestamp.UnixMilli()})
+				sample = append(sample,
+					idorder.Sampled{ID: string(id), At: r.Timestamp.UnixMilli()})
 			}
 		})
 		if err != nil && limited.Err() == nil {
@@ -105,9 +112,11 @@ func sampleIDs(ctx context.Context, connection []kgo.Opt, t config.Topic, begins
 	return sample, context.Cause(ctx)
 }
 
-// pieceOf returns where one piece of the window begins in each partition, and how many records it has
-// in all of them together.
-func pieceOf(topic string, begins, ends kadm.ListedOffsets, piece, pieces int64) (starts map[string]map[int32]kgo.Offset, records int) {
+// pieceOf returns where one piece of the window begins in each partition, and how many records it
+// has in all of them together.
+func pieceOf(
+	topic string, begins, ends kadm.ListedOffsets, piece, pieces int64,
+) (starts map[string]map[int32]kgo.Offset, records int) {
 	starts = map[string]map[int32]kgo.Offset{topic: {}}
 	ends.Each(func(end kadm.ListedOffset) {
 		begin, ok := begins.Lookup(topic, end.Partition)
@@ -124,9 +133,13 @@ func pieceOf(topic string, begins, ends kadm.ListedOffsets, piece, pieces int64)
 
 // readPiece reads so many records, or as many as come before ctx ends: of markers and aborted
 // transactions none come.
-func readPiece(ctx context.Context, connection []kgo.Opt, starts map[string]map[int32]kgo.Offset, records int, each func(*kgo.Record)) error {
+func readPiece(
+	ctx context.Context, connection []kgo.Opt, starts map[string]map[int32]kgo.Offset, records int,
+	each func(*kgo.Record),
+) error {
 	client, err := kgo.NewClient(append(connection[:len(connection):len(connection)],
-		kgo.ConsumePartitions(starts), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxBytes(1<<20))...)
+		kgo.ConsumePartitions(starts), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchMaxBytes(1<<20))...)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ func newBenchPipeline() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipeline",
 		Short: "Measure the whole pipeline",
-		Long: "Create topics, fill the input, run the pipeline until it is drained, check that nothing is lost,\n" +
+		Long: "Create topics, fill the input, run the pipeline until it is drained, check that " +
+			"nothing is lost,\n" +
 			"doubled, changed or out of order, and delete the topics.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +53,8 @@ func newBenchPipeline() *cobra.Command {
 	flags.add(cmd)
 	cmd.Flags().IntVar(&b.spec.Records, "records", b.spec.Records, "`NUMBER` of records")
 	cmd.Flags().IntVar(&b.spec.Size, "size", b.spec.Size, "`BYTES` of a value")
-	cmd.Flags().IntVar(&b.spec.Partitions, "partitions", b.spec.Partitions, "`NUMBER` of partitions")
+	cmd.Flags().IntVar(&b.spec.Partitions, "partitions", b.spec.Partitions,
+		"`NUMBER` of partitions")
 	cmd.Flags().IntVar(&b.spec.IDBytes, "id-bytes", b.spec.IDBytes, "`BYTES` of an ID")
 	cmd.Flags().IntVar(&b.spec.Hot, "hot", 0, "so many of the records are copies of the first one")
 	return cmd
@@ -83,9 +85,12 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 	defer client.Close()
 	admin := kadm.NewClient(client)
 	defer func() {
-		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error { return b.deleteTopics(ctx, admin) }))
+		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
+			return b.deleteTopics(ctx, admin)
+		}))
 	}()
-	if _, err := admin.CreateTopic(ctx, int32(b.spec.Partitions), -1, nil, b.topic().Input); err != nil {
+	if _, err := admin.CreateTopic(ctx, int32(b.spec.Partitions), -1, nil,
+		b.topic().Input); err != nil {
 		return nil, fmt.Errorf("create topic %s: %w", b.topic().Input, err)
 	}
 	if err := wiring.Setup(ctx, b.config, b.log, false, func(string) {}); err != nil {
@@ -111,7 +116,8 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 
 func foundResults(f workload.Found) []result {
 	return []result{
-		{"lost", f.Lost, ""}, {"doubled", f.Doubled, ""}, {"changed", f.Changed, ""}, {"out of order", f.Misplaced, ""},
+		{"lost", f.Lost, ""}, {"doubled", f.Doubled, ""}, {"changed", f.Changed, ""},
+		{"out of order", f.Misplaced, ""},
 	}
 }
 
@@ -146,10 +152,12 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 	topic := b.topic()
 	forwarded, claimed := p.Totals(topic.Input)
 	return []result{
-		{"records", b.spec.Records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets", b.spec.Size, b.spec.Partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
+		{"records", b.spec.Records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets",
+			b.spec.Size, b.spec.Partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
 		{"records/s", b.rate, "from when a lane was given partitions to the last commit"},
 		{"start s", joined.Sub(start).Seconds(), "before that"},
-		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(b.spec.Records), "of this process"},
+		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(
+			b.spec.Records), "of this process"},
 		{"peak rss MiB", after.peak >> 20, "of this process, with producing"},
 		{"claiming s", claimed.Batches.Sum, "all lanes together"},
 		{"forwarding s", forwarded.ForwardSeconds, ""},
@@ -161,7 +169,9 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 const lookEvery = 100 * time.Millisecond
 
 // watch returns when the first lane was given partitions and when all records were committed.
-func (b *pipelineBench) watch(ctx context.Context, p *process.Process) (joined, ended time.Time, err error) {
+func (b *pipelineBench) watch(
+	ctx context.Context, p *process.Process,
+) (joined, ended time.Time, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := time.Now()
@@ -188,7 +198,9 @@ func (b *pipelineBench) watch(ctx context.Context, p *process.Process) (joined, 
 }
 
 func anyAssigned(p *process.Process) bool {
-	return slices.ContainsFunc(p.Lanes(), func(l pipeline.LaneState) bool { return len(l.Assigned) > 0 })
+	return slices.ContainsFunc(p.Lanes(), func(l pipeline.LaneState) bool {
+		return len(l.Assigned) > 0
+	})
 }
 
 func (b *pipelineBench) deleteTopics(ctx context.Context, admin *kadm.Client) error {

@@ -31,7 +31,8 @@ type monitor struct {
 	url string
 }
 
-// startPrometheus scrapes the processes every two seconds and evaluates the rules, until the test ends.
+// startPrometheus scrapes the processes every two seconds and evaluates the rules, until the test
+// ends.
 func startPrometheus(t *testing.T, processes ...*process.Process) monitor {
 	t.Helper()
 	program := testkit.Program(t, "prometheus", "prometheus")
@@ -45,13 +46,16 @@ func startPrometheus(t *testing.T, processes ...*process.Process) monitor {
 	}
 	directory := t.TempDir()
 	file := filepath.Join(directory, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: [%q]\n"+
-		"scrape_configs: [{job_name: kdedup, static_configs: [{targets: [%s]}]}]\n", rules, strings.Join(targets, ", "))
+	text := fmt.Sprintf(
+		"global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: [%q]\n"+
+			"scrape_configs: [{job_name: kdedup, static_configs: [{targets: [%s]}]}]\n", rules,
+		strings.Join(targets, ", "))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	addr := freeAddress(t)
-	command := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+directory, "--web.listen-address="+addr)
+	command := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+directory,
+		"--web.listen-address="+addr)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log := &testkit.Printed{}
 	command.Stdout, command.Stderr = log, log
@@ -123,7 +127,8 @@ func (p monitor) ask(query string) (values []float64, err error) {
 type boardQuery struct{ place, expr string }
 
 // asGrafana fills in the variables as Grafana does when all is selected.
-var asGrafana = strings.NewReplacer("$topic", ".+", "$instance", ".+", "$client", ".+", "$__rate_interval", "20s", "$__range", "1m")
+var asGrafana = strings.NewReplacer("$topic", ".+", "$instance", ".+", "$client", ".+",
+	"$__rate_interval", "20s", "$__range", "1m")
 
 // boardQueries lists what the boards ask.
 func boardQueries(t *testing.T) (all []boardQuery) {
@@ -152,21 +157,23 @@ func boardQueries(t *testing.T) (all []boardQuery) {
 		}
 		for _, panel := range board.Panels {
 			for _, target := range panel.Targets {
-				all = append(all, boardQuery{board.Title + ", " + panel.Title, asGrafana.Replace(target.Expr)})
+				all = append(all, boardQuery{board.Title + ", " + panel.Title,
+					asGrafana.Replace(target.Expr)})
 			}
 		}
 		for _, v := range board.Templating.List {
 			if inner, isQuery := strings.CutPrefix(v.Definition, "label_values("); isQuery {
 				metric, label, _ := strings.Cut(strings.TrimSuffix(inner, ")"), ", ")
-				all = append(all, boardQuery{board.Title + ", variable " + v.Name, fmt.Sprintf("count by (%s) (%s{%s!=\"\"})", label, metric, label)})
+				all = append(all, boardQuery{board.Title + ", variable " + v.Name,
+					fmt.Sprintf("count by (%s) (%s{%s!=\"\"})", label, metric, label)})
 			}
 		}
 	}
 	return all
 }
 
-// Every panel shows something while kdedup works: on a real Prometheus, of running processes. Those of
-// Cassandra need one, and those of Redis and PostgreSQL too.
+// Every panel shows something while kdedup works: on a real Prometheus, of running processes. Those
+// of Cassandra need one, and those of Redis and PostgreSQL too.
 func TestNoPanelIsEmpty(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a real Prometheus is not for -short")
@@ -175,7 +182,8 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	processes := []*process.Process{runDemo(t, brokers, func(*config.Config) {})}
 	cassandra := os.Getenv(testkit.CassandraEnv)
 	if cassandra != "" || skip.Forbidden() {
-		processes = append(processes, runDemo(t, brokers, onCassandra(testkit.Cassandra(t), testkit.Keyspace(t))))
+		processes = append(processes,
+			runDemo(t, brokers, onCassandra(testkit.Cassandra(t), testkit.Keyspace(t))))
 	} else {
 		t.Log(skip.NotTested + "the panels of Cassandra: run make test, which starts one")
 	}
@@ -188,14 +196,16 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 	postgres := os.Getenv(testkit.PostgresEnv)
 	if postgres != "" || skip.Forbidden() {
-		processes = append(processes, runDemo(t, brokers, onPostgres(testkit.Postgres(t), testkit.Schema(t))))
+		processes = append(processes,
+			runDemo(t, brokers, onPostgres(testkit.Postgres(t), testkit.Schema(t))))
 	} else {
 		t.Log(skip.NotTested + "the panels of PostgreSQL: run make test, which starts one")
 	}
 	p := startPrometheus(t, processes...)
 	empty := make(map[boardQuery]string)
 	for _, q := range boardQueries(t) {
-		if (cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_")) && (redis || !strings.Contains(q.expr, "kdedup_redis_")) &&
+		if (cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_")) &&
+			(redis || !strings.Contains(q.expr, "kdedup_redis_")) &&
 			(postgres != "" || !strings.Contains(q.expr, "kdedup_postgres_")) {
 			empty[q] = "not asked yet"
 		}
@@ -205,7 +215,9 @@ func TestNoPanelIsEmpty(t *testing.T) {
 		maps.DeleteFunc(empty, func(q boardQuery, _ string) bool { return p.shows(q, empty) })
 		return len(empty) == 0 || time.Now().After(deadline)
 	})
-	for _, q := range slices.SortedFunc(maps.Keys(empty), func(a, b boardQuery) int { return strings.Compare(a.place, b.place) }) {
+	for _, q := range slices.SortedFunc(maps.Keys(empty), func(a, b boardQuery) int {
+		return strings.Compare(a.place, b.place)
+	}) {
 		t.Errorf("%s shows nothing (%s): %s", q.place, empty[q], q.expr)
 	}
 	if len(empty) > 0 {
@@ -231,9 +243,11 @@ func (p monitor) showTargets() {
 func onCassandra(host, keyspace string) func(*config.Config) {
 	return func(c *config.Config) {
 		c.Instance = "demo-cassandra"
-		c.Store.Type, c.Store.Cassandra.Hosts, c.Store.Cassandra.Keyspace = config.StoreCassandra, []string{host}, keyspace
+		c.Store.Type, c.Store.Cassandra.Hosts, c.Store.Cassandra.Keyspace = config.StoreCassandra,
+			[]string{host}, keyspace
 		t := &c.Topics[0]
-		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean2", "orders-dedup2", "orders-dedup2", "orders-dedup2.fence"
+		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean2", "orders-dedup2",
+			"orders-dedup2", "orders-dedup2.fence"
 		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates2", "orders.dlq2"
 	}
 }
@@ -243,7 +257,8 @@ func onRedis(address string) func(*config.Config) {
 		c.Instance = "demo-redis"
 		c.Store.Type, c.Store.Redis.Addresses = config.StoreRedis, []string{address}
 		t := &c.Topics[0]
-		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean4", "orders-dedup4", "orders-dedup4", "orders-dedup4.fence"
+		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean4", "orders-dedup4",
+			"orders-dedup4", "orders-dedup4.fence"
 		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates4", "orders.dlq4"
 	}
 }
@@ -251,10 +266,12 @@ func onRedis(address string) func(*config.Config) {
 func onPostgres(host, schema string) func(*config.Config) {
 	return func(c *config.Config) {
 		c.Instance = "demo-postgres"
-		c.Store.Type, c.Store.Postgres.Hosts, c.Store.Postgres.Schema = config.StorePostgres, []string{host}, schema
+		c.Store.Type, c.Store.Postgres.Hosts, c.Store.Postgres.Schema = config.StorePostgres,
+			[]string{host}, schema
 		c.Store.Postgres.Database, c.Store.Postgres.Username = "postgres", "postgres"
 		t := &c.Topics[0]
-		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean3", "orders-dedup3", "orders-dedup3", "orders-dedup3.fence"
+		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean3", "orders-dedup3",
+			"orders-dedup3", "orders-dedup3.fence"
 		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates3", "orders.dlq3"
 	}
 }
@@ -307,7 +324,8 @@ func (p monitor) checkRules() {
 				if alert.State != "firing" {
 					continue // a condition that has just come, as at the start
 				}
-				p.t.Errorf("%s alerts while all is well: %s", rule.Name, alert.Annotations["summary"])
+				p.t.Errorf("%s alerts while all is well: %s", rule.Name,
+					alert.Annotations["summary"])
 			}
 		}
 	}

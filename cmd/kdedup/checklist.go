@@ -34,7 +34,8 @@ func (l *checklist) skip(what string, why any) { fmt.Fprintf(l.out, "- %s: %v\n"
 // err joins what is wrong.
 func (l *checklist) err() error { return errors.Join(l.problems...) }
 
-// checkWritable finds out whether run could make its embedded store, or write to it. It leaves nothing behind.
+// checkWritable finds out whether run could make its embedded store, or write to it. It leaves
+// nothing behind.
 func checkWritable(c config.Store) error {
 	if c.Type != config.StoreEmbedded {
 		return nil

@@ -34,14 +34,19 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 		marks                       string // of the checks, in order
 		want                        []string
 	}{
-		{"all is well", brokers[0], filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 0, "✓✓✓✓✓✓✓✓✓✓✓", nil},
-		{"a directory below a file, and an address that is taken", brokers[0], filepath.Join(file, "data"), listener.Addr().String(), 1, "✓✓✓✓✓✗✗✗",
-			[]string{"store.embedded.path: ", "server.listen: listen tcp " + listener.Addr().String()}},
-		{"Kafka is not there", nobody(t), filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 1, "✓✗✓✓✓✓✓", []string{"kafka.brokers: "}},
+		{"all is well", brokers[0], filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 0,
+			"✓✓✓✓✓✓✓✓✓✓✓", nil},
+		{"a directory below a file, and an address that is taken", brokers[0],
+			filepath.Join(file, "data"), listener.Addr().String(), 1, "✓✓✓✓✓✗✗✗",
+			[]string{"store.embedded.path: ", "server.listen: listen tcp " +
+				listener.Addr().String()}},
+		{"Kafka is not there", nobody(t), filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 1,
+			"✓✗✓✓✓✓✓", []string{"kafka.brokers: "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kdedup.yaml")
-			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: %q}}\nserver: {listen: %q}\ntopics:\n%s",
+			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: "+
+				"{path: %q}}\nserver: {listen: %q}\ntopics:\n%s",
 				c.broker, c.store, c.listen, ordersTopic)
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -54,14 +59,16 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(c.marks, marks); code != c.code || diff != "" {
-				t.Errorf("exit code %d, want %d, marks %s, printed:\n%s", code, c.code, diff, printed)
+				t.Errorf("exit code %d, want %d, marks %s, printed:\n%s", code, c.code, diff,
+					printed)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(printed, want) {
 					t.Errorf("%q is missing in:\n%s", want, printed)
 				}
 			}
-			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(c.store), ".kdedup-*")); len(left) > 0 {
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(c.store), ".kdedup-*")); len(
+				left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})

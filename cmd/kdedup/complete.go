@@ -6,7 +6,8 @@ import (
 
 // complete tells the shell what a flag may be. What cannot be known is not offered.
 func complete(cmd *cobra.Command, flag string, values func() []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
@@ -14,7 +15,8 @@ func complete(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
-// addTopic adds --topic, for which it offers the input topics of the configuration that the command line names.
+// addTopic adds --topic, for which it offers the input topics of the configuration that the command
+// line names.
 func (f *configFlags) addTopic(cmd *cobra.Command, topic *string, usage string) {
 	cmd.Flags().StringVar(topic, "topic", "", usage)
 	complete(cmd, "topic", func() (inputs []string) {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestTheShellIsOfferedTheTopicsOfTheFile(t *testing.T) {
-	path := write(t, []string{"127.0.0.1:1"}, ordersTopic+strings.ReplaceAll(ordersTopic, "orders", "payments"))
+	path := write(t, []string{"127.0.0.1:1"}, ordersTopic+strings.ReplaceAll(ordersTopic, "orders",
+		"payments"))
 	bad := filepath.Join(t.TempDir(), "none.yaml")
 	for _, c := range []struct {
 		args []string
@@ -30,7 +31,8 @@ func TestTheShellIsOfferedTheTopicsOfTheFile(t *testing.T) {
 
 func TestThereIsAScriptForEachShell(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if code, text := kdedup(t.Context(), "completion", shell); code != 0 || !strings.Contains(text, "__complete") {
+		if code, text := kdedup(t.Context(), "completion", shell); code != 0 ||
+			!strings.Contains(text, "__complete") {
 			t.Errorf("%s: %d: %.200s", shell, code, text)
 		}
 	}
@@ -46,7 +48,8 @@ func TestEachCommandHasAManualPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"kdedup", "kdedup-run", "kdedup-id-lookup", "kdedup-bench-pipeline", "kdedup-version"} {
+	for _, page := range []string{"kdedup", "kdedup-run", "kdedup-id-lookup",
+		"kdedup-bench-pipeline", "kdedup-version"} {
 		if !slices.Contains(files, filepath.Join(directory, page+".1")) {
 			t.Errorf("%s has no page", page)
 		}

@@ -21,7 +21,8 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch kdedup work, with nothing installed",
-		Long: "Start a Kafka within this process, produce orders of which some arrive twice, run the pipeline\n" +
+		Long: "Start a Kafka within this process, produce orders of which some arrive twice, run " +
+			"the pipeline\n" +
 			"of `kdedup run` on them with the embedded store, and check the clean topic.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,9 +47,11 @@ const demoPartitions = 8
 
 func (d *demo) run(ctx context.Context) error {
 	if d.orders < 1 || d.rate < 1 {
-		return usageError{fmt.Errorf("--orders and --rate must be at least 1, got %d and %d", d.orders, d.rate)}
+		return usageError{fmt.Errorf("--orders and --rate must be at least 1, got %d and %d",
+			d.orders, d.rate)}
 	}
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(demoPartitions, "orders"))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1),
+		kfake.SeedTopics(demoPartitions, "orders"))
 	if err != nil {
 		return fmt.Errorf("start the embedded kafka: %w", err)
 	}
@@ -94,7 +97,8 @@ func (d *demo) show(ctx context.Context, p *process.Process, log *slog.Logger) e
 		return err
 	}
 	defer client.Close()
-	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nstatus    %s\npipeline  orders -> orders.clean, duplicates to orders.duplicates\n\n",
+	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nstatus    %s\npipeline "+
+		" orders -> orders.clean, duplicates to orders.duplicates\n\n",
 		p.Config().Kafka.Brokers[0], p.Config().Store.Embedded.Path, p.URL())
 
 	start := time.Now()
@@ -121,7 +125,8 @@ func (d *demo) show(ctx context.Context, p *process.Process, log *slog.Logger) e
 		return err
 	}
 	if d.keep {
-		fmt.Fprintf(d.out, "\nStill running, also for your own records on the topic orders. End with Ctrl-C.\n")
+		fmt.Fprintf(d.out,
+			"\nStill running, also for your own records on the topic orders. End with Ctrl-C.\n")
 		<-ctx.Done()
 	}
 	return nil

@@ -19,7 +19,8 @@ type check struct {
 
 func (c check) err() error {
 	if c.lost+c.doubled+c.changed > 0 {
-		return fmt.Errorf("the clean topic is wrong: %d lost, %d doubled, %d changed", c.lost, c.doubled, c.changed)
+		return fmt.Errorf("the clean topic is wrong: %d lost, %d doubled, %d changed", c.lost,
+			c.doubled, c.changed)
 	}
 	return nil
 }
@@ -56,11 +57,13 @@ func checkClean(ctx context.Context, c config.Config, t *traffic) (check, error)
 
 // sameBytes compares key, value and headers; copies differ in partition and timestamp.
 func sameBytes(a, b *kgo.Record) bool {
-	if !bytes.Equal(a.Key, b.Key) || !bytes.Equal(a.Value, b.Value) || len(a.Headers) != len(b.Headers) {
+	if !bytes.Equal(a.Key, b.Key) || !bytes.Equal(a.Value, b.Value) ||
+		len(a.Headers) != len(b.Headers) {
 		return false
 	}
 	for i := range a.Headers {
-		if a.Headers[i].Key != b.Headers[i].Key || !bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) {
+		if a.Headers[i].Key != b.Headers[i].Key ||
+			!bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) {
 			return false
 		}
 	}
@@ -72,18 +75,23 @@ func (d *demo) showDuplicates(ctx context.Context, c config.Config) error {
 	const some = 5
 	shown := 0
 	fmt.Fprintln(d.out, "\nSome of the dropped duplicates, from orders.duplicates:")
-	return workload.Read(ctx, demoConnection(c), c.Topics[0].DuplicatesTopic, func(r *kgo.Record) bool {
-		fmt.Fprintf(d.out, "  %s  was orders[%s]@%s, a copy of orders[%s]@%s, claimed %s\n",
-			headerOf(r, orderIDHeader),
-			headerOf(r, forwarder.HeaderSourcePartition), headerOf(r, forwarder.HeaderSourceOffset),
-			headerOf(r, forwarder.HeaderOwnerPartition), headerOf(r, forwarder.HeaderOwnerOffset),
-			headerOf(r, forwarder.HeaderClaimedAt))
-		shown++
-		return shown < some
-	})
+	return workload.Read(ctx, demoConnection(c), c.Topics[0].DuplicatesTopic,
+		func(r *kgo.Record) bool {
+			fmt.Fprintf(d.out, "  %s  was orders[%s]@%s, a copy of orders[%s]@%s, claimed %s\n",
+				headerOf(r, orderIDHeader),
+				headerOf(r, forwarder.HeaderSourcePartition),
+				headerOf(r, forwarder.HeaderSourceOffset),
+				headerOf(r, forwarder.HeaderOwnerPartition),
+				headerOf(r, forwarder.HeaderOwnerOffset),
+				headerOf(r, forwarder.HeaderClaimedAt))
+			shown++
+			return shown < some
+		})
 }
 
-func demoConnection(c config.Config) []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(c.Kafka.Brokers...)} }
+func demoConnection(c config.Config) []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(c.Kafka.Brokers...)}
+}
 
 func headerOf(r *kgo.Record, name string) string {
 	for _, h := range r.Headers {

@@ -45,7 +45,8 @@ func newTraffic(orders int) *traffic {
 	for order := range orders {
 		arrivals = append(arrivals, arrival{float64(order), int32(order)})
 		if random.Float64() < retryShare {
-			arrivals = append(arrivals, arrival{float64(order + 1 + random.IntN(retryWithin)), int32(order)})
+			arrivals = append(arrivals, arrival{float64(order + 1 + random.IntN(retryWithin)),
+				int32(order)})
 		}
 	}
 	for again := range int(float64(orders) * resentShare) {
@@ -111,14 +112,16 @@ func orderRecord(order, copied int32) *kgo.Record {
 		Partition: (customer + copied) % demoPartitions,
 		Key:       fmt.Appendf(nil, "customer-%04d", customer),
 		Value:     orderValue(order, customer),
-		Headers:   []kgo.RecordHeader{{Key: orderIDHeader, Value: []byte(orderID(order))}, {Key: "content-type", Value: []byte("application/json")}},
+		Headers: []kgo.RecordHeader{{Key: orderIDHeader, Value: []byte(orderID(order))},
+			{Key: "content-type", Value: []byte("application/json")}},
 	}
 }
 
 func orderValue(order, customer int32) []byte {
 	items := []string{"teapot", "kettle", "cup", "saucer", "strainer", "tray"}
 	cents := 500 + int(order)*37%20000
-	return fmt.Appendf(nil, `{"order_id":"%s","customer":"customer-%04d","item":"%s","quantity":%d,"total_cents":%d,"currency":"EUR"}`,
+	return fmt.Appendf(nil,
+		`{"order_id":"%s","customer":"customer-%04d","item":"%s","quantity":%d,"total_cents":%d,"currency":"EUR"}`,
 		orderID(order), customer, items[int(order)%len(items)], 1+order%3, cents)
 }
 

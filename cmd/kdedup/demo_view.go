@@ -63,10 +63,13 @@ func (v *liveView) line(sent int, counts map[string]int, rate float64) {
 func (d *demo) table(counts map[string]int, t *traffic, found check, took time.Duration) {
 	fmt.Fprintln(d.out)
 	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(name string, value any, note string) { fmt.Fprintf(table, "%s\t%v\t  %s\n", name, value, note) }
+	row := func(name string, value any, note string) {
+		fmt.Fprintf(table, "%s\t%v\t  %s\n", name, value, note)
+	}
 	row("records in", sum(counts), "")
 	row("first-seen", counts["forwarded"], fmt.Sprintf("of %d orders", t.orders))
-	row("duplicates dropped", counts["duplicate"], "retries on other partitions, and a range that was sent again")
+	row("duplicates dropped", counts["duplicate"],
+		"retries on other partitions, and a range that was sent again")
 	row("forwarded", found.records, "on orders.clean")
 	row("records/s", int(float64(sum(counts))/took.Seconds()), "paced by the producer, see --rate")
 	row("lost", found.lost, "")

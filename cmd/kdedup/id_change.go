@@ -33,27 +33,33 @@ gc_grace_seconds (3 h by default), can bring the old claim back. Send the messag
 the release: its claim takes the place of the old one for good.`
 
 func newIDClaim() *cobra.Command {
-	return newIDChange("claim ID", "Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
+	return newIDChange("claim ID",
+		"Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
 		"Block %s of %s? No copy will be forwarded until the ttl ends.",
 		func(cmd *cobra.Command, task *lookup.Question) error {
 			if err := task.Store.Register(cmd.Context(), task.Scope); err != nil {
 				return err
 			}
-			answers, err := task.Store.Claim(cmd.Context(), task.Scope, []dedup.Claim{{ID: task.ID, Owner: lookup.ManualOwner}})
+			answers, err := task.Store.Claim(cmd.Context(), task.Scope,
+				[]dedup.Claim{{ID: task.ID, Owner: lookup.ManualOwner}})
 			switch {
 			case err != nil:
 				return err
 			case answers[0].Owner != lookup.ManualOwner:
-				return fmt.Errorf("%s is owned by the record at partition %d, offset %d; see kdedup id lookup",
+				return fmt.Errorf(
+					"%s is owned by the record at partition %d, offset %d; see kdedup id lookup",
 					lookup.Shown(task.ID), answers[0].Owner.Partition, answers[0].Owner.Offset)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", lookup.Shown(task.ID), task.Topic.TTL)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", lookup.Shown(task.ID),
+				task.Topic.TTL)
 			return nil
 		})
 }
 
 // newIDChange is a command that asks first.
-func newIDChange(use, short, question string, change func(*cobra.Command, *lookup.Question) error) *cobra.Command {
+func newIDChange(
+	use, short, question string, change func(*cobra.Command, *lookup.Question) error,
+) *cobra.Command {
 	var (
 		flags idFlags
 		yes   bool
@@ -64,7 +70,8 @@ func newIDChange(use, short, question string, change func(*cobra.Command, *looku
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(cmd, args[0], func(task *lookup.Question) error {
-				if !yes && !agreed(cmd, fmt.Sprintf(question, lookup.Shown(task.ID), task.Topic.Input)) {
+				if !yes &&
+					!agreed(cmd, fmt.Sprintf(question, lookup.Shown(task.ID), task.Topic.Input)) {
 					return errors.New("nothing was changed")
 				}
 				return change(cmd, task)

@@ -26,11 +26,13 @@ func TestAnswersAboutAnID(t *testing.T) {
 	url := r.url()
 	forward := func(n string) {
 		t.Helper()
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"), Value: []byte("v")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"),
+			Value: []byte("v")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, 2*time.Minute, n+" forwarded", func() bool {
-			return strings.Contains(get(t, url+"/metrics"), `kdedup_records_total{outcome="forwarded",topic="orders"} `+n)
+			return strings.Contains(get(t, url+"/metrics"),
+				`kdedup_records_total{outcome="forwarded",topic="orders"} `+n)
 		})
 	}
 	forward("1")
@@ -54,10 +56,12 @@ func TestAnswersAboutAnID(t *testing.T) {
 		{[]string{"claim", "b", "-y"}, 0, "b is blocked"},
 		{[]string{"lookup", "b"}, 0, "claimed by hand"},
 		{[]string{"lookup", "--hex", "xyz"}, 2, "--hex: "},
-		{[]string{"lookup", "--topic", "none", "a"}, 2, `--topic must be one of orders, got "none"`},
+		{[]string{"lookup", "--topic", "none", "a"}, 2,
+			`--topic must be one of orders, got "none"`},
 		{[]string{"lookup"}, 2, "accepts 1 arg(s), received 0"},
 	} {
-		code, text := kdedup(t.Context(), append([]string{"id", c.args[0], "-c", path}, c.args[1:]...)...)
+		code, text := kdedup(t.Context(),
+			append([]string{"id", c.args[0], "-c", path}, c.args[1:]...)...)
 		if code != c.code || !strings.Contains(text, c.text) {
 			t.Errorf("%v: exit code %d, want %d with %q:\n%s", c.args, code, c.code, c.text, text)
 		}

@@ -33,8 +33,10 @@ func newPlace(t *testing.T, brokers []string, input, directory, more string) *pl
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	p := &place{t: t, client: client, broker: brokers[0], input: input, path: filepath.Join(t.TempDir(), "kdedup.yaml")}
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: %q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s%s",
+	p := &place{t: t, client: client, broker: brokers[0], input: input,
+		path: filepath.Join(t.TempDir(), "kdedup.yaml")}
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: "+
+		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s%s",
 		brokers[0], directory, strings.ReplaceAll(ordersTopic, "orders", input), more)
 	if err := os.WriteFile(p.path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -46,18 +48,22 @@ func newPlace(t *testing.T, brokers []string, input, directory, more string) *pl
 // must runs a command and wants its exit code, and a text in what it prints.
 func (p *place) must(code int, text, command string, flags ...string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second) // a run that is not refused does not end
+	// a run that is not refused does not end
+	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
-	got, printed := kdedup(ctx, append(strings.Fields(command), append([]string{"-c", p.path}, flags...)...)...)
+	got, printed := kdedup(ctx, append(strings.Fields(command),
+		append([]string{"-c", p.path}, flags...)...)...)
 	if got != code || !strings.Contains(printed, text) {
-		p.t.Errorf("kdedup %s: exit code %d, want %d with %q:\n%s", command, got, code, text, printed)
+		p.t.Errorf("kdedup %s: exit code %d, want %d with %q:\n%s", command, got, code, text,
+			printed)
 	}
 }
 
 func (p *place) produce(topic string, ids ...string) {
 	p.t.Helper()
 	for _, id := range ids {
-		if err := p.client.ProduceSync(p.t.Context(), &kgo.Record{Topic: topic, Key: []byte(id), Value: []byte(id)}).FirstErr(); err != nil {
+		if err := p.client.ProduceSync(p.t.Context(),
+			&kgo.Record{Topic: topic, Key: []byte(id), Value: []byte(id)}).FirstErr(); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -67,17 +73,20 @@ func (p *place) produce(topic string, ids ...string) {
 func (p *place) runUntil(n int64) {
 	p.t.Helper()
 	r := start(p.t, p.path)
-	testkit.Eventually(p.t, time.Minute, fmt.Sprintf("%d records committed\n%s", n, r.out.String()), func() bool {
-		offsets, err := kadm.NewClient(p.client).FetchOffsets(p.t.Context(), p.input+"-dedup")
-		at, _ := offsets.Lookup(p.input, 0)
-		return err == nil && at.At >= n
-	})
+	testkit.Eventually(p.t, time.Minute, fmt.Sprintf("%d records committed\n%s", n, r.out.String()),
+		func() bool {
+			offsets, err := kadm.NewClient(p.client).FetchOffsets(p.t.Context(), p.input+"-dedup")
+			at, _ := offsets.Lookup(p.input, 0)
+			return err == nil && at.At >= n
+		})
 	r.stopsWell()
 }
 
 func (p *place) clean() (ids []string) {
 	p.t.Helper()
-	testkit.ReadCommitted(p.t, p.input+".clean", func(r *kgo.Record) { ids = append(ids, string(r.Key)) }, kgo.SeedBrokers(p.broker))
+	testkit.ReadCommitted(p.t, p.input+".clean", func(r *kgo.Record) {
+		ids = append(ids, string(r.Key))
+	}, kgo.SeedBrokers(p.broker))
 	return ids
 }
 
@@ -95,11 +104,13 @@ func TestAStoreThatKnowsNothingIsRefusedUntilItIsAccepted(t *testing.T) {
 		before.must(0, "", "validate")
 		after := newPlace(t, brokers, input, fresh, "")
 		for _, command := range []string{"validate", "run"} {
-			after.must(1, knowsNothing+": copies of it would pass (store.embedded.path "+fresh, command)
+			after.must(1, knowsNothing+": copies of it would pass (store.embedded.path "+fresh,
+				command)
 		}
 		before.produce(input, "a", "c")
 		before.runUntil(4)
-		after.must(0, "accepted store.embedded.path "+fresh, "setup", "--skip-self-test", "--accept-empty-store")
+		after.must(0, "accepted store.embedded.path "+fresh, "setup", "--skip-self-test",
+			"--accept-empty-store")
 		after.must(0, "", "validate")
 		after.produce(input, "d", "a")
 		after.runUntil(6)
@@ -110,7 +121,8 @@ func TestAStoreThatKnowsNothingIsRefusedUntilItIsAccepted(t *testing.T) {
 	testkit.Kafkas(t, 1, run)
 }
 
-// An embedded store belongs to one process. Two with a store each would forward every message twice.
+// An embedded store belongs to one process. Two with a store each would forward every message
+// twice.
 func TestASecondProcessWithAStoreOfItsOwnIsRefused(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	one := newPlace(t, brokers, "orders", filepath.Join(t.TempDir(), "one"), "")
@@ -137,7 +149,8 @@ func TestALookUpMakesNoStore(t *testing.T) {
 	}
 }
 
-// After a failover the records have other places: each of them would find another owner of its ID, and be dropped.
+// After a failover the records have other places: each of them would find another owner of its ID,
+// and be dropped.
 func TestAMirrorOfTheInputIsRefusedAndGoesOnInAScopeOfItsOwn(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.ClusterID("first"), kfake.SeedTopics(1, "orders"))
 	_, mirror := testkit.FakeKafka(t, kfake.ClusterID("mirror"), kfake.SeedTopics(1, "orders"))
@@ -149,7 +162,8 @@ func TestAMirrorOfTheInputIsRefusedAndGoesOnInAScopeOfItsOwn(t *testing.T) {
 	second.produce("orders", "a", "b", "c", "d", "e")
 	second.produce("orders.clean", "a", "b")
 	for _, command := range []string{"validate", "run"} {
-		second.must(1, "has the claims of orders on the Kafka cluster first, and this is mirror", command)
+		second.must(1, "has the claims of orders on the Kafka cluster first, and this is mirror",
+			command)
 	}
 	over := newPlace(t, mirror, "orders", directory, "    scope: orders-mirror\n")
 	over.must(0, "", "backfill")
@@ -157,6 +171,7 @@ func TestAMirrorOfTheInputIsRefusedAndGoesOnInAScopeOfItsOwn(t *testing.T) {
 	if got := strings.Join(over.clean(), ""); got != "abcde" {
 		t.Errorf("clean topic: %s", got)
 	}
-	second.must(0, "shared the claims of scope orders-dedup/orders with the Kafka cluster mirror", "setup", "--skip-self-test", "--share-with-cluster")
+	second.must(0, "shared the claims of scope orders-dedup/orders with the Kafka cluster mirror",
+		"setup", "--skip-self-test", "--share-with-cluster")
 	second.must(0, "", "validate")
 }

@@ -36,7 +36,8 @@ func executeTo(ctx context.Context, args []string, out io.Writer) int {
 func write(t *testing.T, brokers []string, topics string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "kdedup.yaml")
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: %q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: "+
+		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
 		brokers[0], filepath.Join(t.TempDir(), "data"), topics)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -70,10 +71,14 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"setup", "more"}, 2, `unknown command "more"`},
 		{[]string{"run", "--lanes", "3"}, 2, "unknown flag: --lanes"},
 		{[]string{"dance"}, 2, `unknown command "dance"`},
-		{[]string{"bench", "claims", "-c", good, "--topic", "none"}, 2, `no entry of topics has the input "none"`},
-		{[]string{"bench", "pipeline", "-c", good, "--records", "0"}, 2, "records must be at least 1"},
-		{[]string{"bench", "claims", "-c", good, "--duplicates", "1"}, 2, "--duplicates must be 0 to 0.99"},
-		{[]string{"bench", "claims", "-c", good, "--before", "-1"}, 2, "--before must be at least 0"},
+		{[]string{"bench", "claims", "-c", good, "--topic", "none"}, 2,
+			`no entry of topics has the input "none"`},
+		{[]string{"bench", "pipeline", "-c", good, "--records", "0"},
+			2, "records must be at least 1"},
+		{[]string{"bench", "claims", "-c", good, "--duplicates", "1"}, 2,
+			"--duplicates must be 0 to 0.99"},
+		{[]string{"bench", "claims", "-c", good, "--before", "-1"}, 2,
+			"--before must be at least 0"},
 		{[]string{"bench", "claims", "-c", good, "--rate", "-1"}, 2, "--rate must be at least 0"},
 		{[]string{"demo", "--rate", "0"}, 2, "--orders and --rate must be at least 1"},
 		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "connection refused"},
@@ -90,13 +95,16 @@ func TestExitCodes(t *testing.T) {
 
 func TestTheInstanceFlagWinsOverTheFile(t *testing.T) {
 	path := write(t, []string{"127.0.0.1:1"}, ordersTopic)
-	if code, text := kdedup(t.Context(), "validate", "--offline", "-c", path, "--instance", "not good"); code != 2 || !strings.Contains(text, `instance (KDEDUP_INSTANCE): must be 1 to 200 of letters`) {
+	if code, text := kdedup(t.Context(), "validate", "--offline", "-c", path, "--instance",
+		"not good"); code != 2 ||
+		!strings.Contains(text, `instance (KDEDUP_INSTANCE): must be 1 to 200 of letters`) {
 		t.Errorf("%d: %s", code, text)
 	}
 }
 
 func TestValidateShowsEveryProblemOfTheServers(t *testing.T) {
-	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"), kfake.SeedTopics(2, "payments", "payments.clean"))
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"),
+		kfake.SeedTopics(2, "payments", "payments.clean"))
 	path := write(t, brokers, ordersTopic+`
   - {input: payments, output: payments.clean, consumer_group: payments-dedup, message_id: {from: key}, on_missing_id: drop}
   - {input: refunds, output: refunds.clean, consumer_group: refunds-dedup, message_id: {from: key}, on_missing_id: drop}
@@ -173,10 +181,12 @@ func get(t *testing.T, url string) string {
 func TestSetupThenRunUntilTheSignal(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"))
 	path := write(t, brokers, ordersTopic)
-	if code, text := kdedup(t.Context(), "run", "-c", path); code != 1 || !strings.Contains(text, "run: kdedup setup -c FILE") {
+	if code, text := kdedup(t.Context(), "run", "-c", path); code != 1 ||
+		!strings.Contains(text, "run: kdedup setup -c FILE") {
 		t.Fatalf("run before setup: %d: %s", code, text)
 	}
-	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 || !strings.Contains(text, "created topic orders-dedup.fence") {
+	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 ||
+		!strings.Contains(text, "created topic orders-dedup.fence") {
 		t.Fatalf("setup: %d: %s", code, text)
 	}
 	r := start(t, path)
@@ -191,16 +201,19 @@ func TestSetupThenRunUntilTheSignal(t *testing.T) {
 	}
 	defer client.Close()
 	for range 3 {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"), Value: []byte("v")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"),
+			Value: []byte("v")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	testkit.Eventually(t, 2*time.Minute, "two duplicates in the metrics", func() bool {
 		metrics := get(t, url+"/metrics")
-		return strings.Contains(metrics, `kdedup_records_total{outcome="duplicate",topic="orders"} 2`) &&
+		return strings.Contains(metrics,
+			`kdedup_records_total{outcome="duplicate",topic="orders"} 2`) &&
 			strings.Contains(metrics, `kdedup_records_total{outcome="forwarded",topic="orders"} 1`)
 	})
-	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 0 || !strings.Contains(text, "- the store and its scopes: used by a process that runs") {
+	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 0 ||
+		!strings.Contains(text, "- the store and its scopes: used by a process that runs") {
 		t.Errorf("validate beside run: %d: %s", code, text)
 	}
 	r.stop()
@@ -221,10 +234,13 @@ func TestAChangedMessageIDStopsTheStart(t *testing.T) {
 	}
 	r := start(t, path)
 	url := r.url()
-	testkit.Eventually(t, 30*time.Second, "readiness", func() bool { return strings.Contains(get(t, url+"/readyz"), "store: ok") })
+	testkit.Eventually(t, 30*time.Second, "readiness", func() bool {
+		return strings.Contains(get(t, url+"/readyz"), "store: ok")
+	})
 	r.stop()
 	<-r.code
-	if code, text := kdedup(t.Context(), "id", "claim", "--yes", "-c", path, "order-1"); code != 0 { // a scope without claims could be registered anew
+	// a scope without claims could be registered anew
+	if code, text := kdedup(t.Context(), "id", "claim", "--yes", "-c", path, "order-1"); code != 0 {
 		t.Fatal(text)
 	}
 	text, err := os.ReadFile(path)
@@ -237,7 +253,8 @@ func TestAChangedMessageIDStopsTheStart(t *testing.T) {
 	}
 	for _, command := range []string{"validate", "run"} {
 		code, text := kdedup(t.Context(), command, "-c", path)
-		if want := "message_id was key and is now value_hash"; code != 1 || !strings.Contains(text, want) {
+		if want := "message_id was key and is now value_hash"; code != 1 ||
+			!strings.Contains(text, want) {
 			t.Errorf("%s: %d: %s", command, code, text)
 		}
 	}
@@ -245,7 +262,8 @@ func TestAChangedMessageIDStopsTheStart(t *testing.T) {
 
 func TestTheDemoFindsNothingLostAndNothingDoubled(t *testing.T) {
 	code, text := kdedup(t.Context(), "demo", "--orders", "5000", "--rate", "100000")
-	for _, want := range []string{`first-seen +5000 `, `lost +0`, `doubled +0`, `changed +0`, `was orders\[\d\]@\d+, a copy of orders\[\d\]@\d+, claimed `} {
+	for _, want := range []string{`first-seen +5000 `, `lost +0`, `doubled +0`, `changed +0`,
+		`was orders\[\d\]@\d+, a copy of orders\[\d\]@\d+, claimed `} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("%q is missing", want)
 		}
@@ -264,12 +282,17 @@ func TestBenchMeasuresChecksAndCleansUp(t *testing.T) {
 	}{
 		{
 			[]string{"bench", "pipeline", "-c", path, "--records", "5000", "--partitions", "3"},
-			[]string{`records/s +\d`, `start s +\d`, `lost +0`, `doubled +0`, `changed +0`, `out of order +0`, `claims kept +\d`, `id order +unknown`},
+			[]string{`records/s +\d`, `start s +\d`, `lost +0`, `doubled +0`, `changed +0`,
+				`out of order +0`, `claims kept +\d`, `id order +unknown`},
 		},
-		{[]string{"bench", "pipeline", "-c", path, "--records", "100", "--json"}, []string{`"lost":0`, `"records/s":\d`}},
+		{[]string{"bench", "pipeline", "-c", path, "--records", "100", "--json"},
+			[]string{`"lost":0`, `"records/s":\d`}},
 		{
-			[]string{"bench", "claims", "-c", path, "--before", "5000", "--ids", "20000", "--duplicates", "0", "--topic", "orders", "--time-ordered", "--rate", "1000"},
-			[]string{`claims +20000 .* after 5000 claims`, `applied +20000`, `claimed again +0`, `claims/s +\d`, `batch p99 ms +\d`, `advice for records/s +1000.0 +--rate`, `claims kept +604800000`},
+			[]string{"bench", "claims", "-c", path, "--before", "5000", "--ids", "20000",
+				"--duplicates", "0", "--topic", "orders", "--time-ordered", "--rate", "1000"},
+			[]string{`claims +20000 .* after 5000 claims`, `applied +20000`, `claimed again +0`,
+				`claims/s +\d`, `batch p99 ms +\d`, `advice for records/s +1000.0 +--rate`,
+				`claims kept +604800000`},
 		},
 	} {
 		code, text := kdedup(t.Context(), c.args...)

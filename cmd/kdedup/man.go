@@ -25,7 +25,8 @@ func newMan() *cobra.Command {
 			}
 			header := &doc.GenManHeader{
 				Section: "1", Source: "kdedup " + build.Version(), Manual: "kdedup",
-				Date: build.This().Time, // of the commit, so that the same source makes the same pages; nil is today
+				// of the commit, so that the same source makes the same pages; nil is today
+				Date: build.This().Time,
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true

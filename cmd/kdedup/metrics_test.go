@@ -55,7 +55,9 @@ func demoKafka(t *testing.T) []string {
 
 func TestMetricsFollowTheConventions(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return p.Outcomes()["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
+		return p.Outcomes()["duplicate"] > 0
+	})
 	problems, err := testutil.GatherAndLint(p.Registry())
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +67,13 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	}
 }
 
-// What a running process shows is in the document: families, labels and the values of labels that are
-// a fixed list.
+// What a running process shows is in the document: families, labels and the values of labels that
+// are a fixed list.
 func TestMetricsAreDocumented(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return p.Outcomes()["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
+		return p.Outcomes()["duplicate"] > 0
+	})
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -93,18 +97,21 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 func checkSection(t *testing.T, f *dto.MetricFamily, section, text string) {
 	t.Helper()
-	if kind := "- Type: " + strings.ToLower(f.GetType().String()); !strings.Contains(section, kind+"\n") {
+	if kind := "- Type: " + strings.ToLower(f.GetType().String()); !strings.Contains(section,
+		kind+"\n") {
 		t.Errorf("%s is documented as another type than %s", f.GetName(), kind)
 	}
 	for _, metric := range f.GetMetric() {
 		for _, label := range metric.GetLabel() {
 			if !strings.Contains(section, "`"+label.GetName()+"`") {
-				t.Errorf("%s has the label %s, which is not documented", f.GetName(), label.GetName())
+				t.Errorf("%s has the label %s, which is not documented", f.GetName(),
+					label.GetName())
 			}
 			switch label.GetName() {
 			case "outcome", "verdict", "result", "reason", "call":
 				if !strings.Contains(text, "| `"+label.GetValue()+"` |") {
-					t.Errorf("%s=%q of %s is not documented", label.GetName(), label.GetValue(), f.GetName())
+					t.Errorf("%s=%q of %s is not documented", label.GetName(), label.GetValue(),
+						f.GetName())
 				}
 			}
 		}
@@ -114,11 +121,14 @@ func checkSection(t *testing.T, f *dto.MetricFamily, section, text string) {
 // The client's plug-in counts only what it is told to.
 func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
-	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool { return p.Outcomes()["duplicate"] > 0 })
+	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
+		return p.Outcomes()["duplicate"] > 0
+	})
 	m := testkit.ReadMetrics(p.Registry())
 	for _, name := range []string{
 		"kdedup_kafka_client_fetch_records_total", "kdedup_kafka_client_produce_records_total",
-		"kdedup_kafka_client_fetch_uncompressed_bytes_total", "kdedup_kafka_client_produce_compressed_bytes_total",
+		"kdedup_kafka_client_fetch_uncompressed_bytes_total",
+		"kdedup_kafka_client_produce_compressed_bytes_total",
 	} {
 		if m.Value(name) == 0 {
 			t.Errorf("%s counts nothing", name)
@@ -128,7 +138,9 @@ func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 
 func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(c *config.Config) { c.Metrics.PerPartition = false })
-	testkit.Eventually(t, 2*time.Minute, "one lag", func() bool { return len(testkit.ReadMetrics(p.Registry())["kdedup_consumer_lag"]) == 1 })
+	testkit.Eventually(t, 2*time.Minute, "one lag", func() bool {
+		return len(testkit.ReadMetrics(p.Registry())["kdedup_consumer_lag"]) == 1
+	})
 	m := testkit.ReadMetrics(p.Registry())
 	if len(m["kdedup_partition_duplicates_total"]) > 0 {
 		t.Error("duplicates are counted by partition")
@@ -138,12 +150,14 @@ func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 	}
 }
 
-// Both numbers are of the same batches: the member counts what it committed, the plan what it decided.
+// Both numbers are of the same batches: the member counts what it committed, the plan what it
+// decided.
 func TestEveryConsumedRecordHasAnOutcome(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
 	equal := func() bool {
 		m := testkit.ReadMetrics(p.Registry())
-		consumed, outcomes := m.Value("kdedup_consumed_records_total"), m.Value("kdedup_records_total")
+		consumed, outcomes := m.Value("kdedup_consumed_records_total"),
+			m.Value("kdedup_records_total")
 		return consumed > 2000 && consumed == outcomes
 	}
 	testkit.Eventually(t, 2*time.Minute, "as many outcomes as consumed records", equal)

@@ -39,7 +39,8 @@ func (r *running) stopsWell() {
 	}
 }
 
-// In a pod the containers start in any order, and a sidecar that ends keeps its application from starting.
+// In a pod the containers start in any order, and a sidecar that ends keeps its application from
+// starting.
 func TestAStartWaitsForKafka(t *testing.T) {
 	run := func(t *testing.T, brokers []string) {
 		input := testkit.Topic(t, brokers, "orders", 1, nil)
@@ -55,7 +56,8 @@ func TestAStartWaitsForKafka(t *testing.T) {
 		}
 		testkit.Eventually(t, 30*time.Second, "the reason in /readyz", func() bool {
 			text := get(t, url+"/readyz")
-			return strings.HasPrefix(text, "start: kafka.brokers: ") && strings.Contains(text, "connection refused")
+			return strings.HasPrefix(text, "start: kafka.brokers: ") &&
+				strings.Contains(text, "connection refused")
 		})
 		if text := get(t, url+"/"); !strings.Contains(text, "connection refused") {
 			testkit.Eventually(t, 30*time.Second, "the reason on the page", func() bool {
@@ -68,19 +70,21 @@ func TestAStartWaitsForKafka(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: input, Key: []byte("a")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(t.Context(),
+			&kgo.Record{Topic: input, Key: []byte("a")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, time.Minute, "the record is forwarded", func() bool {
-			return strings.Contains(get(t, url+"/metrics"), fmt.Sprintf(`outcome="forwarded",topic=%q} 1`, input))
+			return strings.Contains(get(t, url+"/metrics"),
+				fmt.Sprintf(`outcome="forwarded",topic=%q} 1`, input))
 		})
 		r.stopsWell()
 	}
 	testkit.Kafkas(t, 1, run)
 }
 
-// closer takes connections and closes them: a proxy or a load balancer whose server is down, or one that wants TLS.
-// tried counts them.
+// closer takes connections and closes them: a proxy or a load balancer whose server is down, or one
+// that wants TLS. tried counts them.
 func closer(t *testing.T) (address string, tried func() int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,7 +111,8 @@ func closer(t *testing.T) (address string, tried func() int64) {
 
 func TestAStartWaitsForAKafkaThatClosesConnections(t *testing.T) {
 	broker, tried := closer(t)
-	waitsForClosed(t, start(t, write(t, []string{broker}, ordersTopic)), "start: kafka.brokers: ", tried)
+	waitsForClosed(t, start(t, write(t, []string{broker}, ordersTopic)), "start: kafka.brokers: ",
+		tried)
 }
 
 // waitsForClosed wants the reason in /readyz, also after the next try.
@@ -117,7 +122,10 @@ func waitsForClosed(t *testing.T, r *running, reason string, tried func() int64)
 	told := func() bool { return strings.HasPrefix(get(t, url+"/readyz"), reason) }
 	testkit.Eventually(t, 30*time.Second, "the reason in /readyz", told)
 	seen := tried()
-	testkit.Eventually(t, 30*time.Second, "another try, and the reason still in /readyz", func() bool { return tried() > seen && told() })
+	testkit.Eventually(t, 30*time.Second, "another try, and the reason still in /readyz",
+		func() bool {
+			return tried() > seen && told()
+		})
 	r.stopsWell()
 }
 
@@ -133,7 +141,8 @@ func TestAStartWaitsForTheStore(t *testing.T) {
 	} {
 		file := func(t *testing.T, address string) (path string) {
 			path = filepath.Join(t.TempDir(), "kdedup.yaml")
-			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: "+settings+"\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
+			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: "+settings+
+				"\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
 				brokers[0], address, ordersTopic)
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -189,7 +198,9 @@ func TestAFatalErrorIsARecordOfTheLogInItsFormat(t *testing.T) {
 			t.Errorf("%v: %s", err, line)
 		}
 	}
-	if code != 1 || last.Level != "ERROR" || !strings.Contains(last.Error, "topic orders.clean does not exist; run: kdedup setup -c FILE") {
+	if code != 1 || last.Level != "ERROR" ||
+		!strings.Contains(last.Error,
+			"topic orders.clean does not exist; run: kdedup setup -c FILE") {
 		t.Errorf("exit code %d, the last record is %+v", code, last)
 	}
 }

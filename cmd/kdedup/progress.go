@@ -14,7 +14,8 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// progress is one line on a terminal that says how far a command has read. Elsewhere nothing is shown.
+// progress is one line on a terminal that says how far a command has read. Elsewhere nothing is
+// shown.
 type progress struct {
 	out   io.Writer // nil if it is no terminal
 	begun time.Time

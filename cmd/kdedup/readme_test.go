@@ -52,7 +52,8 @@ func TestTheReadmesCommandsAndPagesExist(t *testing.T) {
 		}
 	}
 	for _, match := range pageLink.FindAllStringSubmatch(text, -1) {
-		if _, err := os.Stat(filepath.Join("../..", match[1])); err != nil && !strings.Contains(match[1], "://") {
+		if _, err := os.Stat(filepath.Join("../..", match[1])); err != nil &&
+			!strings.Contains(match[1], "://") {
 			t.Errorf("a link to nowhere: %v", err)
 		}
 	}

@@ -21,7 +21,8 @@ func newReady() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ready [URL]",
 		Short: "Ask a running kdedup whether it is ready",
-		Long: "Ask /readyz of a running kdedup, by default that of this machine. A server on the loopback may show any\n" +
+		Long: "Ask /readyz of a running kdedup, by default that of this machine. A server on the " +
+			"loopback may show any\n" +
 			"certificate, unless --ca says which authority must have signed it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,8 +36,10 @@ func newReady() *cobra.Command {
 			return trust.askReady(cmd.Context(), url, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&trust.ca, "ca", "", "PEM `FILE` with the authorities that may sign the server's certificate")
-	cmd.Flags().StringVar(&trust.serverName, "server-name", "", "`NAME` in the server's certificate, in place of the URL's host")
+	cmd.Flags().StringVar(&trust.ca, "ca", "",
+		"PEM `FILE` with the authorities that may sign the server's certificate")
+	cmd.Flags().StringVar(&trust.serverName, "server-name", "",
+		"`NAME` in the server's certificate, in place of the URL's host")
 	return cmd
 }
 
@@ -68,13 +71,14 @@ func (t trusted) askReady(ctx context.Context, url string, out io.Writer) error 
 	return nil
 }
 
-// client does not verify the certificate of a server on the loopback unless it was told how: a probe of
-// one's own process sends nothing, and the certificate is for another name.
+// client does not verify the certificate of a server on the loopback unless it was told how: a
+// probe of one's own process sends nothing, and the certificate is for another name.
 func (t trusted) client(url *url.URL) (*http.Client, error) {
 	if t != (trusted{}) && url.Scheme != "https" {
 		return nil, fmt.Errorf("--ca and --server-name need an https URL, got %s", url)
 	}
-	config := &tls.Config{ServerName: t.serverName, InsecureSkipVerify: t == (trusted{}) && isLoopback(url.Hostname())}
+	config := &tls.Config{ServerName: t.serverName, InsecureSkipVerify: t == (trusted{}) &&
+		isLoopback(url.Hostname())}
 	if t.ca != "" {
 		pem, err := os.ReadFile(t.ca)
 		if err != nil {

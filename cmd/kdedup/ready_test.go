@@ -23,12 +23,16 @@ func TestReadyBelievesWhomItIsToldTo(t *testing.T) {
 		}
 		return path
 	}
-	ca, other, text := save("ca.pem", ours.PEM()), save("other.pem", foreign.PEM()), save("text", []byte("no certificate"))
+	ca, other, text := save("ca.pem", ours.PEM()), save("other.pem", foreign.PEM()),
+		save("text", []byte("no certificate"))
 	pair, err := tls.X509KeyPair(ours.Issue(testkit.Leaf{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ready\n")) }))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("ready\n"))
+		}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	server.StartTLS()
@@ -41,21 +45,26 @@ func TestReadyBelievesWhomItIsToldTo(t *testing.T) {
 	}{
 		{"a server on the loopback may show any certificate", nil, 0, "ready"},
 		{"its authority", []string{"--ca", ca}, 0, "ready"},
-		{"its authority and one of its names", []string{"--ca", ca, "--server-name", "localhost"}, 0, "ready"},
+		{"its authority and one of its names", []string{"--ca", ca, "--server-name", "localhost"},
+			0, "ready"},
 		{"another authority", []string{"--ca", other}, 1, "signed by unknown authority"},
 		{"another name", []string{"--ca", ca, "--server-name", "another"}, 1, "not another"},
-		{"a name alone asks for the system's authorities", []string{"--server-name", "localhost"}, 1, "signed by unknown authority"},
+		{"a name alone asks for the system's authorities", []string{"--server-name", "localhost"},
+			1, "signed by unknown authority"},
 		{"no such file", []string{"--ca", ca + ".none"}, 2, "--ca: open "},
-		{"a file without a certificate", []string{"--ca", text}, 2, "holds no certificate in PEM form"},
+		{"a file without a certificate", []string{"--ca", text}, 2,
+			"holds no certificate in PEM form"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, out := kdedup(t.Context(), append(append([]string{"ready"}, c.flags...), server.URL+"/readyz")...)
+			code, out := kdedup(t.Context(),
+				append(append([]string{"ready"}, c.flags...), server.URL+"/readyz")...)
 			if code != c.code || !strings.Contains(out, c.says) {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out)
 			}
 		})
 	}
-	if code, out := kdedup(t.Context(), "ready", "--ca", ca, "http://127.0.0.1:1/readyz"); code != 2 || !strings.Contains(out, "need an https URL") {
+	if code, out := kdedup(t.Context(), "ready", "--ca", ca,
+		"http://127.0.0.1:1/readyz"); code != 2 || !strings.Contains(out, "need an https URL") {
 		t.Errorf("without encryption: %d %s", code, out)
 	}
 }

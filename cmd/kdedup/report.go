@@ -28,9 +28,12 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Tell how many duplicates an input topic holds, and which ttl catches them",
-		Long: "Read what is on a pipeline's input topic and report on its duplicates: how many, where, how far\n" +
-			"apart, with other content or not, and which ttl would catch them. No consumer group is joined,\n" +
-			"nothing is committed, claimed or changed. Memory stays bounded; what does not fit goes to\n" +
+		Long: "Read what is on a pipeline's input topic and report on its duplicates: how many, " +
+			"where, how far\n" +
+			"apart, with other content or not, and which ttl would catch them. No consumer group " +
+			"is joined,\n" +
+			"nothing is committed, claimed or changed. Memory stays bounded; what does not fit " +
+			"goes to\n" +
 			"temporary files in $TMPDIR, about 42 bytes and the ID for each record.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,13 +67,19 @@ const (
 func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
-	cmd.Flags().StringVar(&f.from, "from", "", "`TIME` of the first record: as 2026-01-31T12:00:00Z, or as 72h, so long ago")
-	cmd.Flags().StringVar(&f.to, "to", "", "`TIME` before which the last record was produced, in the same forms")
-	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0, "read only the newest `NUMBER`, about as many (0: all)")
+	cmd.Flags().StringVar(&f.from, "from", "",
+		"`TIME` of the first record: as 2026-01-31T12:00:00Z, or as 72h, so long ago")
+	cmd.Flags().StringVar(&f.to, "to", "",
+		"`TIME` before which the last record was produced, in the same forms")
+	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0,
+		"read only the newest `NUMBER`, about as many (0: all)")
 	cmd.Flags().StringVar(&f.format, "format", formatTable, "table, json or html")
-	complete(cmd, "format", func() []string { return []string{formatTable, formatJSON, formatHTML} })
+	complete(cmd, "format", func() []string {
+		return []string{formatTable, formatJSON, formatHTML}
+	})
 	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
-	cmd.Flags().StringVar(&f.byHeader, "by-header", "", "also count by the values of the header `NAME`")
+	cmd.Flags().StringVar(&f.byHeader, "by-header", "",
+		"also count by the values of the header `NAME`")
 	cmd.Flags().BoolVar(&f.hideIDs, "hide-ids", false, "show hashes in place of message IDs")
 }
 
@@ -109,7 +118,8 @@ func (f *reportFlags) bounds(now time.Time) (b logreader.Bounds, err error) {
 		return b, err
 	}
 	if !b.From.IsZero() && !b.To.IsZero() && !b.From.Before(b.To) {
-		return b, usageError{fmt.Errorf("--from must be before --to, got %s and %s", b.From.Format(time.RFC3339), b.To.Format(time.RFC3339))}
+		return b, usageError{fmt.Errorf("--from must be before --to, got %s and %s",
+			b.From.Format(time.RFC3339), b.To.Format(time.RFC3339))}
 	}
 	if f.maxRecords < 0 {
 		return b, usageError{fmt.Errorf("--max-records must not be negative, got %d", f.maxRecords)}
@@ -128,12 +138,17 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, usageError{fmt.Errorf("%s must be a time as 2026-01-31T12:00:00Z, or how long ago, as 72h; got %q", flag, text)}
+		return time.Time{},
+			usageError{fmt.Errorf(
+				"%s must be a time as 2026-01-31T12:00:00Z, or how long ago, as 72h; got %q", flag,
+				text)}
 	}
 	return at, nil
 }
 
-func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger) (report.Options, error) {
+func (f *reportFlags) options(
+	ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger,
+) (report.Options, error) {
 	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
 	if err != nil {
 		return report.Options{}, err
@@ -147,10 +162,12 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 		return report.Options{}, err
 	}
 	o := report.Options{
-		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-report", log), Log: part, Bounded: bounds != logreader.Bounds{},
+		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-report", log), Log: part,
+		Bounded:   bounds != logreader.Bounds{},
 		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: build.Version(),
 		Pipeline: report.Pipeline{
-			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode, OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
+			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode,
+			OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
 			TTL: t.TTL, Store: c.Store.Type, Disk: diskOf(c.Store.Type),
 		},
 		Outcome: outcomeOf(t),
@@ -164,9 +181,11 @@ func (f *reportFlags) options(ctx context.Context, c config.Config, t config.Top
 	return o, nil
 }
 
-// oldUnread asks where the group's lag comes near the ttl. A group that has committed nothing has none: the report is made
-// before it begins.
-func oldUnread(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) ([]int32, error) {
+// oldUnread asks where the group's lag comes near the ttl. A group that has committed nothing has
+// none: the report is made before it begins.
+func oldUnread(
+	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
+) ([]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	client, err := wiring.AdminClient(ctx, c, log)
@@ -189,7 +208,9 @@ func diskOf(store string) report.Disk {
 }
 
 // describeLog asks what of a topic there is to read.
-func describeLog(ctx context.Context, c config.Config, topic string, bounds logreader.Bounds, log *slog.Logger) (logreader.Log, error) {
+func describeLog(
+	ctx context.Context, c config.Config, topic string, bounds logreader.Bounds, log *slog.Logger,
+) (logreader.Log, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	client, err := wiring.AdminClient(ctx, c, log)
@@ -216,7 +237,8 @@ func outcomeOf(t config.Topic) func(dedup.Verdict) string {
 }
 
 func (f *reportFlags) write(r *report.Report, out io.Writer) error {
-	write := map[string]func(io.Writer) error{formatTable: r.WriteTable, formatJSON: r.WriteJSON, formatHTML: r.WriteHTML}[f.format]
+	write := map[string]func(io.Writer) error{formatTable: r.WriteTable, formatJSON: r.WriteJSON,
+		formatHTML: r.WriteHTML}[f.format]
 	if f.output == "" {
 		return write(out)
 	}

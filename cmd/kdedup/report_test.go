@@ -18,7 +18,8 @@ import (
 	"github.com/kdedup/kdedup/report"
 )
 
-// produceKeys writes records with these keys, an hour apart, the last one a minute ago. An empty one is null.
+// produceKeys writes records with these keys, an hour apart, the last one a minute ago. An empty
+// one is null.
 func produceKeys(t *testing.T, brokers []string, topic string, keys ...string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
@@ -28,8 +29,9 @@ func produceKeys(t *testing.T, brokers []string, topic string, keys ...string) {
 	defer client.Close()
 	for i, key := range keys {
 		r := &kgo.Record{
-			Topic: topic, Value: []byte("v"), Timestamp: time.Now().Add(-time.Minute - time.Duration(len(keys)-1-i)*time.Hour),
-			Headers: []kgo.RecordHeader{{Key: "producer", Value: fmt.Appendf(nil, "p%d", i%2)}},
+			Topic: topic, Value: []byte("v"),
+			Timestamp: time.Now().Add(-time.Minute - time.Duration(len(keys)-1-i)*time.Hour),
+			Headers:   []kgo.RecordHeader{{Key: "producer", Value: fmt.Appendf(nil, "p%d", i%2)}},
 		}
 		if key != "" {
 			r.Key = []byte(key)
@@ -42,12 +44,15 @@ func produceKeys(t *testing.T, brokers []string, topic string, keys ...string) {
 
 func TestAReportOfATopic(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
-	path := write(t, brokers, strings.Replace(ordersTopic, "dead_letter_topic", "ttl: 150m\n    dead_letter_topic", 1))
-	produceKeys(t, brokers, "orders", "a", "b", "a", "", "a", "c") // the third a comes after the first one's ttl
+	path := write(t, brokers, strings.Replace(ordersTopic, "dead_letter_topic",
+		"ttl: 150m\n    dead_letter_topic", 1))
+	// the third a comes after the first one's ttl
+	produceKeys(t, brokers, "orders", "a", "b", "a", "", "a", "c")
 	read := func(args ...string) (r report.Report) {
 		t.Helper()
 		var out, errs testkit.Printed
-		if code := execute(t.Context(), append([]string{"report", "-c", path, "--format", "json"}, args...), &out, &errs); code != 0 {
+		if code := execute(t.Context(), append([]string{"report", "-c", path, "--format", "json"},
+			args...), &out, &errs); code != 0 {
 			t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
 		}
 		if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
@@ -56,32 +61,40 @@ func TestAReportOfATopic(t *testing.T) {
 		return r
 	}
 	r := read("--by-header", "producer")
-	if r.Totals.Records != 6 || r.Totals.Copies != 2 || r.Totals.Missing != 1 || r.Totals.DistinctIDs != 3 || !r.Range.Whole {
+	if r.Totals.Records != 6 || r.Totals.Copies != 2 || r.Totals.Missing != 1 ||
+		r.Totals.DistinctIDs != 3 || !r.Range.Whole {
 		t.Errorf("%+v", r.Totals)
 	}
-	want := []report.Count{{Name: "forwarded", Records: 4}, {Name: "duplicate", Records: 1}, {Name: "conflict"}, {Name: "dead_lettered", Records: 1}}
+	want := []report.Count{{Name: "forwarded", Records: 4}, {Name: "duplicate", Records: 1},
+		{Name: "conflict"}, {Name: "dead_lettered", Records: 1}}
 	if diff := cmp.Diff(want, r.Run.Outcomes); diff != "" {
 		t.Error(diff)
 	}
-	if a := r.TTL.Advised; len(a) != 2 || a[1].TTL != "4h10m" || r.TTL.Configured.TTL != "2h30m" || *r.TTL.Configured.CaughtShare != 0.5 {
+	if a := r.TTL.Advised; len(a) != 2 || a[1].TTL != "4h10m" || r.TTL.Configured.TTL != "2h30m" ||
+		*r.TTL.Configured.CaughtShare != 0.5 {
 		t.Errorf("%+v", r.TTL)
 	}
-	if h := r.ByHeader; h == nil || len(h.Values) != 2 || h.Values[0].Name != "p0" || h.Values[0].Duplicates != 2 {
+	if h := r.ByHeader; h == nil || len(h.Values) != 2 || h.Values[0].Name != "p0" ||
+		h.Values[0].Duplicates != 2 {
 		t.Errorf("%+v", h)
 	}
-	for args, records := range map[string]int64{"--from=150m": 3, "--to=150m": 3, "--max-records=2": 2} {
+	for args, records := range map[string]int64{"--from=150m": 3, "--to=150m": 3,
+		"--max-records=2": 2} {
 		if r := read(args); r.Totals.Records != records || r.Range.Whole {
 			t.Errorf("%s: %+v", args, r.Totals)
 		}
 	}
 	page := filepath.Join(t.TempDir(), "orders.html")
-	if code, text := kdedup(t.Context(), "report", "-c", path, "--format", "html", "--output", page); code != 0 || strings.Contains(text, "Duplicates on orders") {
+	if code, text := kdedup(t.Context(), "report", "-c", path, "--format", "html", "--output",
+		page); code != 0 || strings.Contains(text, "Duplicates on orders") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
-	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "Duplicates on orders") {
+	if html, err := os.ReadFile(page); err != nil ||
+		!strings.Contains(string(html), "Duplicates on orders") {
 		t.Errorf("%v: %s", err, html)
 	}
-	if code, text := kdedup(t.Context(), "report", "-c", path); code != 0 || !strings.Contains(text, "33.3 % of 6 records are copies") {
+	if code, text := kdedup(t.Context(), "report", "-c", path); code != 0 ||
+		!strings.Contains(text, "33.3 % of 6 records are copies") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	wantUntouched(t, brokers, path)
@@ -124,7 +137,9 @@ func TestAReportIsRefusedWithTheReason(t *testing.T) {
 		text string
 	}{
 		{[]string{"--format", "pdf"}, 2, `--format must be table, json or html, got "pdf"`},
-		{[]string{"--from", "yesterday"}, 2, `--from must be a time as 2026-01-31T12:00:00Z, or how long ago, as 72h; got "yesterday"`},
+		{[]string{"--from", "yesterday"},
+			2,
+			`--from must be a time as 2026-01-31T12:00:00Z, or how long ago, as 72h; got "yesterday"`},
 		{[]string{"--to", "-3h"}, 2, "--to must be a time"},
 		{[]string{"--from", "1h", "--to", "2h"}, 2, "--from must be before --to"},
 		{[]string{"--max-records", "-1"}, 2, "--max-records must not be negative"},

@@ -14,9 +14,11 @@ import (
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "kdedup",
-		Short:         "Forward every Kafka message exactly once",
-		Long:          "kdedup reads Kafka topics, claims each message ID in a store, and forwards the first copy\nof each message to a clean topic. See https://github.com/kdedup/kdedup.",
+		Use:   "kdedup",
+		Short: "Forward every Kafka message exactly once",
+		Long: "kdedup reads Kafka topics, claims each message ID in a store, and " +
+			"forwards the first copy\nof each message to a clean topic. See " +
+			"https://github.com/kdedup/kdedup.",
 		SilenceErrors: true, // printed once, in execute
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -25,7 +27,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	})
-	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(), newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
+	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(),
+		newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
 }
@@ -56,7 +59,8 @@ type configFlags struct {
 
 func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.path, "config", "c", "kdedup.yaml", "the configuration `FILE`")
-	cmd.Flags().StringVar(&f.instance, "instance", "", "`NAME` of this process, in place of the configured one")
+	cmd.Flags().StringVar(&f.instance, "instance", "",
+		"`NAME` of this process, in place of the configured one")
 	completeFile(cmd)
 }
 
@@ -76,7 +80,9 @@ func (f *configFlags) load(cmd *cobra.Command) (config.Config, *slog.Logger, err
 }
 
 // loadLevel is load with the logger's level.
-func (f *configFlags) loadLevel(cmd *cobra.Command) (config.Config, *slog.Logger, *slog.LevelVar, error) {
+func (f *configFlags) loadLevel(
+	cmd *cobra.Command,
+) (config.Config, *slog.Logger, *slog.LevelVar, error) {
 	c, err := f.read()
 	if err != nil {
 		return config.Config{}, nil, nil, usageError{err}

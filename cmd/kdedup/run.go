@@ -16,7 +16,8 @@ import (
 
 func warnOfUnencrypted(c config.Config, log *slog.Logger) {
 	for _, setting := range c.Unencrypted() {
-		log.Warn("a secret crosses the network unencrypted", "setting", setting, "hint", "enable tls beside it")
+		log.Warn("a secret crosses the network unencrypted",
+			"setting", setting, "hint", "enable tls beside it")
 	}
 }
 
@@ -25,13 +26,18 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the pipelines of a configuration",
-		Long: "Run the pipelines until a signal. SIGTERM or SIGINT finish the batches in hand and leave the\n" +
-			"consumer groups; a second signal ends the process at once and loses nothing. SIGHUP, or a change\n" +
-			"of the file, starts, stops and changes pipelines; those that stay the same are not disturbed.\n\n" +
-			"While Kafka or the store cannot be reached at the start, it tries on; /readyz says why it waits.",
+		Long: "Run the pipelines until a signal. SIGTERM or SIGINT finish the batches in hand " +
+			"and leave the\n" +
+			"consumer groups; a second signal ends the process at once and loses nothing. " +
+			"SIGHUP, or a change\n" +
+			"of the file, starts, stops and changes pipelines; those that stay the same are not " +
+			"disturbed.\n\n" +
+			"While Kafka or the store cannot be reached at the start, it tries on; /readyz says " +
+			"why it waits.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hangup := make(chan os.Signal, 1) // several ask for the same as one: the file is read after them
+			// several ask for the same as one: the file is read after them
+			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			c, log, level, err := flags.loadLevel(cmd)
@@ -48,7 +54,8 @@ func newRun() *cobra.Command {
 					return err
 				}
 				defer p.Close()
-				return p.Run(cmd.Context(), process.NewConfigFile(flags.read, hangup, process.WatchEvery, c))
+				return p.Run(cmd.Context(),
+					process.NewConfigFile(flags.read, hangup, process.WatchEvery, c))
 			}())
 		},
 	}
@@ -61,7 +68,8 @@ type loggedError struct{ error }
 
 func (e loggedError) Unwrap() error { return e.error }
 
-// ended tells why a run ends. In a log of JSON that is a record, too: a line of another form would be lost on who reads it.
+// ended tells why a run ends. In a log of JSON that is a record, too: a line of another form would
+// be lost on who reads it.
 func ended(log *slog.Logger, c config.Log, err error) error {
 	if err == nil || c.Format != "json" {
 		return err

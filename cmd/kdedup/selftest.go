@@ -19,7 +19,8 @@ import (
 	"github.com/kdedup/kdedup/dedup/selftest"
 )
 
-// selfTestTimeout is enough for the attempts of a store that answers nothing, and for an expiry that never comes.
+// selfTestTimeout is enough for the attempts of a store that answers nothing, and for an expiry
+// that never comes.
 const selfTestTimeout = 90 * time.Second
 
 // selfTest asks the store for what kdedup relies on, and says what it does.
@@ -29,7 +30,8 @@ func selfTest(ctx context.Context, c config.Store, log *slog.Logger, say func(st
 	if c.Type == config.StoreEmbedded {
 		scratch, err := scratchBeside(c.Embedded.Path)
 		if err != nil {
-			say("self-test skipped, for the directory of the store cannot be made from here: " + err.Error())
+			say("self-test skipped, for the directory of the store cannot be made from here: " +
+				err.Error())
 			return nil
 		}
 		defer os.RemoveAll(scratch)
@@ -44,15 +46,16 @@ func selfTest(ctx context.Context, c config.Store, log *slog.Logger, say func(st
 	return errors.Join(verdict(c.Type, steps), store.Close())
 }
 
-// scratchBeside makes a directory on the file system of the embedded store. Its own may be in use, or not be there yet: run
-// makes it, with run's user.
+// scratchBeside makes a directory on the file system of the embedded store. Its own may be in use,
+// or not be there yet: run makes it, with run's user.
 func scratchBeside(path string) (string, error) {
 	parent, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err = os.Stat(parent); !errors.Is(err, fs.ErrNotExist) || parent == filepath.Dir(parent) {
+		if _, err = os.Stat(parent); !errors.Is(err, fs.ErrNotExist) ||
+			parent == filepath.Dir(parent) {
 			break
 		}
 		parent = filepath.Dir(parent)
@@ -68,7 +71,8 @@ func table(steps []selftest.Step) string {
 		if !s.Passed {
 			result = "FAILED"
 		}
-		fmt.Fprintf(lines, "  %s\t%s\t%s\t%v\n", result, s.Name, s.Got, s.Took.Round(10*time.Microsecond))
+		fmt.Fprintf(lines, "  %s\t%s\t%s\t%v\n", result, s.Name, s.Got,
+			s.Took.Round(10*time.Microsecond))
 	}
 	_ = lines.Flush() // into memory
 	return strings.TrimRight(text.String(), "\n")
@@ -80,7 +84,8 @@ func verdict(storeType string, steps []selftest.Step) error {
 	if last.Passed {
 		return nil
 	}
-	return fmt.Errorf("self-test: store.%s: %s: expected %q, got %q: %s", storeType, last.Name, last.Expected, last.Got, remedy(storeType, last.Name))
+	return fmt.Errorf("self-test: store.%s: %s: expected %q, got %q: %s", storeType, last.Name,
+		last.Expected, last.Got, remedy(storeType, last.Name))
 }
 
 const otherUser = "; if only the user of kdedup setup lacks a right, pass --skip-self-test"
@@ -89,12 +94,16 @@ const otherUser = "; if only the user of kdedup setup lacks a right, pass --skip
 func remedy(storeType, step string) string {
 	switch {
 	case storeType != config.StoreCassandra:
-		return "the store must answer as docs/stores.md says, to a user with the rights of kdedup run" + otherUser
+		return "the store must answer as docs/stores.md says, to a user with the rights of " +
+			"kdedup run" + otherUser
 	case step == selftest.Batch, step == selftest.Repeat:
-		return "this server takes no batches of conditional inserts as Cassandra does; set store.cassandra.batch_claims to 1"
+		return "this server takes no batches of conditional inserts as Cassandra does; set " +
+			"store.cassandra.batch_claims to 1"
 	case step == selftest.Expiry:
-		return "this server keeps expired rows for conditional inserts, so that an ID would be a duplicate for ever; use another store"
+		return "this server keeps expired rows for conditional inserts, so that an ID would be a " +
+			"duplicate for ever; use another store"
 	}
-	return "the server must take INSERT … IF NOT EXISTS and serial reads, from a user with the rights of kdedup run; " +
+	return "the server must take INSERT … IF NOT EXISTS and serial reads, from a user with the " +
+		"rights of kdedup run; " +
 		"docs/stores.md says which compatible servers do" + otherUser
 }

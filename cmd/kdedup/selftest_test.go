@@ -32,7 +32,8 @@ func writeWithStore(t *testing.T, brokers []string, store string) (path string) 
 func TestSetupSaysWhatTheStoreDoesAndLeavesNothingBehind(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	dir := t.TempDir()
-	path := writeWithStore(t, brokers, fmt.Sprintf("{embedded: {path: %q}}", filepath.Join(dir, "not", "yet", "there")))
+	path := writeWithStore(t, brokers,
+		fmt.Sprintf("{embedded: {path: %q}}", filepath.Join(dir, "not", "yet", "there")))
 	code, text := kdedup(t.Context(), "setup", "-c", path)
 	t.Log(text) // docs/stores.md shows it
 	for _, want := range []string{
@@ -60,7 +61,8 @@ func TestAStoreThatFailsTheSelfTestFailsTheSetup(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	server := cqltest.Start(t, cqltest.Dialect{UnconditionalBatches: true})
 	configured := func(more string) string {
-		return writeWithStore(t, brokers, fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q]%s}}", server.Addr(), more))
+		return writeWithStore(t, brokers,
+			fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q]%s}}", server.Addr(), more))
 	}
 	for _, c := range []struct {
 		name string
@@ -71,13 +73,18 @@ func TestAStoreThatFailsTheSelfTestFailsTheSetup(t *testing.T) {
 	}{
 		{"batches are refused", []string{"-c", configured("")}, 1, []string{
 			"created table kdedup.processed_messages", "created topic orders-dedup.fence",
-			"  ok      a first claim", "  FAILED  a batch with one known ID", "Only unconditional statements are permitted",
-			"kdedup: self-test: store.cassandra: a batch with one known ID: expected \"the known ID refused, the others applied\", got ",
+			"  ok      a first claim", "  FAILED  a batch with one known ID",
+			"Only unconditional statements are permitted",
+			"kdedup: self-test: store.cassandra: a batch with one known ID: expected \"the known " +
+				"ID refused, the others applied\", got ",
 			"set store.cassandra.batch_claims to 1",
 		}, "clean-up"},
-		{"with the remedy", []string{"-c", configured(", batch_claims: 1")}, 0, []string{"  ok  clean-up"}, "FAILED"},
-		{"without the self-test", []string{"-c", configured(""), "--skip-self-test"}, 0, []string{"table kdedup.processed_messages exists"}, "self-test"},
-		{"only looking", []string{"-c", configured(""), "--dry-run"}, 0, []string{"table kdedup.processed_messages exists"}, "self-test"},
+		{"with the remedy", []string{"-c", configured(", batch_claims: 1")}, 0,
+			[]string{"  ok  clean-up"}, "FAILED"},
+		{"without the self-test", []string{"-c", configured(""), "--skip-self-test"},
+			0, []string{"table kdedup.processed_messages exists"}, "self-test"},
+		{"only looking", []string{"-c", configured(""), "--dry-run"},
+			0, []string{"table kdedup.processed_messages exists"}, "self-test"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, text := kdedup(t.Context(), append([]string{"setup"}, c.args...)...)
@@ -103,8 +110,11 @@ func TestASetupElsewhereSkipsTheSelfTestOfAnEmbeddedStore(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path := writeWithStore(t, brokers, fmt.Sprintf("{embedded: {path: %q}}", filepath.Join(file, "data")))
-	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 || !strings.Contains(text, "self-test skipped, for the directory of the store cannot be made from here: ") {
+	path := writeWithStore(t, brokers,
+		fmt.Sprintf("{embedded: {path: %q}}", filepath.Join(file, "data")))
+	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 ||
+		!strings.Contains(text,
+			"self-test skipped, for the directory of the store cannot be made from here: ") {
 		t.Errorf("exit code %d:\n%s", code, text)
 	}
 }

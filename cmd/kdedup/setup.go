@@ -17,9 +17,11 @@ func newSetup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the tables and topics that a configuration needs",
-		Long: "Create the keyspace, the tables and the topics that are missing and say what was done. Nothing\n" +
+		Long: "Create the keyspace, the tables and the topics that are missing and say what was " +
+			"done. Nothing\n" +
 			"that exists is changed, so it is safe to repeat. The input topics must exist.\n\n" +
-			"Then the store is asked for what kdedup relies on, with a few claims of its own that it deletes again,\n" +
+			"Then the store is asked for what kdedup relies on, with a few claims of its own " +
+			"that it deletes again,\n" +
 			"and what it does is printed. This needs the rights of kdedup run.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,7 +39,8 @@ func newSetup() *cobra.Command {
 				}
 			}
 			if accept != (wiring.Acceptance{}) {
-				if err := wiring.AcceptStore(cmd.Context(), c, log, accept, dryRun, say); err != nil {
+				if err := wiring.AcceptStore(cmd.Context(), c, log, accept, dryRun,
+					say); err != nil {
 					return err
 				}
 			}
@@ -49,9 +52,13 @@ func newSetup() *cobra.Command {
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be created")
-	cmd.Flags().BoolVar(&adopt, "adopt-offsets", false, "let kdedup begin at offsets of its groups that it did not commit")
-	cmd.Flags().BoolVar(&accept.EmptyStore, "accept-empty-store", false, "let kdedup go on with a store that lacks the claims of what was handled")
-	cmd.Flags().BoolVar(&accept.Cluster, "share-with-cluster", false, "let the scopes' claims hold for the input of this Kafka cluster, too")
-	cmd.Flags().BoolVar(&skip, "skip-self-test", false, "do not ask the store for what kdedup relies on")
+	cmd.Flags().BoolVar(&adopt, "adopt-offsets", false,
+		"let kdedup begin at offsets of its groups that it did not commit")
+	cmd.Flags().BoolVar(&accept.EmptyStore, "accept-empty-store", false,
+		"let kdedup go on with a store that lacks the claims of what was handled")
+	cmd.Flags().BoolVar(&accept.Cluster, "share-with-cluster", false,
+		"let the scopes' claims hold for the input of this Kafka cluster, too")
+	cmd.Flags().BoolVar(&skip, "skip-self-test", false,
+		"do not ask the store for what kdedup relies on")
 	return cmd
 }

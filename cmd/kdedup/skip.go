@@ -41,10 +41,12 @@ func newSkip() *cobra.Command {
 	}
 	flags.add(cmd)
 	flags.addTopic(cmd, &flags.topic, "input `TOPIC` (needed if the configuration has several)")
-	cmd.Flags().Int32Var(&flags.partition, "partition", -1, "`NUMBER` of the partition that is held")
+	cmd.Flags().Int32Var(&flags.partition, "partition", -1,
+		"`NUMBER` of the partition that is held")
 	cmd.Flags().Int64Var(&flags.offset, "offset", -1, "`OFFSET` of the record")
 	cmd.Flags().BoolVar(&flags.drop, "drop", false, "the record reaches nobody")
-	cmd.Flags().BoolVar(&flags.deadLetter, "dead-letter", false, "the record goes to dead_letter_topic")
+	cmd.Flags().BoolVar(&flags.deadLetter, "dead-letter", false,
+		"the record goes to dead_letter_topic")
 	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -67,45 +69,55 @@ func (f *skipFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	client, err := wiring.NewClient(connector, c, log, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := wiring.NewClient(connector, c, log,
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	group := wiring.GroupOf(t)
-	next, topicID, err := group.Next(ctx, client, connector.AdminOptions("kdedup-"+c.Instance+"-skip", log), f.partition)
+	next, topicID, err := group.Next(ctx, client,
+		connector.AdminOptions("kdedup-"+c.Instance+"-skip", log), f.partition)
 	if err != nil {
 		return err
 	}
 	place := fmt.Sprintf("%s[%d]@%d", t.Input, f.partition, f.offset)
 	if next.Offset != f.offset {
-		return fmt.Errorf("%s is not the record at which the partition is held: the next one that is to be handled is at offset %d", place, next.Offset)
+		return fmt.Errorf("%s is not the record at which the partition is held: the next one "+
+			"that is to be handled is at offset %d", place, next.Offset)
 	}
 	becomes := "reaches nobody"
 	if f.deadLetter {
 		becomes = "goes to " + t.DeadLetterTopic
 	}
-	question := fmt.Sprintf("Skip %s (%d bytes of %s)? It %s.", place, len(next.Value), next.Timestamp.UTC().Format(time.RFC3339), becomes)
+	question := fmt.Sprintf("Skip %s (%d bytes of %s)? It %s.", place, len(next.Value),
+		next.Timestamp.UTC().Format(time.RFC3339), becomes)
 	if !f.yes && !agreed(cmd, question) {
 		return errors.New("nothing was changed")
 	}
-	if err := group.Skip(ctx, client, f.partition, fence.Skip{TopicID: topicID, Offset: f.offset, DeadLetter: f.deadLetter}); err != nil {
+	if err := group.Skip(ctx, client, f.partition,
+		fence.Skip{TopicID: topicID, Offset: f.offset, DeadLetter: f.deadLetter}); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s %s: the lanes go on behind it within a minute\n", place, becomes)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s: the lanes go on behind it within a minute\n", place,
+		becomes)
 	return nil
 }
 
 func (f *skipFlags) check(t config.Topic) error {
 	switch {
 	case f.partition < 0:
-		return errors.New("--partition must be that of the record at which a partition is held; /readyz tells it")
+		return errors.New("--partition must be that of the record at which a partition is held; " +
+			"/readyz tells it")
 	case f.offset < 0:
-		return errors.New("--offset must be that of the record at which a partition is held; /readyz tells it")
+		return errors.New(
+			"--offset must be that of the record at which a partition is held; /readyz tells it")
 	case f.drop == f.deadLetter:
 		return errors.New("say what is to become of the record: either --drop or --dead-letter")
 	case f.deadLetter && t.DeadLetterTopic == "":
-		return fmt.Errorf("--dead-letter: the entry of %s has no dead_letter_topic; set it, or use --drop", t.Input)
+		return fmt.Errorf(
+			"--dead-letter: the entry of %s has no dead_letter_topic; set it, or use --drop",
+			t.Input)
 	}
 	return nil
 }

@@ -76,30 +76,36 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 	}
 	r := start(t, path)
 	base := r.url()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	testkit.Eventually(t, 2*time.Minute, "two partitions for each lane", func() bool {
 		s := statusOf(t, base)
-		return s.State == "ready" && s.Pipelines[0].Lanes[0].Partitions == 2 && s.Pipelines[0].Lanes[1].Partitions == 2
+		return s.State == "ready" && s.Pipelines[0].Lanes[0].Partitions == 2 &&
+			s.Pipelines[0].Lanes[1].Partitions == 2
 	})
 	for _, key := range []string{"a", "b", "a", "\xff\x00"} {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Partition: 2, Key: []byte(key), Value: []byte("v")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Partition: 2,
+			Key: []byte(key), Value: []byte("v")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var s shownStatus
 	testkit.Eventually(t, 2*time.Minute, "all of it on the page", func() bool {
 		s = statusOf(t, base)
-		return s.State == "ready" && s.Pipelines[0].Records.Total == 4 && s.Pipelines[0].Lag.Records != nil && *s.Pipelines[0].Lag.Records == 0
+		return s.State == "ready" && s.Pipelines[0].Records.Total == 4 &&
+			s.Pipelines[0].Lag.Records != nil && *s.Pipelines[0].Lag.Records == 0
 	})
 	p := s.Pipelines[0]
-	if p.Input != "orders" || p.Output != "orders.clean" || p.Outcomes[0].Total != 3 || p.Outcomes[1].Name != "duplicate" || p.Outcomes[1].Total != 1 {
+	if p.Input != "orders" || p.Output != "orders.clean" || p.Outcomes[0].Total != 3 ||
+		p.Outcomes[1].Name != "duplicate" || p.Outcomes[1].Total != 1 {
 		t.Errorf("pipeline: %+v", p)
 	}
-	if len(p.Lanes) != 2 || p.Lanes[0].State != "running" || p.Lanes[0].Partitions+p.Lanes[1].Partitions != 4 {
+	if len(p.Lanes) != 2 || p.Lanes[0].State != "running" ||
+		p.Lanes[0].Partitions+p.Lanes[1].Partitions != 4 {
 		t.Errorf("lanes: %+v", p.Lanes)
 	}
 	if len(p.Partitions) != 4 || p.Partitions[2].Partition != 2 || p.Partitions[2].Done_to != 4 {
@@ -111,7 +117,8 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 	if disk := s.Store.Facts[0]; disk.Name != "disk_used" || disk.Value == 0 {
 		t.Errorf("what the store tells: %+v", s.Store.Facts)
 	}
-	if page := get(t, base+"/"); !strings.Contains(page, "orders.clean") || !strings.Contains(page, "topics[0].consumer_group") {
+	if page := get(t, base+"/"); !strings.Contains(page, "orders.clean") ||
+		!strings.Contains(page, "topics[0].consumer_group") {
 		t.Errorf("the page lacks something:\n%s", page)
 	}
 	answers := lookUps(t, base)
@@ -119,7 +126,8 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 	<-r.code
 	for id, answer := range answers { // the same as on the command line, field by field
 		var text strings.Builder
-		code := execute(t.Context(), []string{"id", "lookup", "-c", path, "--json", "--hex", fmt.Sprintf("%x", id)}, &text, io.Discard)
+		code := execute(t.Context(), []string{"id", "lookup", "-c", path, "--json", "--hex",
+			fmt.Sprintf("%x", id)}, &text, io.Discard)
 		if diff := cmp.Diff(text.String(), answer); code != 0 || diff != "" {
 			t.Errorf("%q: exit code %d, command and page differ:\n%s", id, code, diff)
 		}
@@ -131,15 +139,18 @@ func lookUps(t *testing.T, base string) map[string]string {
 	t.Helper()
 	answers := map[string]string{}
 	for id, want := range map[string]string{
-		"a": `"owner_partition":2,"owner_offset":0`, "\xff\x00": `"id":"ff00"`, "none": `"seen":false`,
+		"a": `"owner_partition":2,"owner_offset":0`, "\xff\x00": `"id":"ff00"`,
+		"none": `"seen":false`,
 	} {
-		answer, err := http.PostForm(base+"/api/lookup", url.Values{"id": {fmt.Sprintf("%x", id)}, "hex": {"1"}})
+		answer, err := http.PostForm(base+"/api/lookup",
+			url.Values{"id": {fmt.Sprintf("%x", id)}, "hex": {"1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if err != nil || !strings.Contains(string(text), want) || id != "none" && !strings.Contains(string(text), `"forwarded":"yes"`) {
+		if err != nil || !strings.Contains(string(text), want) || id != "none" &&
+			!strings.Contains(string(text), `"forwarded":"yes"`) {
 			t.Errorf("%q: %v, %s", id, err, text)
 		}
 		answers[id] = string(text)
@@ -165,8 +176,9 @@ func certificate(t *testing.T) (cert, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
@@ -177,7 +189,8 @@ func certificate(t *testing.T) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), keySecret+".pem")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: raw}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -221,21 +234,24 @@ func secretBrokers(t *testing.T, cert, key string) (*kfake.Cluster, []string) {
 		t.Fatal(err)
 	}
 	cluster, brokers := testkit.FakeKafka(t, kfake.SeedTopics(2, "orders"), kfake.EnableSASL(),
-		kfake.Superuser("PLAIN", "kafka-user", kafkaSecret), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DialTLSConfig(&tls.Config{InsecureSkipVerify: true}),
+		kfake.Superuser("PLAIN", "kafka-user", kafkaSecret),
+		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.DialTLSConfig(&tls.Config{InsecureSkipVerify: true}),
 		kgo.SASL(plain.Auth{User: "kafka-user", Pass: kafkaSecret}.AsMechanism()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a")}).FirstErr(); err != nil {
+	if err := client.ProduceSync(t.Context(),
+		&kgo.Record{Topic: "orders", Key: []byte("a")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return cluster, brokers
 }
 
-// No secret gets into the page, its JSON, the metrics, the log or an error, whether all is well or the
-// key is gone and Kafka with it.
+// No secret gets into the page, its JSON, the metrics, the log or an error, whether all is well or
+// the key is gone and Kafka with it.
 func TestNoSecretEverShows(t *testing.T) {
 	cert, key := certificate(t)
 	content, err := os.ReadFile(key)
@@ -255,7 +271,8 @@ func TestNoSecretEverShows(t *testing.T) {
 	base := strings.Replace(r.url(), "http:", "https:", 1)
 	ask := secretAsker(t, base)
 	testkit.Eventually(t, 2*time.Minute, "a record on the page", func() bool {
-		return strings.Contains(ask("GET", "/api/status", ""), `"name":"forwarded","total":1`) && strings.HasPrefix(ask("GET", "/readyz", ""), "store: ok\ntopic orders: ok")
+		return strings.Contains(ask("GET", "/api/status", ""), `"name":"forwarded","total":1`) &&
+			strings.HasPrefix(ask("GET", "/readyz", ""), "store: ok\ntopic orders: ok")
 	})
 	collect := func(when string) {
 		for _, p := range []string{"/", "/api/status", "/api/config", "/metrics", "/readyz"} {
@@ -267,7 +284,8 @@ func TestNoSecretEverShows(t *testing.T) {
 	if code, text := kdedup(t.Context(), "ready", base+"/readyz"); code != 0 || text != "ready\n" {
 		t.Errorf("a probe over TLS without password: exit code %d: %s", code, text)
 	}
-	if !strings.Contains(seen["well /api/config"], `"value":"[hidden]"`) || !strings.Contains(seen["well /"], "kafka-user") {
+	if !strings.Contains(seen["well /api/config"], `"value":"[hidden]"`) ||
+		!strings.Contains(seen["well /"], "kafka-user") {
 		t.Error("the configuration is not shown, so this test shows nothing")
 	}
 	cluster.Close()
@@ -283,7 +301,8 @@ func TestNoSecretEverShows(t *testing.T) {
 	seen["log"] = r.out.String()
 	_, seen["error"] = kdedup(t.Context(), "run", "-c", path)
 	for what, text := range seen {
-		for _, secret := range []string{kafkaSecret, cassSecret, serverSecret, strings.Split(string(content), "\n")[1]} {
+		for _, secret := range []string{kafkaSecret, cassSecret, serverSecret,
+			strings.Split(string(content), "\n")[1]} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s shows %s", what, secret)
 			}
@@ -298,9 +317,11 @@ func TestNoSecretEverShows(t *testing.T) {
 // secretAsker sends requests with the password.
 func secretAsker(t *testing.T, base string) func(method, path, form string) string {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	return func(method, path, form string) string {
-		request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(form))
+		request, err := http.NewRequestWithContext(t.Context(), method, base+path,
+			strings.NewReader(form))
 		if err != nil {
 			t.Fatal(err)
 		}

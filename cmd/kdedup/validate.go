@@ -26,8 +26,10 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check a configuration and the servers that it names",
-		Long: "Check all that kdedup run needs: the configuration, the topics, the consumer groups, the store, the directory, the\n" +
-			"address. Print each check and every problem. Nothing is changed, and a process that runs is not disturbed.",
+		Long: "Check all that kdedup run needs: the configuration, the topics, the consumer " +
+			"groups, the store, the directory, the\n" +
+			"address. Print each check and every problem. Nothing is changed, and a process that " +
+			"runs is not disturbed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)
@@ -77,9 +79,12 @@ func validate(ctx context.Context, c config.Config, log *slog.Logger, list *chec
 	}
 }
 
-func validateTopics(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist) {
+func validateTopics(
+	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist,
+) {
 	entries := wiring.Entries(c.Topics)
-	if !list.check("rights, topics, partitions, fences and consumer groups", wiring.CheckTopics(ctx, client, c, entries)) {
+	if !list.check("rights, topics, partitions, fences and consumer groups",
+		wiring.CheckTopics(ctx, client, c, entries)) {
 		return
 	}
 	for _, t := range c.Topics {
@@ -112,21 +117,23 @@ func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *
 	return errors.Join(problems...)
 }
 
-// warnOfOldUnread tells where the lag comes near the ttl. A claim is made when its record is read and is not renewed:
-// a copy on a partition that lags by more than the ttl finds the claim ended.
+// warnOfOldUnread tells where the lag comes near the ttl. A claim is made when its record is read
+// and is not renewed: a copy on a partition that lags by more than the ttl finds the claim ended.
 func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, log *slog.Logger) {
 	partitions, err := kafka.OldUnread(ctx, client, t, t.TTL/2)
 	switch {
 	case err != nil:
 		log.Warn("the age of what is unread is not known", "topic", t.Input, "error", err)
 	case len(partitions) > 0:
-		log.Warn("records that wait are older than half the ttl: copies pass where a partition lags by more than the ttl behind another; "+
-			"raise the ttl before they are read", "topic", t.Input, "partitions", partitions, "ttl", t.TTL)
+		log.Warn("records that wait are older than half the ttl: copies pass where a partition "+
+			"lags by more than the ttl behind another; "+
+			"raise the ttl before they are read", "topic", t.Input, "partitions", partitions,
+			"ttl", t.TTL)
 	}
 }
 
-// openForLooking opens the store for who only looks into it. In the place of an embedded store that does not exist it
-// returns an empty one in memory.
+// openForLooking opens the store for who only looks into it. In the place of an embedded store that
+// does not exist it returns an empty one in memory.
 func openForLooking(ctx context.Context, c config.Store, log *slog.Logger) (dedup.Store, error) {
 	if wiring.NotMade(c) {
 		return memory.New(memory.Options{}), nil
@@ -134,9 +141,11 @@ func openForLooking(ctx context.Context, c config.Store, log *slog.Logger) (dedu
 	return wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
 }
 
-// validateStore opens the store and looks into each scope. An embedded store that does not exist yet is not made; one that
-// a running process uses is left alone, and running is true.
-func validateStore(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist) (running bool) {
+// validateStore opens the store and looks into each scope. An embedded store that does not exist
+// yet is not made; one that a running process uses is left alone, and running is true.
+func validateStore(
+	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist,
+) (running bool) {
 	store, err := openForLooking(ctx, c.Store, log)
 	if errors.Is(err, embedded.ErrUsed) {
 		list.skip("the store and its scopes", "used by a process that runs, which has checked them")
@@ -150,7 +159,10 @@ func validateStore(ctx context.Context, client *kgo.Client, c config.Config, log
 		return false
 	}
 	entries := wiring.Entries(c.Topics)
-	if !list.check("claims of the store mean what they meant", wiring.Each(entries, func(e *wiring.Entry) error { return e.Compare(ctx, store) })) || client == nil {
+	if !list.check("claims of the store mean what they meant",
+		wiring.Each(entries, func(e *wiring.Entry) error {
+			return e.Compare(ctx, store)
+		})) || client == nil {
 		return false
 	}
 	k, err := wiring.NewKnowledge(ctx, client, store, c.Store)

@@ -14,17 +14,20 @@ import (
 func TestBoundsShowWhatAnOpenTransactionHides(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "orders", 1, nil)
-		producer := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-producer"), kgo.TransactionTimeout(time.Minute))
+		producer := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-producer"),
+			kgo.TransactionTimeout(time.Minute))
 		if err := producer.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
-			if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: topic}).FirstErr(); err != nil {
+			if err := producer.ProduceSync(t.Context(),
+				&kgo.Record{Topic: topic}).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		asking := testkit.KafkaClient(t, brokers)
-		c := &Client{kafka: asking, admin: kadm.NewClient(asking), opts: Options{Options: consumer.Options{Input: topic}}}
+		c := &Client{kafka: asking, admin: kadm.NewClient(asking),
+			opts: Options{Options: consumer.Options{Input: topic}}}
 		bounds, err := c.Bounds(t.Context())
 		if want := (consumer.Bounds{First: 0, End: 0, High: 5}); err != nil || bounds[0] != want {
 			t.Errorf("while it is open: %+v, %v, want %+v", bounds[0], err, want)

@@ -1,5 +1,5 @@
-// Package client is how a session of package consumer speaks with Kafka: on franz-go, with the requests that it leaves
-// out.
+// Package client is how a session of package consumer speaks with Kafka: on franz-go, with the
+// requests that it leaves out.
 package client
 
 import (
@@ -22,8 +22,9 @@ import (
 type Options struct {
 	consumer.Options
 	Producer []kgo.Opt // partitioner and limits of what the session produces
-	// Connection makes the options of one client: brokers, TLS, SASL, logging, client metrics. A client that was closed still
-	// calls its hooks for a moment, so that the next one needs its own.
+	// Connection makes the options of one client: brokers, TLS, SASL, logging, client metrics. A
+	// client that was closed still calls its hooks for a moment, so that the next one needs its
+	// own.
 	Connection func() []kgo.Opt
 
 	Outputs    []string // topics that the session produces to
@@ -51,7 +52,9 @@ const RebalanceTimeout = 60 * time.Second
 // kafka returns the options of the member's client.
 func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 	tell := func(of func([]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
-		return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) { of(partitions[o.Input]) }
+		return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+			of(partitions[o.Input])
+		}
 	}
 	opts := slices.Clone(o.Connection())
 	opts = append(opts, o.Producer...)
@@ -108,16 +111,20 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opts: opts, kafka: client, admin: kadm.NewClient(client), unpacker: unpacker}, nil
+	return &Client{opts: opts, kafka: client, admin: kadm.NewClient(client), unpacker: unpacker},
+		nil
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
 func JoinAtLeastOnce(opts Options) (*consumer.AtLeastOnce, error) {
-	return consumer.NewAtLeastOnce(opts.Options, func(events consumer.Events) (consumer.Client, error) {
-		return newClient(opts, append(opts.kafka(events),
-			kgo.BlockRebalanceOnPoll(),
-			kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { events.Blocked() }))...)
-	})
+	return consumer.NewAtLeastOnce(opts.Options,
+		func(events consumer.Events) (consumer.Client, error) {
+			return newClient(opts, append(opts.kafka(events),
+				kgo.BlockRebalanceOnPoll(),
+				kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) {
+					events.Blocked()
+				}))...)
+		})
 }
 
 // Poll implements consumer.Client.
@@ -147,7 +154,8 @@ func (c *Client) Committed() consumer.Offsets { return c.kafka.CommittedOffsets(
 
 // GroupOffsets implements consumer.Client.
 func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
-	fetched, err := c.admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), c.opts.ConsumerGroup, c.opts.Input)
+	fetched, err := c.admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), c.opts.ConsumerGroup,
+		c.opts.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +172,8 @@ func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
 // Commit implements consumer.Client.
 func (c *Client) Commit(ctx context.Context, offsets consumer.Offsets, answered func(error)) {
 	c.kafka.CommitOffsets(marking(ctx), map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets},
-		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
+		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse,
+			err error) {
 			answered(errors.Join(append(commitErrors(response), err)...))
 		})
 }
@@ -200,7 +209,8 @@ func (c *Client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 	bounds := make(map[int32]consumer.Bounds)
 	for p, end := range ends[c.opts.Input] {
 		start, ok := starts.Lookup(c.opts.Input, p)
-		if high, known := highs.Lookup(c.opts.Input, p); ok && known && end.Err == nil && start.Err == nil && high.Err == nil {
+		if high, known := highs.Lookup(c.opts.Input, p); ok && known && end.Err == nil &&
+			start.Err == nil && high.Err == nil {
 			bounds[p] = consumer.Bounds{First: start.Offset, End: end.Offset, High: high.Offset}
 		}
 	}
@@ -218,7 +228,8 @@ func (c *Client) HasMembers(ctx context.Context, group string) (bool, error) {
 	if d.Err != nil && !errors.Is(d.Err, kerr.GroupIDNotFound) || active(d.State) {
 		return d.Err == nil, d.Err
 	}
-	// A group of the new protocol (KIP-848) is not there for who describes it by the old one. The list has both.
+	// A group of the new protocol (KIP-848) is not there for who describes it by the old one. The
+	// list has both.
 	listed, err := c.admin.ListGroups(ctx)
 	return err == nil && active(listed[group].State), err
 }

@@ -23,11 +23,13 @@ func TestMembersOfBothProtocolsAreSeen(t *testing.T) {
 				group := topic + "-group"
 				asking := testkit.KafkaClient(t, brokers)
 				c := &Client{kafka: asking, admin: kadm.NewClient(asking)}
-				testkit.Eventually(t, 30*time.Second, "no member before it exists", func() bool { // the coordinator may be new
+				// the coordinator may be new
+				testkit.Eventually(t, 30*time.Second, "no member before it exists", func() bool {
 					active, err := c.HasMembers(t.Context(), group)
 					return !active && err == nil
 				})
-				member := testkit.KafkaClient(t, brokers, append(protocol, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic))...)
+				member := testkit.KafkaClient(t, brokers,
+					append(protocol, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic))...)
 				testkit.Eventually(t, 30*time.Second, "a member that is seen", func() bool {
 					active, err := c.HasMembers(t.Context(), group)
 					return active && err == nil

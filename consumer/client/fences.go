@@ -12,19 +12,22 @@ import (
 	"github.com/kdedup/kdedup/fence"
 )
 
-// shortPatience is how long the reader of the fences waits for open transactions before it asks whether
-// they can end at all.
+// shortPatience is how long the reader of the fences waits for open transactions before it asks
+// whether they can end at all.
 const shortPatience = 5 * time.Second
 
-// Fences implements consumer.Client. It ends the transactions of other lanes whose markers are lost, instead of waiting
-// for them until those lanes join again.
+// Fences implements consumer.Client. It ends the transactions of other lanes whose markers are
+// lost, instead of waiting for them until those lanes join again.
 func (c *Client) Fences(ctx context.Context, partitions []int32) (fence.Found, error) {
-	found, err := fence.Read(ctx, c.kafka, c.opts.FenceTopic, c.opts.Input, partitions, shortPatience)
+	found, err := fence.Read(ctx, c.kafka, c.opts.FenceTopic, c.opts.Input, partitions,
+		shortPatience)
 	if errors.Is(err, fence.ErrHanging) {
 		if err := endHanging(ctx, c.admin, &c.opts, partitions); err != nil {
-			c.opts.Logger.Warn("cannot look for transactions whose markers are missing", "error", err)
+			c.opts.Logger.Warn("cannot look for transactions whose markers are missing",
+				"error", err)
 		}
-		found, err = fence.Read(ctx, c.kafka, c.opts.FenceTopic, c.opts.Input, partitions, fence.Patience)
+		found, err = fence.Read(ctx, c.kafka, c.opts.FenceTopic, c.opts.Input, partitions,
+			fence.Patience)
 	}
 	if err != nil {
 		return found, err
@@ -32,15 +35,21 @@ func (c *Client) Fences(ctx context.Context, partitions []int32) (fence.Found, e
 	return found, c.opts.Earlier.add(ctx, c.kafka, c.opts.Input, partitions, found, fence.Patience)
 }
 
-// Earlier is the consumer group whose claims a group goes on with. It is zero for a group that has its own.
+// Earlier is the consumer group whose claims a group goes on with. It is zero for a group that has
+// its own.
 type Earlier struct {
 	Group      string
 	FenceTopic string
 }
 
 // add puts the fences of the earlier group where there are none yet.
-func (e Earlier) add(ctx context.Context, client *kgo.Client, input string, partitions []int32, found fence.Found, patience time.Duration) error {
-	open := slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool { return found.Fences[p].Next() > 0 })
+func (e Earlier) add(
+	ctx context.Context, client *kgo.Client, input string, partitions []int32, found fence.Found,
+	patience time.Duration,
+) error {
+	open := slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool {
+		return found.Fences[p].Next() > 0
+	})
 	if e.Group == "" || len(open) == 0 {
 		return nil
 	}

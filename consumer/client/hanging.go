@@ -39,7 +39,9 @@ func endHanging(ctx context.Context, admin *kadm.Client, opts *Options, partitio
 		if !isOfGroup(name, opts.ConsumerGroup) {
 			continue // not a lane of this pipeline
 		}
-		opts.Logger.Warn("transaction markers of another lane are missing: it will have to join anew", "transactional_id", name)
+		opts.Logger.Warn(
+			"transaction markers of another lane are missing: it will have to join anew",
+			"transactional_id", name)
 		other := *opts
 		other.TransactionalID = name
 		errs = append(errs, takeOver(ctx, &other))
@@ -47,7 +49,9 @@ func endHanging(ctx context.Context, admin *kadm.Client, opts *Options, partitio
 	return errors.Join(errs...)
 }
 
-func openProducers(ctx context.Context, admin *kadm.Client, topic string, partitions []int32) (map[openProducer]bool, error) {
+func openProducers(
+	ctx context.Context, admin *kadm.Client, topic string, partitions []int32,
+) (map[openProducer]bool, error) {
 	var set kadm.TopicsSet
 	set.Add(topic, partitions...)
 	described, err := openTransactions(ctx, admin, set)
@@ -61,9 +65,11 @@ func openProducers(ctx context.Context, admin *kadm.Client, topic string, partit
 	return open, nil
 }
 
-// openTransactions asks the partitions' leaders, which needs the right to read the topics and Kafka 3.0 (KIP-664). With an error
-// it returns what the others have told.
-func openTransactions(ctx context.Context, admin *kadm.Client, set kadm.TopicsSet) (open []kadm.DescribedProducer, err error) {
+// openTransactions asks the partitions' leaders, which needs the right to read the topics and Kafka
+// 3.0 (KIP-664). With an error it returns what the others have told.
+func openTransactions(
+	ctx context.Context, admin *kadm.Client, set kadm.TopicsSet,
+) (open []kadm.DescribedProducer, err error) {
 	described, err := admin.DescribeProducers(ctx, set)
 	described.EachProducer(func(p kadm.DescribedProducer) {
 		if p.CurrentTxnStartOffset >= 0 {
@@ -73,8 +79,11 @@ func openTransactions(ctx context.Context, admin *kadm.Client, set kadm.TopicsSe
 	return open, err
 }
 
-// endedTransactions returns the transactional IDs, by producer ID, whose last transaction has ended.
-func endedTransactions(ctx context.Context, admin *kadm.Client, open map[openProducer]bool) (map[int64]string, error) {
+// endedTransactions returns the transactional IDs, by producer ID, whose last transaction has
+// ended.
+func endedTransactions(
+	ctx context.Context, admin *kadm.Client, open map[openProducer]bool,
+) (map[int64]string, error) {
 	var ids []int64
 	for p := range open {
 		ids = append(ids, p.id)

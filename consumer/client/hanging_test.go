@@ -27,7 +27,8 @@ func lenient(t *testing.T) []string {
 	t.Helper()
 	servers.Need(t)
 	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{
-		Dir: t.TempDir(), Heap: "384m", Config: map[string]string{"transaction.partition.verification.enable": "false"},
+		Dir: t.TempDir(), Heap: "384m",
+		Config: map[string]string{"transaction.partition.verification.enable": "false"},
 	})
 	return []string{servers.ForTest(t, kafka, err).Addr()}
 }
@@ -59,7 +60,8 @@ func TestATakeoverEndsTransactionsWhoseMarkersAreLost(t *testing.T) {
 			t.Run(name+"/"+decided.name, func(t *testing.T) {
 				client, _, options := loseMarkers(t, brokers, decided.end)
 				end(t, client, options)
-				got, err := fence.Read(t.Context(), client, options.FenceTopic, "orders", []int32{0}, time.Second)
+				got, err := fence.Read(t.Context(), client, options.FenceTopic, "orders",
+					[]int32{0}, time.Second)
 				if err != nil || got.Fences[0].Next() != decided.want {
 					t.Errorf("got %+v, %v, want %d", got, err, decided.want)
 				}
@@ -71,7 +73,8 @@ func TestATakeoverEndsTransactionsWhoseMarkersAreLost(t *testing.T) {
 // The next transaction of a producer would decide over what the last one has left open.
 func TestNoTransactionBeginsBehindOneWhoseMarkersAreLost(t *testing.T) {
 	client, producer, options := loseMarkers(t, lenient(t), kgo.TryCommit)
-	transactions := &Transactions{Client: &Client{opts: *options, kafka: producer, admin: kadm.NewClient(client)}, cuts: new(cuts)}
+	transactions := &Transactions{Client: &Client{opts: *options, kafka: producer,
+		admin: kadm.NewClient(client)}, cuts: new(cuts)}
 	transactions.cuts.OnBrokerDisconnect(kgo.BrokerMetadata{}, nil)
 	if err := transactions.Begin(t.Context()); !errors.Is(err, consumer.ErrMarkersLost) {
 		t.Errorf("got %v", err)
@@ -94,7 +97,8 @@ func TestTheChecksOfAStartWaitForNoTransactionThatHangs(t *testing.T) {
 func TestAnOpenTransactionOfAnotherLaneIsLeftAlone(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		a := abandon(t, brokers)
-		if err := endHanging(t.Context(), kadm.NewClient(testkit.KafkaClient(t, brokers)), &a.options, []int32{0, 1}); err != nil {
+		if err := endHanging(t.Context(), kadm.NewClient(testkit.KafkaClient(t, brokers)),
+			&a.options, []int32{0, 1}); err != nil {
 			t.Error(err)
 		}
 		if err := a.client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
@@ -103,25 +107,31 @@ func TestAnOpenTransactionOfAnotherLaneIsLeftAlone(t *testing.T) {
 	})
 }
 
-// loseMarkers leaves a fence of a transaction that its coordinator takes for ended, in one way or the other.
-func loseMarkers(t *testing.T, brokers []string, end kgo.TransactionEndTry) (client, producer *kgo.Client, options *Options) {
+// loseMarkers leaves a fence of a transaction that its coordinator takes for ended, in one way or
+// the other.
+func loseMarkers(
+	t *testing.T, brokers []string, end kgo.TransactionEndTry,
+) (client, producer *kgo.Client, options *Options) {
 	t.Helper()
 	topic := testkit.Topic(t, brokers, "fence", 1, nil)
 	options = optionsOf(t, brokers, topic, topic+"-group-one-0")
 	versions := kversion.Stable()
 	versions.SetMaxKeyVersion(int16(kmsg.Produce), 11) // later ones tell the coordinator (KIP-890)
 	client = testkit.KafkaClient(t, brokers, kgo.MaxVersions(versions))
-	w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(options.TransactionalID)), topic}
+	w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(options.TransactionalID)),
+		topic}
 	w.transaction(end, 10, 0)
 	id, epoch, err := w.client.ProducerID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, time.Minute, "the markers of the first transaction", func() bool {
-		described, err := kadm.NewClient(client).DescribeTransactions(t.Context(), options.TransactionalID)
+		described, err := kadm.NewClient(client).DescribeTransactions(t.Context(),
+			options.TransactionalID)
 		return err == nil && strings.HasPrefix(described[options.TransactionalID].State, "Complete")
 	})
-	produceRaw(t, client, options.TransactionalID, topic, rawBatch(id, epoch, fence.Record(topic, "orders", 0, upTo(20))))
+	produceRaw(t, client, options.TransactionalID, topic,
+		rawBatch(id, epoch, fence.Record(topic, "orders", 0, upTo(20))))
 	got, err := fence.Read(t.Context(), client, topic, "orders", []int32{0}, time.Second)
 	if !errors.Is(err, fence.ErrHanging) {
 		t.Fatalf("nothing hangs: %+v, %v", got, err)
@@ -134,7 +144,8 @@ func produceRaw(t *testing.T, client *kgo.Client, member, topic string, batch []
 	req := kmsg.NewPtrProduceRequest()
 	req.TransactionID, req.Acks, req.TimeoutMillis = &member, -1, 10_000
 	req.Topics = []kmsg.ProduceRequestTopic{{
-		Topic: topic, TopicID: topicID(t, client, topic), Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batch}},
+		Topic: topic, TopicID: topicID(t, client, topic),
+		Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batch}},
 	}}
 	answer, err := req.RequestWith(t.Context(), client)
 	if err == nil {
@@ -162,11 +173,13 @@ func rawBatch(id int64, epoch int16, r *kgo.Record) []byte {
 	record.Length = int32(len(record.AppendTo(nil)) - 1) // a length of 0 takes one byte
 	now := time.Now().UnixMilli()
 	batch := kmsg.RecordBatch{
-		PartitionLeaderEpoch: -1, Magic: 2, Attributes: 1 << 4, FirstTimestamp: now, MaxTimestamp: now,
-		ProducerID: id, ProducerEpoch: epoch, NumRecords: 1, Records: record.AppendTo(nil),
+		PartitionLeaderEpoch: -1, Magic: 2, Attributes: 1 << 4, FirstTimestamp: now,
+		MaxTimestamp: now,
+		ProducerID:   id, ProducerEpoch: epoch, NumRecords: 1, Records: record.AppendTo(nil),
 	}
 	raw := batch.AppendTo(nil)
 	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
-	binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
+	binary.BigEndian.PutUint32(raw[17:],
+		crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
 	return raw
 }

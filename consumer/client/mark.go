@@ -19,9 +19,9 @@ import (
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// mark stands beside each offset that kdedup commits, in the text that Kafka keeps with it. What another program has
-// committed, or an operator has set, does not have it: records below such an offset were handled by nobody that wrote a
-// fence. Versions before the mark committed without it.
+// mark stands beside each offset that kdedup commits, in the text that Kafka keeps with it. What
+// another program has committed, or an operator has set, does not have it: records below such an
+// offset were handled by nobody that wrote a fence. Versions before the mark committed without it.
 const mark = "kdedup:1"
 
 func marked(metadata string) bool { return strings.HasPrefix(metadata, "kdedup:") }
@@ -47,8 +47,8 @@ type Group struct {
 	Earlier    Earlier
 }
 
-// Check refuses a group that somebody else uses: one with members that are not kdedup's, or with offsets that kdedup did
-// not commit. Their records would be skipped.
+// Check refuses a group that somebody else uses: one with members that are not kdedup's, or with
+// offsets that kdedup did not commit. Their records would be skipped.
 func (g Group) Check(ctx context.Context, client *kgo.Client) error {
 	// On a new cluster the topic of the groups' offsets is made by the first request for it.
 	return pause.Repeat(ctx, retryStart, kerr.IsRetriable, func() error {
@@ -68,8 +68,10 @@ func (g Group) checkMembers(ctx context.Context, admin *kadm.Client) error {
 	if len(strangers) == 0 {
 		return nil
 	}
-	return fmt.Errorf("consumer group %s has members that are not kdedup's, and read %s: %s; what they handle is not forwarded: "+
-		"stop them, or give this entry a consumer_group of its own", g.Name, g.Input, some(strangers))
+	return fmt.Errorf("consumer group %s has members that are not kdedup's, and read %s: %s; "+
+		"what they handle is not forwarded: "+
+		"stop them, or give this entry a consumer_group of its own", g.Name, g.Input,
+		some(strangers))
 }
 
 func (g Group) strangers(ctx context.Context, admin *kadm.Client) (found []string, err error) {
@@ -79,12 +81,15 @@ func (g Group) strangers(ctx context.Context, admin *kadm.Client) (found []strin
 	}
 	for _, m := range described[g.Name].Members {
 		joined, known := m.Join.AsConsumer()
-		found = g.addStranger(found, m.ClientID, m.ClientHost, !known || slices.Contains(joined.Topics, g.Input))
+		found = g.addStranger(found, m.ClientID, m.ClientHost, !known ||
+			slices.Contains(joined.Topics, g.Input))
 	}
-	// Brokers describe groups of the new protocol (KIP-848) by another request, which older ones do not know.
+	// Brokers describe groups of the new protocol (KIP-848) by another request, which older ones do
+	// not know.
 	if newer, err := admin.DescribeConsumerGroups(ctx, g.Name); err == nil && len(found) == 0 {
 		for _, m := range newer[g.Name].Members {
-			reads := slices.Contains(m.SubscribedTopics, g.Input) || m.SubscribedTopicRegex != nil && *m.SubscribedTopicRegex != ""
+			reads := slices.Contains(m.SubscribedTopics, g.Input) ||
+				m.SubscribedTopicRegex != nil && *m.SubscribedTopicRegex != ""
 			found = g.addStranger(found, m.ClientID, m.ClientHost, reads)
 		}
 	}
@@ -114,8 +119,11 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s[:at], s[at+len(separator):], true
 }
 
-// checkOffsets looks at those of some partitions; nil: of all. The patience is with open transactions on the fence topic.
-func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, only []int32, patience time.Duration) error {
+// checkOffsets looks at those of some partitions; nil: of all. The patience is with open
+// transactions on the fence topic.
+func (g Group) checkOffsets(
+	ctx context.Context, client *kgo.Client, only []int32, patience time.Duration,
+) error {
 	strange, err := g.strangeOffsets(ctx, client, only, patience)
 	if err != nil || len(strange) == 0 {
 		return err
@@ -124,8 +132,10 @@ func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, only []int3
 	for i, o := range strange {
 		places[i] = fmt.Sprintf("%s[%d] at %d", o.Topic, o.Partition, o.At)
 	}
-	return fmt.Errorf("%w: consumer group %s has offsets without a fence: %s; what is below them would not be forwarded. "+
-		"Give this entry a consumer_group of its own, or delete the offsets; if kdedup shall begin there, run: kdedup setup -c FILE --adopt-offsets",
+	return fmt.Errorf("%w: consumer group %s has offsets without a fence: %s; what is below them "+
+		"would not be forwarded. "+
+		"Give this entry a consumer_group of its own, or delete the offsets; if kdedup shall "+
+		"begin there, run: kdedup setup -c FILE --adopt-offsets",
 		consumer.ErrStrangeOffsets, g.Name, some(places))
 }
 
@@ -138,9 +148,11 @@ func some(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// strangeOffsets are those that kdedup did not commit, and that would skip something. A partition with a fence is none of
-// them: where it begins is decided by its fence.
-func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []int32, patience time.Duration) ([]kadm.Offset, error) {
+// strangeOffsets are those that kdedup did not commit, and that would skip something. A partition
+// with a fence is none of them: where it begins is decided by its fence.
+func (g Group) strangeOffsets(
+	ctx context.Context, client *kgo.Client, only []int32, patience time.Duration,
+) ([]kadm.Offset, error) {
 	suspects, err := g.suspects(ctx, kadm.NewClient(client), only)
 	if err != nil || len(suspects) == 0 {
 		return nil, err
@@ -160,8 +172,8 @@ func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []in
 	if len(suspects) == 0 || !g.FromEnd {
 		return suspects, nil
 	}
-	// Versions before the mark pinned partitions at their ends without it, and some have had no record since. If the
-	// group has written fences for others, it is taken for such a group.
+	// Versions before the mark pinned partitions at their ends without it, and some have had no
+	// record since. If the group has written fences for others, it is taken for such a group.
 	own, err := g.hasFences(ctx, client, patience)
 	if err != nil || own {
 		return nil, err
@@ -170,13 +182,16 @@ func (g Group) strangeOffsets(ctx context.Context, client *kgo.Client, only []in
 }
 
 // suspects are offsets without the mark that leave out records.
-func (g Group) suspects(ctx context.Context, admin *kadm.Client, only []int32) (list []kadm.Offset, err error) {
+func (g Group) suspects(
+	ctx context.Context, admin *kadm.Client, only []int32,
+) (list []kadm.Offset, err error) {
 	committed, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Input)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
 	}
 	for _, o := range committed[g.Input] {
-		if o.Err == nil && o.At > 0 && !marked(o.Metadata) && (only == nil || slices.Contains(only, o.Partition)) {
+		if o.Err == nil && o.At > 0 && !marked(o.Metadata) &&
+			(only == nil || slices.Contains(only, o.Partition)) {
 			list = append(list, o.Offset)
 		}
 	}
@@ -194,13 +209,16 @@ func (g Group) suspects(ctx context.Context, admin *kadm.Client, only []int32) (
 	list = slices.DeleteFunc(list, func(o kadm.Offset) bool {
 		start, known := starts.Lookup(o.Topic, o.Partition)
 		end, _ := ends.Lookup(o.Topic, o.Partition)
-		return known && start.Err == nil && o.At <= start.Offset || g.FromEnd && end.Err == nil && o.At >= end.Offset
+		return known && start.Err == nil && o.At <= start.Offset || g.FromEnd && end.Err == nil &&
+			o.At >= end.Offset
 	})
 	slices.SortFunc(list, func(a, b kadm.Offset) int { return int(a.Partition - b.Partition) })
 	return list, nil
 }
 
-func (g Group) fences(ctx context.Context, client *kgo.Client, partitions []int32, patience time.Duration) (fence.Found, error) {
+func (g Group) fences(
+	ctx context.Context, client *kgo.Client, partitions []int32, patience time.Duration,
+) (fence.Found, error) {
 	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
 		found, err = fence.Found{Fences: make(map[int32]fence.Fence)}, nil
@@ -216,7 +234,9 @@ func (g Group) Fences(ctx context.Context, client *kgo.Client) (fence.Found, err
 	return g.allFences(ctx, client, fence.AsCommitted)
 }
 
-func (g Group) allFences(ctx context.Context, client *kgo.Client, patience time.Duration) (fence.Found, error) {
+func (g Group) allFences(
+	ctx context.Context, client *kgo.Client, patience time.Duration,
+) (fence.Found, error) {
 	details, err := kadm.NewClient(client).ListTopics(ctx, g.Input)
 	if err != nil {
 		return fence.Found{}, fmt.Errorf("list partitions of %s: %w", g.Input, err)
@@ -225,7 +245,9 @@ func (g Group) allFences(ctx context.Context, client *kgo.Client, patience time.
 }
 
 // hasFences reports whether the group has written fences of the input.
-func (g Group) hasFences(ctx context.Context, client *kgo.Client, patience time.Duration) (bool, error) {
+func (g Group) hasFences(
+	ctx context.Context, client *kgo.Client, patience time.Duration,
+) (bool, error) {
 	found, err := g.allFences(ctx, client, patience)
 	for _, f := range found.Fences {
 		if (f.Group == "" || f.Group == g.Name) && !f.Foreign(found.Input) {
@@ -235,8 +257,8 @@ func (g Group) hasFences(ctx context.Context, client *kgo.Client, patience time.
 	return false, err
 }
 
-// Adopt marks the offsets that Check refuses, so that kdedup begins there, and tells each of them. The group must have no
-// members.
+// Adopt marks the offsets that Check refuses, so that kdedup begins there, and tells each of them.
+// The group must have no members.
 func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say func(string)) error {
 	strange, err := g.strangeOffsets(ctx, client, nil, fence.Patience)
 	if err != nil || len(strange) == 0 {
@@ -250,13 +272,17 @@ func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say f
 	what := "adopted"
 	if dryRun {
 		what = "would adopt"
-	} else if err := kadm.NewClient(client).CommitAllOffsets(ctx, g.Name, offsets); errors.Is(err, kerr.UnknownMemberID) {
-		return fmt.Errorf("adopt the offsets of consumer group %s: it has members: stop them first", g.Name)
+	} else if err := kadm.NewClient(client).CommitAllOffsets(ctx, g.Name, offsets); errors.Is(err,
+		kerr.UnknownMemberID) {
+		return fmt.Errorf("adopt the offsets of consumer group %s: it has members: stop them first",
+			g.Name)
 	} else if err != nil {
 		return fmt.Errorf("adopt the offsets of consumer group %s: %w", g.Name, err)
 	}
 	for _, o := range strange {
-		say(fmt.Sprintf("%s offset %d of %s[%d] in consumer group %s: nothing below it will be forwarded", what, o.At, o.Topic, o.Partition, g.Name))
+		say(fmt.Sprintf(
+			"%s offset %d of %s[%d] in consumer group %s: nothing below it will be forwarded", what,
+			o.At, o.Topic, o.Partition, g.Name))
 	}
 	return nil
 }
@@ -264,7 +290,8 @@ func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say f
 // CheckOffsets implements consumer.Client.
 func (c *Client) CheckOffsets(ctx context.Context, partitions []int32) error {
 	g := Group{
-		Name: c.opts.ConsumerGroup, Input: c.opts.Input, FenceTopic: c.opts.FenceTopic, FromEnd: c.opts.FromEnd, Earlier: c.opts.Earlier,
+		Name: c.opts.ConsumerGroup, Input: c.opts.Input, FenceTopic: c.opts.FenceTopic,
+		FromEnd: c.opts.FromEnd, Earlier: c.opts.Earlier,
 	}
 	return g.checkOffsets(ctx, c.kafka, partitions, fence.Patience)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// used is an input of two partitions with ten records on each, and a group to which something is done.
+// used is an input of two partitions with ten records on each, and a group to which something is
+// done.
 type used struct {
 	t      *testing.T
 	client *kgo.Client
@@ -27,10 +28,12 @@ func newUsed(t *testing.T, brokers []string, fromEnd bool) *used {
 	u := &used{t: t, client: testkit.KafkaClient(t, brokers)}
 	u.admin = kadm.NewClient(u.client)
 	input := testkit.Topic(t, brokers, "orders", 2, nil)
-	u.group = Group{Name: input + "-group", Input: input, FenceTopic: testkit.Topic(t, brokers, "fences", 2, nil), FromEnd: fromEnd}
+	u.group = Group{Name: input + "-group", Input: input,
+		FenceTopic: testkit.Topic(t, brokers, "fences", 2, nil), FromEnd: fromEnd}
 	for p := range int32(2) {
 		for range 10 {
-			if err := u.client.ProduceSync(t.Context(), &kgo.Record{Topic: input, Partition: p}).FirstErr(); err != nil {
+			if err := u.client.ProduceSync(t.Context(),
+				&kgo.Record{Topic: input, Partition: p}).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,7 +54,8 @@ func (u *used) commit(partition int32, at int64) {
 func (u *used) fence(partition int32, next int64, group string) {
 	u.t.Helper()
 	f := fence.Fence{}.Advance(fence.Span{Next: next, Group: group, Now: time.Now()})
-	if err := u.client.ProduceSync(u.t.Context(), fence.Record(u.group.FenceTopic, u.group.Input, partition, f)).FirstErr(); err != nil {
+	if err := u.client.ProduceSync(u.t.Context(),
+		fence.Record(u.group.FenceTopic, u.group.Input, partition, f)).FirstErr(); err != nil {
 		u.t.Fatal(err)
 	}
 }
@@ -66,16 +70,31 @@ func TestOffsetsThatKdedupDidNotCommitAreRefused(t *testing.T) {
 		}{
 			{"a new group", false, func(*used) {}, ""},
 			{"another program read a part", false, func(u *used) { u.commit(1, 8) }, "IN[1] at 8"},
-			{"another program read a part, start at the end", true, func(u *used) { u.commit(1, 8) }, "IN[1] at 8"},
+			{"another program read a part, start at the end", true, func(u *used) {
+				u.commit(1, 8)
+			}, "IN[1] at 8"},
 			{"another program read nothing", false, func(u *used) { u.commit(1, 0) }, ""},
 			{"another program read all", false, func(u *used) { u.commit(1, 10) }, "IN[1] at 10"},
 			{"what it leaves out is left out anyway", true, func(u *used) { u.commit(1, 10) }, ""},
-			{"the offset has a fence", false, func(u *used) { u.commit(1, 8); u.fence(1, 8, u.group.Name) }, ""},
-			{"another partition has a fence", false, func(u *used) { u.commit(1, 8); u.fence(0, 8, u.group.Name) }, "IN[1] at 8"},
-			{"an earlier version pinned it", true, func(u *used) { u.commit(1, 8); u.fence(0, 8, u.group.Name) }, ""},
-			{"the fences are of another group", true, func(u *used) { u.commit(1, 8); u.fence(0, 8, "other") }, "IN[1] at 8"},
+			{"the offset has a fence", false, func(u *used) {
+				u.commit(1, 8)
+				u.fence(1, 8, u.group.Name)
+			}, ""},
+			{"another partition has a fence", false, func(u *used) {
+				u.commit(1, 8)
+				u.fence(0, 8, u.group.Name)
+			}, "IN[1] at 8"},
+			{"an earlier version pinned it", true, func(u *used) {
+				u.commit(1, 8)
+				u.fence(0, 8, u.group.Name)
+			}, ""},
+			{"the fences are of another group", true, func(u *used) {
+				u.commit(1, 8)
+				u.fence(0, 8, "other")
+			}, "IN[1] at 8"},
 			{"a start that was pinned", true, func(u *used) {
-				if err := PinStart(t.Context(), u.client, u.group.Name, u.group.Input, u.group.FenceTopic, Earlier{}); err != nil {
+				if err := PinStart(t.Context(), u.client, u.group.Name, u.group.Input,
+					u.group.FenceTopic, Earlier{}); err != nil {
 					t.Fatal(err)
 				}
 				u.group.FromEnd = false // the strict view of it
@@ -92,7 +111,9 @@ func TestOffsetsThatKdedupDidNotCommitAreRefused(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(err, consumer.ErrStrangeOffsets) || !strings.Contains(err.Error(), strings.ReplaceAll(c.refused, "IN", u.group.Input)) ||
+				if !errors.Is(err, consumer.ErrStrangeOffsets) ||
+					!strings.Contains(err.Error(), strings.ReplaceAll(c.refused,
+						"IN", u.group.Input)) ||
 					!strings.Contains(err.Error(), "--adopt-offsets") {
 					t.Errorf("got %v, want a refusal of %s", err, c.refused)
 				}
@@ -120,7 +141,8 @@ func TestAdoptedOffsetsAreKdedups(t *testing.T) {
 		if err := u.group.Check(t.Context(), u.client); err != nil {
 			t.Error(err)
 		}
-		if len(said) != 2 || !strings.HasPrefix(said[0], "would adopt offset 8 of") || !strings.HasPrefix(said[1], "adopted offset 8 of") {
+		if len(said) != 2 || !strings.HasPrefix(said[0], "would adopt offset 8 of") ||
+			!strings.HasPrefix(said[1], "adopted offset 8 of") {
 			t.Errorf("said %q", said)
 		}
 		offsets, err := u.admin.FetchOffsets(t.Context(), u.group.Name)
@@ -141,7 +163,8 @@ func TestMembersThatAreNotKdedupsAreRefused(t *testing.T) {
 				c := &Client{kafka: u.client, admin: u.admin}
 				join := func(clientID, topic string) (leave func()) {
 					opts := append([]kgo.Opt{
-						kgo.ClientID(clientID), kgo.ConsumerGroup(u.group.Name), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+						kgo.ClientID(clientID), kgo.ConsumerGroup(u.group.Name),
+						kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 					}, protocol...)
 					member := testkit.KafkaClient(t, brokers, opts...)
 					polling := make(chan struct{})
@@ -160,10 +183,12 @@ func TestMembersThatAreNotKdedupsAreRefused(t *testing.T) {
 				leave := join("billing", u.group.Input)
 				testkit.Eventually(t, 30*time.Second, "a refusal", func() bool {
 					err := u.group.Check(t.Context(), u.client)
-					return err != nil && strings.Contains(err.Error(), `"billing" at `) && strings.Contains(err.Error(), u.group.Name)
+					return err != nil && strings.Contains(err.Error(), `"billing" at `) &&
+						strings.Contains(err.Error(), u.group.Name)
 				})
 				leave()
-				for clientID, topic := range map[string]string{u.group.Name + "-one-0": u.group.Input, "billing": u.group.FenceTopic} {
+				for clientID, topic := range map[string]string{u.group.Name +
+					"-one-0": u.group.Input, "billing": u.group.FenceTopic} {
 					leave := join(clientID, topic)
 					for range 10 {
 						if err := u.group.Check(t.Context(), u.client); err != nil {

@@ -14,9 +14,11 @@ import (
 // nextTimeout is how long Next waits for a record.
 const nextTimeout = 15 * time.Second
 
-// Next returns the first record of a partition that the group has not handled, and the ID of the input. The connection is
-// that of another client, which it makes.
-func (g Group) Next(ctx context.Context, client *kgo.Client, connection []kgo.Opt, partition int32) (*kgo.Record, [16]byte, error) {
+// Next returns the first record of a partition that the group has not handled, and the ID of the
+// input. The connection is that of another client, which it makes.
+func (g Group) Next(
+	ctx context.Context, client *kgo.Client, connection []kgo.Opt, partition int32,
+) (*kgo.Record, [16]byte, error) {
 	var none [16]byte
 	found, err := g.fences(ctx, client, []int32{partition}, fence.Patience)
 	if err != nil {
@@ -33,7 +35,8 @@ func (g Group) Next(ctx context.Context, client *kgo.Client, connection []kgo.Op
 		}
 	}
 	reader, err := kgo.NewClient(append(connection, kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{g.Input: {partition: kgo.NewOffset().At(at)}}))...)
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+			g.Input: {partition: kgo.NewOffset().At(at)}}))...)
 	if err != nil {
 		return nil, none, err
 	}
@@ -47,12 +50,16 @@ func (g Group) Next(ctx context.Context, client *kgo.Client, connection []kgo.Op
 	if err := fetches.Err(); err != nil && ctx.Err() == nil {
 		return nil, none, fmt.Errorf("read %s[%d] at offset %d: %w", g.Input, partition, at, err)
 	}
-	return nil, none, fmt.Errorf("%s[%d] has no record at offset %d or behind it: nothing waits there", g.Input, partition, at)
+	return nil, none,
+		fmt.Errorf("%s[%d] has no record at offset %d or behind it: nothing waits there", g.Input,
+			partition, at)
 }
 
-// Skip tells the lanes of the group what is to become of a record, which they read before they try it again.
+// Skip tells the lanes of the group what is to become of a record, which they read before they try
+// it again.
 func (g Group) Skip(ctx context.Context, client *kgo.Client, partition int32, s fence.Skip) error {
-	if err := client.ProduceSync(ctx, fence.SkipRecord(g.FenceTopic, g.Input, partition, s)).FirstErr(); err != nil {
+	if err := client.ProduceSync(ctx, fence.SkipRecord(g.FenceTopic, g.Input, partition,
+		s)).FirstErr(); err != nil {
 		return fmt.Errorf("write to %s: %w", g.FenceTopic, err)
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 // An operator skips the record that waits, while a lane may be about to pass others.
 func TestTheNextRecordIsKnownWhenOpenTransactionsHaveEnded(t *testing.T) {
 	cluster, brokers := testkit.FakeKafka(t)
-	input, fences := testkit.Topic(t, brokers, "orders", 1, nil), testkit.Topic(t, brokers, "fence", 1, nil)
+	input, fences := testkit.Topic(t, brokers, "orders", 1, nil),
+		testkit.Topic(t, brokers, "fence", 1, nil)
 	records := make([]*kgo.Record, 30)
 	for i := range records {
 		records[i] = &kgo.Record{Topic: input, Value: []byte("order")}
@@ -29,7 +30,8 @@ func TestTheNextRecordIsKnownWhenOpenTransactionsHaveEnded(t *testing.T) {
 		if err := lane.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
-		if err := lane.ProduceSync(t.Context(), fence.Record(fences, input, 0, upTo(next))).FirstErr(); err != nil {
+		if err := lane.ProduceSync(t.Context(),
+			fence.Record(fences, input, 0, upTo(next))).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,10 +16,12 @@ import (
 
 // PinStart writes down where a new group begins with start: latest. Without it, every partition
 // that has no commit yet would begin at its end again after each restart, and skip what came in
-// between. Partitions that have a commit keep it. One that has a fence is not new: its commit has expired, or the group
-// was renamed, and it begins at the fence. PinStart is called before the group is joined; while
-// other members are active the group has been pinned by them.
-func PinStart(ctx context.Context, client *kgo.Client, group, topic, fenceTopic string, earlier Earlier) error {
+// between. Partitions that have a commit keep it. One that has a fence is not new: its commit has
+// expired, or the group was renamed, and it begins at the fence. PinStart is called before the
+// group is joined; while other members are active the group has been pinned by them.
+func PinStart(
+	ctx context.Context, client *kgo.Client, group, topic, fenceTopic string, earlier Earlier,
+) error {
 	// On a new cluster the topic of the groups' offsets is made by the first request for it.
 	err := pause.Repeat(ctx, retryStart, kerr.IsRetriable, func() error {
 		return pinStart(ctx, client, group, topic, fenceTopic, earlier)
@@ -32,7 +34,9 @@ func PinStart(ctx context.Context, client *kgo.Client, group, topic, fenceTopic 
 
 const retryStart = 250 * time.Millisecond
 
-func pinStart(ctx context.Context, client *kgo.Client, group, topic, fenceTopic string, earlier Earlier) error {
+func pinStart(
+	ctx context.Context, client *kgo.Client, group, topic, fenceTopic string, earlier Earlier,
+) error {
 	admin := kadm.NewClient(client)
 	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), group, topic)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
@@ -68,14 +72,17 @@ func pinStart(ctx context.Context, client *kgo.Client, group, topic, fenceTopic 
 	pins := make(kadm.Offsets)
 	for _, p := range open {
 		if f := found.Fences[p]; f.Next() > 0 && f.Of(found.Input) {
-			pins.Add(kadm.Offset{Topic: topic, Partition: p, At: f.Next(), LeaderEpoch: -1, Metadata: mark})
+			pins.Add(kadm.Offset{Topic: topic, Partition: p, At: f.Next(), LeaderEpoch: -1,
+				Metadata: mark})
 			continue
 		}
 		end := ends[topic][p]
-		pins.Add(kadm.Offset{Topic: topic, Partition: p, At: end.Offset, LeaderEpoch: end.LeaderEpoch, Metadata: mark})
+		pins.Add(kadm.Offset{Topic: topic, Partition: p, At: end.Offset,
+			LeaderEpoch: end.LeaderEpoch, Metadata: mark})
 	}
 	err = admin.CommitAllOffsets(ctx, group, pins)
-	if err != nil && !errors.Is(err, kerr.UnknownMemberID) && !errors.Is(err, kerr.RebalanceInProgress) {
+	if err != nil && !errors.Is(err, kerr.UnknownMemberID) &&
+		!errors.Is(err, kerr.RebalanceInProgress) {
 		return fmt.Errorf("commit offsets: %w", err)
 	}
 	return nil

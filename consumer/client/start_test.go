@@ -16,20 +16,23 @@ import (
 // is committed at once, and only where there is no commit yet.
 func TestPinStartCommitsTheEndOnce(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
-		topic, fences := testkit.Topic(t, brokers, "orders", 3, nil), testkit.Topic(t, brokers, "fences", 3, nil)
+		topic, fences := testkit.Topic(t, brokers, "orders", 3, nil),
+			testkit.Topic(t, brokers, "fences", 3, nil)
 		client := testkit.KafkaClient(t, brokers)
 		admin := kadm.NewClient(client)
 		produce := func(partition int32, n int) {
 			t.Helper()
 			for range n {
-				if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Partition: partition}).FirstErr(); err != nil {
+				if err := client.ProduceSync(t.Context(),
+					&kgo.Record{Topic: topic, Partition: partition}).FirstErr(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		pinned := func() map[int32]int64 {
 			t.Helper()
-			if err := PinStart(t.Context(), client, topic+"-group", topic, fences, Earlier{}); err != nil {
+			if err := PinStart(t.Context(), client, topic+"-group", topic, fences,
+				Earlier{}); err != nil {
 				t.Fatal(err)
 			}
 			offsets, err := admin.FetchOffsets(t.Context(), topic+"-group")
@@ -55,23 +58,25 @@ func TestPinStartCommitsTheEndOnce(t *testing.T) {
 // The first request to a new cluster meets a coordinator that is still being made.
 func TestPinStartWaitsForTheCoordinator(t *testing.T) {
 	cluster, brokers := testkit.FakeKafka(t)
-	topic, fences := testkit.Topic(t, brokers, "orders", 1, nil), testkit.Topic(t, brokers, "fences", 1, nil)
+	topic, fences := testkit.Topic(t, brokers, "orders", 1, nil),
+		testkit.Topic(t, brokers, "fences", 1, nil)
 	refusals := 3
-	cluster.ControlKey(int16(kmsg.FindCoordinator), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		if refusals == 0 {
-			return nil, nil, false
-		}
-		refusals--
-		cluster.KeepControl()
-		answer := request.ResponseKind().(*kmsg.FindCoordinatorResponse)
-		answer.ErrorCode = kerr.CoordinatorNotAvailable.Code
-		for _, key := range request.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
-			c := kmsg.NewFindCoordinatorResponseCoordinator()
-			c.Key, c.ErrorCode = key, kerr.CoordinatorNotAvailable.Code
-			answer.Coordinators = append(answer.Coordinators, c)
-		}
-		return answer, nil, true
-	})
+	cluster.ControlKey(int16(kmsg.FindCoordinator),
+		func(request kmsg.Request) (kmsg.Response, error, bool) {
+			if refusals == 0 {
+				return nil, nil, false
+			}
+			refusals--
+			cluster.KeepControl()
+			answer := request.ResponseKind().(*kmsg.FindCoordinatorResponse)
+			answer.ErrorCode = kerr.CoordinatorNotAvailable.Code
+			for _, key := range request.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+				c := kmsg.NewFindCoordinatorResponseCoordinator()
+				c.Key, c.ErrorCode = key, kerr.CoordinatorNotAvailable.Code
+				answer.Coordinators = append(answer.Coordinators, c)
+			}
+			return answer, nil, true
+		})
 	client := testkit.KafkaClient(t, brokers, kgo.RequestRetries(0))
 	if err := PinStart(t.Context(), client, "group", topic, fences, Earlier{}); err != nil {
 		t.Error(err)

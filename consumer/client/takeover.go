@@ -20,14 +20,15 @@ import (
 // takeover ends what an earlier session with the same transactional ID left behind. It runs before
 // the group is joined: pending offsets would hold up their partitions.
 //
-// To initialise the producer ID is enough where the coordinator knows of an open transaction. It does
-// not know of one whose markers were lost: a coordinator takes a partition without a leader for a
-// deleted one, sends it no marker and completes the transaction (KRaftMetadataCache.
-// getPartitionLeaderEndpoint, TransactionMarkerChannelManager; seen when the only broker of a cluster
-// with Kafka 4.3.1 is stopped). Then offsets stay unstable for ever, or the next transaction of the
-// same producer decides over them and over the records one by one. So one more transaction is ended,
-// with the group and each partition that has an open one of this producer, and as the coordinator had
-// decided over that: what it has committed may have its markers on some partitions.
+// To initialise the producer ID is enough where the coordinator knows of an open transaction. It
+// does not know of one whose markers were lost: a coordinator takes a partition without a leader
+// for a deleted one, sends it no marker and completes the transaction (KRaftMetadataCache.
+// getPartitionLeaderEndpoint, TransactionMarkerChannelManager; seen when the only broker of a
+// cluster with Kafka 4.3.1 is stopped). Then offsets stay unstable for ever, or the next
+// transaction of the same producer decides over them and over the records one by one. So one more
+// transaction is ended, with the group and each partition that has an open one of this producer,
+// and as the coordinator had decided over that: what it has committed may have its markers on some
+// partitions.
 type takeover struct {
 	client *kgo.Client
 	opts   *Options
@@ -46,7 +47,8 @@ const (
 func takeOver(ctx context.Context, opts *Options) error {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
-	client, err := kgo.NewClient(append(opts.Connection(), kgo.MaxVersions(beforeImplicitPartitions()))...)
+	client, err := kgo.NewClient(append(opts.Connection(),
+		kgo.MaxVersions(beforeImplicitPartitions()))...)
 	if err != nil {
 		return fmt.Errorf("take over %s: %w", opts.TransactionalID, err)
 	}
@@ -59,10 +61,14 @@ func takeOver(ctx context.Context, opts *Options) error {
 		{"describe", t.describe},
 		{"init producer ID", t.initProducerID},
 		{"add partitions", t.addHanging},
-		{"add the group", func(ctx context.Context) error { return addGroup(ctx, client, opts, t.id, t.epoch) }},
+		{"add the group", func(ctx context.Context) error {
+			return addGroup(ctx, client, opts, t.id, t.epoch)
+		}},
 		{"end", t.end},
 	} {
-		err := pause.Repeat(ctx, retryTakeover, passesWithTransaction, func() error { return step.run(ctx) })
+		err := pause.Repeat(ctx, retryTakeover, passesWithTransaction, func() error {
+			return step.run(ctx)
+		})
 		if err != nil {
 			return fmt.Errorf("take over %s: %s: %w", opts.TransactionalID, step.what, err)
 		}
@@ -70,8 +76,8 @@ func takeOver(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// beforeImplicitPartitions are the versions in which a client adds partitions to a transaction itself.
-// Since KIP-890 they come with the first record, and there is none to write here.
+// beforeImplicitPartitions are the versions in which a client adds partitions to a transaction
+// itself. Since KIP-890 they come with the first record, and there is none to write here.
 func beforeImplicitPartitions() *kversion.Versions {
 	v := kversion.Stable()
 	v.SetMaxKeyVersion(int16(kmsg.AddPartitionsToTxn), 3)
@@ -85,8 +91,8 @@ func passesWithTransaction(err error) bool {
 	return errors.Is(err, kerr.ConcurrentTransactions) || kerr.IsRetriable(err)
 }
 
-// describe asks how the last transaction ended: to initialise the producer ID makes the coordinator forget it. One that is
-// open is aborted by that. Brokers before 3.0 do not tell.
+// describe asks how the last transaction ended: to initialise the producer ID makes the coordinator
+// forget it. One that is open is aborted by that. Brokers before 3.0 do not tell.
 func (t *takeover) describe(ctx context.Context) error {
 	described, err := kadm.NewClient(t.client).DescribeTransactions(ctx, t.opts.TransactionalID)
 	if err == nil {
@@ -103,7 +109,8 @@ func (t *takeover) describe(ctx context.Context) error {
 
 func (t *takeover) initProducerID(ctx context.Context) error {
 	req := kmsg.NewPtrInitProducerIDRequest()
-	req.TransactionalID, req.TransactionTimeoutMillis = &t.opts.TransactionalID, int32(t.opts.TransactionTimeout.Milliseconds())
+	req.TransactionalID, req.TransactionTimeoutMillis = &t.opts.TransactionalID,
+		int32(t.opts.TransactionTimeout.Milliseconds())
 	answer, err := req.RequestWith(ctx, t.client)
 	if err != nil {
 		return err
@@ -124,13 +131,16 @@ func (t *takeover) addHanging(ctx context.Context) error {
 	for _, p := range open {
 		hanging[p.Topic] = append(hanging[p.Topic], p.Partition)
 		// Since KIP-890 the coordinator raises the epoch at the end of a transaction.
-		t.commit = t.commit && (p.ProducerEpoch == t.last.ProducerEpoch || p.ProducerEpoch == t.last.ProducerEpoch-1)
+		t.commit = t.commit && (p.ProducerEpoch == t.last.ProducerEpoch ||
+			p.ProducerEpoch == t.last.ProducerEpoch-1)
 	}
-	t.opts.Logger.Warn("transaction markers are missing: ending what they should have ended", "partitions", hanging, "commit", t.commit)
+	t.opts.Logger.Warn("transaction markers are missing: ending what they should have ended",
+		"partitions", hanging, "commit", t.commit)
 	req := kmsg.NewPtrAddPartitionsToTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = t.opts.TransactionalID, t.id, t.epoch
 	for topic, partitions := range hanging {
-		req.Topics = append(req.Topics, kmsg.AddPartitionsToTxnRequestTopic{Topic: topic, Partitions: partitions})
+		req.Topics = append(req.Topics, kmsg.AddPartitionsToTxnRequestTopic{Topic: topic,
+			Partitions: partitions})
 	}
 	answer, err := req.RequestWith(ctx, t.client)
 	if err != nil {
@@ -145,8 +155,11 @@ func (t *takeover) addHanging(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// openOf finds where a producer has an open transaction. Without the right to ask, and on old brokers, that is nowhere.
-func openOf(ctx context.Context, admin *kadm.Client, opts *Options, producer int64) ([]kadm.DescribedProducer, error) {
+// openOf finds where a producer has an open transaction. Without the right to ask, and on old
+// brokers, that is nowhere.
+func openOf(
+	ctx context.Context, admin *kadm.Client, opts *Options, producer int64,
+) ([]kadm.DescribedProducer, error) {
 	var set kadm.TopicsSet
 	details, err := admin.ListTopics(ctx, opts.written()...)
 	if err != nil {
@@ -157,12 +170,15 @@ func openOf(ctx context.Context, admin *kadm.Client, opts *Options, producer int
 	if err != nil {
 		opts.Logger.Debug("cannot look for missing transaction markers", "error", err)
 	}
-	return slices.DeleteFunc(open, func(p kadm.DescribedProducer) bool { return p.ProducerID != producer }), nil
+	return slices.DeleteFunc(open, func(p kadm.DescribedProducer) bool {
+		return p.ProducerID != producer
+	}), nil
 }
 
 func (t *takeover) end(ctx context.Context) error {
 	req := kmsg.NewPtrEndTxnRequest()
-	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = t.opts.TransactionalID, t.id, t.epoch, t.commit
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = t.opts.TransactionalID,
+		t.id, t.epoch, t.commit
 	answer, err := req.RequestWith(ctx, t.client)
 	if err != nil {
 		return err

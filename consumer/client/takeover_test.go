@@ -21,9 +21,11 @@ func optionsOf(t *testing.T, brokers []string, fences, member string) *Options {
 	return &Options{
 		Options: consumer.Options{
 			TransactionTimeout: 15 * time.Second,
-			ConsumerGroup:      fences + "-group", FenceTopic: fences, Input: "orders", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			ConsumerGroup:      fences + "-group", FenceTopic: fences, Input: "orders",
+			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		},
-		Connection: func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} }, TransactionalID: member,
+		Connection:      func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} },
+		TransactionalID: member,
 	}
 }
 
@@ -44,7 +46,8 @@ func (w *writer) transaction(end kgo.TransactionEndTry, next int64, partition in
 	if err := w.client.BeginTransaction(); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.client.ProduceSync(w.t.Context(), fence.Record(w.topic, "orders", partition, upTo(next))).FirstErr(); err != nil {
+	if err := w.client.ProduceSync(w.t.Context(),
+		fence.Record(w.topic, "orders", partition, upTo(next))).FirstErr(); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.client.EndTransaction(w.t.Context(), end); err != nil {
@@ -64,14 +67,16 @@ func abandon(t *testing.T, brokers []string) abandoned {
 	topic := testkit.Topic(t, brokers, "fence", 2, nil)
 	a := abandoned{
 		options: *optionsOf(t, brokers, topic, topic+"-group-0"),
-		client:  testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-group-0")), topic: topic,
+		client:  testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-group-0")),
+		topic:   topic,
 	}
 	w := &writer{t, a.client, topic}
 	w.transaction(kgo.TryCommit, 10, 0)
 	if err := a.client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.client.ProduceSync(t.Context(), fence.Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
+	if err := a.client.ProduceSync(t.Context(),
+		fence.Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -84,14 +89,16 @@ func TestATakeoverEndsWhatThePredecessorLeftOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		reader := testkit.KafkaClient(t, brokers)
-		got, err := fence.Read(t.Context(), reader, a.topic, "orders", []int32{0, 1}, fence.Patience)
+		got, err := fence.Read(t.Context(), reader, a.topic, "orders", []int32{0, 1},
+			fence.Patience)
 		if err != nil || got.Fences[0].Next() != 10 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		if err := a.client.EndTransaction(t.Context(), kgo.TryCommit); err == nil {
 			t.Error("the predecessor could commit")
 		}
-		described, err := kadm.NewClient(reader).DescribeTransactions(t.Context(), a.options.TransactionalID)
+		described, err := kadm.NewClient(reader).DescribeTransactions(t.Context(),
+			a.options.TransactionalID)
 		if err != nil || described[a.options.TransactionalID].State == "Ongoing" {
 			t.Errorf("got %+v, %v", described, err)
 		}

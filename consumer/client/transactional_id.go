@@ -12,21 +12,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TransactionalID is the name of a lane's transactions: no two lanes have one, whatever their groups are called.
-// It begins with the group's name and a dash, for which permissions are granted, and ends behind its last @
-// with the instance, which has none.
+// TransactionalID is the name of a lane's transactions: no two lanes have one, whatever their
+// groups are called. It begins with the group's name and a dash, for which permissions are granted,
+// and ends behind its last @ with the instance, which has none.
 func TransactionalID(group, instance string, lane int) string {
 	return fmt.Sprintf("%s-%d@%s", group, lane, instance)
 }
 
-// EarlierTransactionalID is what the name was before. The groups a-b and a with the instances c and b-c
-// shared theirs, and fenced each other for ever.
+// EarlierTransactionalID is what the name was before. The groups a-b and a with the instances c and
+// b-c shared theirs, and fenced each other for ever.
 func EarlierTransactionalID(group, instance string, lane int) string {
 	return fmt.Sprintf("%s-%s-%d", group, instance, lane)
 }
 
-// isOfGroup reports whether a transactional ID may be that of a lane of the group, by its present name or the earlier
-// one.
+// isOfGroup reports whether a transactional ID may be that of a lane of the group, by its present
+// name or the earlier one.
 func isOfGroup(name, group string) bool {
 	rest, found := strings.CutPrefix(name, group+"-")
 	if !found {
@@ -44,8 +44,8 @@ func isLane(text string) bool {
 	return err == nil
 }
 
-// takeOverEarlier ends what this lane left open before an upgrade gave it another name. A name that the brokers do
-// not know has left nothing; brokers before 3.0 cannot tell (KIP-664).
+// takeOverEarlier ends what this lane left open before an upgrade gave it another name. A name that
+// the brokers do not know has left nothing; brokers before 3.0 cannot tell (KIP-664).
 func takeOverEarlier(ctx context.Context, opts *Options) error {
 	if opts.EarlierTransactionalID == "" {
 		return nil
@@ -59,8 +59,8 @@ func takeOverEarlier(ctx context.Context, opts *Options) error {
 	return takeOver(ctx, &earlier)
 }
 
-// isUnknown reports whether the brokers say that they do not know a transactional ID. It closes its client: the metrics of a
-// connection have room for one at a time.
+// isUnknown reports whether the brokers say that they do not know a transactional ID. It closes its
+// client: the metrics of a connection have room for one at a time.
 func isUnknown(ctx context.Context, opts *Options, id string) (bool, error) {
 	client, err := kgo.NewClient(opts.Connection()...)
 	if err != nil {

@@ -33,10 +33,12 @@ func TestNoTwoLanesShareATransactionalID(t *testing.T) {
 			for _, lane := range []int{0, 10} {
 				name := TransactionalID(group, instance, lane)
 				if other, found := taken[name]; found {
-					t.Fatalf("group and instance %q and %q share %q", other, [2]string{group, instance}, name)
+					t.Fatalf("group and instance %q and %q share %q", other,
+						[2]string{group, instance}, name)
 				}
 				taken[name] = [2]string{group, instance}
-				if !isOfGroup(name, group) || !isOfGroup(EarlierTransactionalID(group, instance, lane), group) {
+				if !isOfGroup(name, group) ||
+					!isOfGroup(EarlierTransactionalID(group, instance, lane), group) {
 					t.Fatalf("%q is not taken for a lane of %q", name, group)
 				}
 			}
@@ -46,8 +48,10 @@ func TestNoTwoLanesShareATransactionalID(t *testing.T) {
 
 func TestTransactionalIDsOfOthersAreNotTakenForLanes(t *testing.T) {
 	for _, name := range []string{
-		TransactionalID("orders-dedup", "one", 0), TransactionalID("order", "s-one", 0), "orders", "orders-", "orders-0",
-		"orders-0@", "orders-x@one", "orders-0@one@two", "orders-one-x", "orders-one-0-", "orders-one--1x",
+		TransactionalID("orders-dedup", "one", 0), TransactionalID("order", "s-one", 0), "orders",
+		"orders-", "orders-0",
+		"orders-0@", "orders-x@one", "orders-0@one@two", "orders-one-x", "orders-one-0-",
+		"orders-one--1x",
 	} {
 		if isOfGroup(name, "orders") {
 			t.Errorf("%q is taken for a lane of orders", name)
@@ -76,12 +80,14 @@ func laneOf(t *testing.T, brokers []string, group, fences string) Options {
 	t.Helper()
 	opts := *optionsOf(t, brokers, fences, "")
 	opts.Input, opts.ConsumerGroup = testkit.Topic(t, brokers, "orders", 1, nil), group
-	opts.Room, opts.TransactionTimeout = consumer.NewRoom(100, 1<<20, 15*time.Second, nil), 15*time.Second
+	opts.Room, opts.TransactionTimeout = consumer.NewRoom(100, 1<<20, 15*time.Second, nil),
+		15*time.Second
 	opts.FetchBytes, opts.UnpackedBytes, opts.SessionTimeout = 1<<20, 1<<20, 10*time.Second
 	opts.Producer = []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	opts.Metrics = consumer.NewCollectors(prometheus.NewRegistry()).For(opts.Input)
 	record := &kgo.Record{Topic: opts.Input, Value: []byte("one")}
-	if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(), record).FirstErr(); err != nil {
+	if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(),
+		record).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return opts
@@ -118,7 +124,8 @@ func TestAnUpgradeEndsWhatWasLeftOpenUnderTheEarlierName(t *testing.T) {
 		opts.TransactionalID = TransactionalID(opts.ConsumerGroup, "one", 0)
 		opts.EarlierTransactionalID = a.options.TransactionalID
 		session := join(t, opts)
-		described, err := kadm.NewClient(testkit.KafkaClient(t, brokers)).DescribeTransactions(t.Context(), opts.EarlierTransactionalID)
+		described, err := kadm.NewClient(testkit.KafkaClient(t, brokers)).DescribeTransactions(
+			t.Context(), opts.EarlierTransactionalID)
 		if err != nil || described[opts.EarlierTransactionalID].State == "Ongoing" {
 			t.Errorf("the transaction is still open: %+v, %v", described, err)
 		}

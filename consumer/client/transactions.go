@@ -33,15 +33,18 @@ func (c *cuts) OnBrokerDisconnect(kgo.BrokerMetadata, net.Conn) { c.n.Add(1) }
 
 var _ consumer.TransactionalClient = (*Transactions)(nil)
 
-// JoinTransactional makes a client that joins the group in the background. What its predecessor of the
-// same name left open is aborted now.
+// JoinTransactional makes a client that joins the group in the background. What its predecessor of
+// the same name left open is aborted now.
 func JoinTransactional(ctx context.Context, opts Options) (*consumer.Transactional, error) {
-	return consumer.NewTransactional(opts.Options, func(events consumer.Events) (consumer.TransactionalClient, error) {
-		return newTransactions(ctx, opts, events)
-	})
+	return consumer.NewTransactional(opts.Options,
+		func(events consumer.Events) (consumer.TransactionalClient, error) {
+			return newTransactions(ctx, opts, events)
+		})
 }
 
-func newTransactions(ctx context.Context, opts Options, events consumer.Events) (*Transactions, error) {
+func newTransactions(
+	ctx context.Context, opts Options, events consumer.Events,
+) (*Transactions, error) {
 	explicit, err := explicitTransactions(ctx, opts.Connection())
 	if err == nil {
 		err = takeOver(ctx, &opts)
@@ -52,7 +55,8 @@ func newTransactions(ctx context.Context, opts Options, events consumer.Events) 
 	if err != nil {
 		return nil, err
 	}
-	kafka := append(opts.kafka(events), kgo.TransactionalID(opts.TransactionalID), kgo.TransactionTimeout(opts.TransactionTimeout))
+	kafka := append(opts.kafka(events), kgo.TransactionalID(opts.TransactionalID),
+		kgo.TransactionTimeout(opts.TransactionTimeout))
 	if explicit {
 		kafka = append(kafka, kgo.MaxVersions(beforeImplicitOffsets()))
 	}
@@ -78,7 +82,9 @@ func (t *Transactions) End(ctx context.Context, commit bool) error {
 }
 
 // Discard implements consumer.TransactionalClient.
-func (t *Transactions) Discard(ctx context.Context) error { return t.kafka.AbortBufferedRecords(ctx) }
+func (t *Transactions) Discard(ctx context.Context) error {
+	return t.kafka.AbortBufferedRecords(ctx)
+}
 
 // Marked implements consumer.TransactionalClient.
 func (t *Transactions) Marked(ctx context.Context) (bool, error) {
@@ -94,23 +100,29 @@ func (t *Transactions) Marked(ctx context.Context) (bool, error) {
 const retryOffsets = 5 * time.Millisecond
 
 // AddOffsets implements consumer.TransactionalClient.
-func (t *Transactions) AddOffsets(ctx context.Context, topicID [16]byte, offsets consumer.Offsets) error {
+func (t *Transactions) AddOffsets(
+	ctx context.Context, topicID [16]byte, offsets consumer.Offsets,
+) error {
 	id, epoch, err := t.kafka.ProducerID(ctx)
 	if err != nil {
 		return fmt.Errorf("producer ID: %w", err)
 	}
 	concurrent := func(err error) bool { return errors.Is(err, kerr.ConcurrentTransactions) }
 	if t.explicit {
-		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error { return addGroup(ctx, t.kafka, &t.opts, id, epoch) })
+		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error {
+			return addGroup(ctx, t.kafka, &t.opts, id, epoch)
+		})
 	}
 	if err == nil {
-		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error { return t.sendOffsets(ctx, id, epoch, topicID, offsets) })
+		err = pause.Repeat(ctx, retryOffsets, concurrent, func() error {
+			return t.sendOffsets(ctx, id, epoch, topicID, offsets)
+		})
 	}
 	return err
 }
 
-// lookForMarkers returns an error if the transaction before has ended without its markers: see takeover. That takes a broker
-// that went down.
+// lookForMarkers returns an error if the transaction before has ended without its markers: see
+// takeover. That takes a broker that went down.
 func (t *Transactions) lookForMarkers(ctx context.Context) error {
 	n := t.cuts.n.Load()
 	if n == t.looked {
@@ -153,7 +165,9 @@ func addGroup(ctx context.Context, client *kgo.Client, opts *Options, id int64, 
 	return kerr.ErrorForCode(answer.ErrorCode)
 }
 
-func (t *Transactions) sendOffsets(ctx context.Context, id int64, epoch int16, topicID [16]byte, offsets consumer.Offsets) error {
+func (t *Transactions) sendOffsets(
+	ctx context.Context, id int64, epoch int16, topicID [16]byte, offsets consumer.Offsets,
+) error {
 	req := kmsg.NewPtrTxnOffsetCommitRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = t.opts.TransactionalID, id, epoch
 	req.Group = t.opts.ConsumerGroup
@@ -165,7 +179,8 @@ func (t *Transactions) sendOffsets(ctx context.Context, id int64, epoch int16, t
 	topic.Topic, topic.TopicID = t.opts.Input, topicID
 	for partition, at := range offsets {
 		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = partition, at.Offset, at.Epoch, kmsg.StringPtr(mark)
+		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = partition, at.Offset, at.Epoch,
+			kmsg.StringPtr(mark)
 		topic.Partitions = append(topic.Partitions, p)
 	}
 	req.Topics = append(req.Topics, topic)
@@ -184,8 +199,9 @@ func (t *Transactions) sendOffsets(ctx context.Context, id int64, epoch int16, t
 	return errors.Join(errs...)
 }
 
-// explicitTransactions reports whether the broker has to be told what belongs to a transaction, as before KIP-890. Brokers
-// that take the offsets of a transaction from anyone (before Kafka 2.5, KIP-447) are refused.
+// explicitTransactions reports whether the broker has to be told what belongs to a transaction, as
+// before KIP-890. Brokers that take the offsets of a transaction from anyone (before Kafka 2.5,
+// KIP-447) are refused.
 func explicitTransactions(ctx context.Context, connection []kgo.Opt) (bool, error) {
 	client, err := kgo.NewClient(connection...)
 	if err != nil {
@@ -212,7 +228,8 @@ func explicitTransactions(ctx context.Context, connection []kgo.Opt) (bool, erro
 }
 
 var errAnyoneCommits = errors.New(
-	"delivery exactly_once needs brokers that check who commits offsets in a transaction: Kafka 2.5 or later (KIP-447); with these, use at_least_once")
+	"delivery exactly_once needs brokers that check who commits offsets in a transaction: Kafka " +
+		"2.5 or later (KIP-447); with these, use at_least_once")
 
 // beforeImplicitOffsets are the versions in which a client adds offsets to a transaction itself.
 func beforeImplicitOffsets() *kversion.Versions {

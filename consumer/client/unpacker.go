@@ -8,21 +8,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// unpackAhead is how many unpacked bytes a client keeps for its lane. One fetch may hold many batches of a few kilobytes
-// that unpack to megabytes each, and kgo bounds a batch, not a fetch.
+// unpackAhead is how many unpacked bytes a client keeps for its lane. One fetch may hold many
+// batches of a few kilobytes that unpack to megabytes each, and kgo bounds a batch, not a fetch.
 const unpackAhead = 64 << 20
 
-// errLater leaves a batch for the next fetch. kgo tells it only for a partition that had no other batch.
+// errLater leaves a batch for the next fetch. kgo tells it only for a partition that had no other
+// batch.
 var errLater = errors.New("the client has unpacked enough until its lane has polled")
 
-// unpacker unpacks no further batch while enough bytes wait for the lane. So they are unpackAhead and one batch of each
-// broker at the most.
+// unpacker unpacks no further batch while enough bytes wait for the lane. So they are unpackAhead
+// and one batch of each broker at the most.
 type unpacker struct {
 	kgo.Decompressor // bounds a batch
 	ahead            atomic.Int64
 }
 
-// newUnpacker bounds a batch as kgo does, whose bounded decompressor only a client gives away. That one connects nowhere.
+// newUnpacker bounds a batch as kgo does, whose bounded decompressor only a client gives away. That
+// one connects nowhere.
 func newUnpacker(most int) (*unpacker, error) {
 	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(most))
 	if err != nil {
@@ -50,7 +52,9 @@ func withoutLater(fetches kgo.Fetches) kgo.Fetches {
 	for i := range fetches {
 		for j := range fetches[i].Topics {
 			t := &fetches[i].Topics[j]
-			t.Partitions = slices.DeleteFunc(t.Partitions, func(p kgo.FetchPartition) bool { return errors.Is(p.Err, errLater) })
+			t.Partitions = slices.DeleteFunc(t.Partitions, func(p kgo.FetchPartition) bool {
+				return errors.Is(p.Err, errLater)
+			})
 		}
 	}
 	return fetches

@@ -14,15 +14,18 @@ var _ dedup.Amender = (*Store)(nil)
 
 // HasClaims implements dedup.Amender, bucket by bucket.
 func (s *Store) HasClaims(ctx context.Context, registered dedup.Scope) (bool, error) {
-	query := "SELECT message_id FROM " + s.options.qualifiedTable() + " WHERE consumer_group = ? AND topic = ? AND bucket = ? LIMIT 1"
+	query := "SELECT message_id FROM " + s.options.qualifiedTable() +
+		" WHERE consumer_group = ? AND topic = ? AND bucket = ? LIMIT 1"
 	for bucket := range int32(registered.Buckets) {
 		var id []byte
-		err := s.session.Query(query, registered.ConsumerGroup, registered.Name, bucket).WithContext(ctx).Consistency(s.levels.read).Scan(&id)
+		err := s.session.Query(query, registered.ConsumerGroup, registered.Name,
+			bucket).WithContext(ctx).Consistency(s.levels.read).Scan(&id)
 		if errors.Is(err, gocql.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("look for claims of scope %s/%s: cassandra: %w", registered.ConsumerGroup, registered.Name, err)
+			return false, fmt.Errorf("look for claims of scope %s/%s: cassandra: %w",
+				registered.ConsumerGroup, registered.Name, err)
 		}
 		return true, nil
 	}
@@ -38,11 +41,15 @@ func (s *Store) Amend(ctx context.Context, registered, scope dedup.Scope) error 
 	if !found {
 		return s.Register(ctx, scope)
 	}
-	was, anew := registration{registered, row.hash}, registration{scope, row.hash} // processes that run keep the key
-	err = s.conditional(ctx, "UPDATE "+s.options.scopesTable()+" SET buckets = ?, extractor = ? WHERE consumer_group = ? AND topic = ? IF buckets = ? AND extractor = ?",
-		scope.Buckets, anew.extractor(), scope.ConsumerGroup, scope.Name, registered.Buckets, was.extractor()).Iter().Close()
+	// processes that run keep the key
+	was, anew := registration{registered, row.hash}, registration{scope, row.hash}
+	err = s.conditional(ctx, "UPDATE "+s.options.scopesTable()+" SET buckets = ?, extractor = ? "+
+		"WHERE consumer_group = ? AND topic = ? IF buckets = ? AND extractor = ?",
+		scope.Buckets, anew.extractor(), scope.ConsumerGroup, scope.Name, registered.Buckets,
+		was.extractor()).Iter().Close()
 	if err != nil {
-		return fmt.Errorf("register scope %s/%s anew: cassandra: %w", scope.ConsumerGroup, scope.Name, err)
+		return fmt.Errorf("register scope %s/%s anew: cassandra: %w", scope.ConsumerGroup,
+			scope.Name, err)
 	}
 	return s.Register(ctx, scope)
 }

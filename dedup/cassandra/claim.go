@@ -14,7 +14,9 @@ import (
 
 // Claim implements dedup.Store. The claims of each bucket are one sequence of conditional batches;
 // buckets proceed side by side, as many as the limiter admits.
-func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (s *Store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	st, err := s.state(ctx, scope)
 	if err != nil {
@@ -24,7 +26,8 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	var buckets errgroup.Group
 	for bucket, members := range groupByBucket(st, hashes) {
 		buckets.Go(func() error {
-			round := round{store: s, scope: st, bucket: bucket, claims: claims, hashes: hashes, answers: answers}
+			round := round{store: s, scope: st, bucket: bucket, claims: claims, hashes: hashes,
+				answers: answers}
 			return round.run(ctx, members)
 		})
 	}
@@ -109,8 +112,8 @@ func (r *round) decide(ctx context.Context, chunk []int32) error {
 	return nil
 }
 
-// doubtful are the claims to read before the batch: the suspects, or all if the others alone would most
-// likely spoil it.
+// doubtful are the claims to read before the batch: the suspects, or all if the others alone would
+// most likely spoil it.
 func (r *round) doubtful(chunk, suspects []int32) []int32 {
 	if r.scope.ratio.readFirst(len(chunk) - len(suspects)) {
 		return chunk
@@ -138,7 +141,9 @@ func (r *round) undecided(of []int32) []int32 {
 }
 
 // request runs one statement in its place of the limiter.
-func (r *round) request(ctx context.Context, open []int32, statement func(context.Context, []int32) error) error {
+func (r *round) request(
+	ctx context.Context, open []int32, statement func(context.Context, []int32) error,
+) error {
 	epoch, err := r.store.limiter.acquire(ctx)
 	if err != nil {
 		return err
@@ -166,7 +171,8 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 		at := open[min(i, len(open)-1)]
 		rows.bind(&r.claims[at], r.claimTime(at, now))
 	}
-	query := r.store.conditional(ctx, r.scope.batch(size), rows.values...).RoutingKey(r.scope.routingKey(r.bucket))
+	query := r.store.conditional(ctx, r.scope.batch(size),
+		rows.values...).RoutingKey(r.scope.routingKey(r.bucket))
 	applied, err := r.scanExisting(query.Iter(), open, true)
 	if err != nil || !applied {
 		return err

@@ -45,8 +45,10 @@ func open(t *testing.T, o cassandra.Options) *cassandra.Store {
 	return store
 }
 
-// paxosVariants are the real servers: whatever needs one holds with both variants of the Paxos protocol.
-var paxosVariants = map[string]func(testing.TB) string{"paxos v2": testkit.Cassandra, "paxos v1": testkit.CassandraV1}
+// paxosVariants are the real servers: whatever needs one holds with both variants of the Paxos
+// protocol.
+var paxosVariants = map[string]func(testing.TB) string{"paxos v2": testkit.Cassandra,
+	"paxos v1": testkit.CassandraV1}
 
 func TestConformance(t *testing.T) {
 	for name, host := range paxosVariants {
@@ -61,15 +63,16 @@ func conform(t *testing.T, host string) {
 	create(t, options)
 	store := open(t, options)
 	t.Cleanup(func() { _ = store.Close() })
-	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} }, storetest.Features{
-		ExpiryGranularity: time.Second,
-		Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
-			again := open(t, options)
-			t.Cleanup(func() { _ = again.Close() })
-			return again
-		},
-		Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
-	})
+	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} },
+		storetest.Features{
+			ExpiryGranularity: time.Second,
+			Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
+				again := open(t, options)
+				t.Cleanup(func() { _ = again.Close() })
+				return again
+			},
+			Ambiguous: func(t *testing.T, s dedup.Store) { s.(*faulty).loseNextAnswer() },
+		})
 }
 
 // faulty loses the answer of a claim that the server has applied.
@@ -80,7 +83,9 @@ type faulty struct {
 
 func (f *faulty) loseNextAnswer() { f.lose = true }
 
-func (f *faulty) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (f *faulty) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers, err := f.Store.Claim(ctx, scope, claims)
 	if f.lose {
 		f.lose = false

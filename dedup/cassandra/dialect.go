@@ -10,7 +10,8 @@ import (
 // levels are the consistency levels beyond that of the commit.
 type levels struct {
 	paxos gocql.SerialConsistency // of conditional statements; 0: it is not sent
-	read  gocql.Consistency       // reads with it see every decided claim, and complete one that is in flight
+	// reads with it see every decided claim, and complete one that is in flight
+	read gocql.Consistency
 }
 
 func (o Options) levels() (l levels, err error) {
@@ -29,9 +30,10 @@ func (s *Store) conditional(ctx context.Context, statement string, values ...any
 // amazonKeyspaces is how Amazon Keyspaces names its cluster.
 const amazonKeyspaces = "Amazon Keyspaces"
 
-// adapt asks the server what it is. Amazon Keyspaces takes no conditions in batches and knows no serial levels:
-// there each claim is a statement of its own, and LOCAL_QUORUM reads see what was written before. Others that
-// are compatible need nothing, or are told from Cassandra by no name: the self-test finds what they cannot do.
+// adapt asks the server what it is. Amazon Keyspaces takes no conditions in batches and knows no
+// serial levels: there each claim is a statement of its own, and LOCAL_QUORUM reads see what was
+// written before. Others that are compatible need nothing, or are told from Cassandra by no name:
+// the self-test finds what they cannot do.
 func (s *Store) adapt(ctx context.Context) error {
 	var name string
 	err := s.session.Query("SELECT cluster_name FROM system.local").WithContext(ctx).Scan(&name)
@@ -41,7 +43,8 @@ func (s *Store) adapt(ctx context.Context) error {
 	if name != amazonKeyspaces {
 		return nil
 	}
-	s.options.Logger.Info("the store is Amazon Keyspaces: one conditional insert for each claim, reads with LOCAL_QUORUM")
+	s.options.Logger.Info("the store is Amazon Keyspaces: one conditional insert for each claim, " +
+		"reads with LOCAL_QUORUM")
 	s.options.BatchClaims = 1
 	s.levels = levels{read: gocql.LocalQuorum}
 	return nil

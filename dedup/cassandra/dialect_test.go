@@ -28,29 +28,34 @@ func TestAmazonKeyspacesGetsOneInsertForEachClaim(t *testing.T) {
 	create(t, options)
 	store := open(t, options)
 	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4, Extractor: "key"}
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4,
+		Extractor: "key"}
 	if err := store.Register(t.Context(), scope); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 3 {
 		claims := make([]dedup.Claim, 60)
 		for i := range claims { // two thirds are known from the round before
-			claims[i] = dedup.Claim{ID: dedup.ID(fmt.Sprint("id-", 20*round+i)), Owner: dedup.Coordinates{Partition: int32(round), Offset: int64(20*round + i)}}
+			claims[i] = dedup.Claim{ID: dedup.ID(fmt.Sprint("id-", 20*round+i)),
+				Owner: dedup.Coordinates{Partition: int32(round), Offset: int64(20*round + i)}}
 		}
 		answers, err := store.Claim(t.Context(), scope, claims)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range answers {
-			if known := round > 0 && i < 40; (a.Outcome == dedup.Exists) != known || a.Owner.Offset != claims[i].Owner.Offset {
+			if known := round > 0 && i < 40; (a.Outcome == dedup.Exists) != known ||
+				a.Owner.Offset != claims[i].Owner.Offset {
 				t.Errorf("round %d, claim %d: %+v", round, i, a)
 			}
 		}
 	}
-	if found, err := store.Lookup(t.Context(), scope, "id-7"); err != nil || found.Owner.Offset != 7 {
+	if found, err := store.Lookup(t.Context(), scope, "id-7"); err != nil ||
+		found.Owner.Offset != 7 {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	if err := errors.Join(store.Release(t.Context(), scope, "id-7"), store.Forget(t.Context(), scope)); err != nil {
+	if err := errors.Join(store.Release(t.Context(), scope, "id-7"),
+		store.Forget(t.Context(), scope)); err != nil {
 		t.Error(err)
 	}
 	if _, found, err := store.Registered(t.Context(), scope); found || err != nil {
@@ -58,17 +63,20 @@ func TestAmazonKeyspacesGetsOneInsertForEachClaim(t *testing.T) {
 	}
 }
 
-// The answers of docs/kb/lwt-differences.rst in ScyllaDB's repository and of Cassandra's CQL reference, for a batch of
-// conditional inserts of which one meets a row.
+// The answers of docs/kb/lwt-differences.rst in ScyllaDB's repository and of Cassandra's CQL
+// reference, for a batch of conditional inserts of which one meets a row.
 func TestTheServersOfTheseTestsAnswerAsDocumented(t *testing.T) {
 	existing := map[string]any{
-		"[applied]": false, "consumer_group": "g", "topic": "t", "bucket": 1, "message_id": []byte("b"), "owner": map[string]any(nil),
+		"[applied]": false, "consumer_group": "g", "topic": "t", "bucket": 1,
+		"message_id": []byte("b"), "owner": map[string]any(nil),
 	}
 	absent := map[string]any{
-		"[applied]": false, "consumer_group": "", "topic": "", "bucket": 0, "message_id": []byte{}, "owner": map[string]any(nil),
+		"[applied]": false, "consumer_group": "", "topic": "", "bucket": 0, "message_id": []byte{},
+		"owner": map[string]any(nil),
 	}
 	appliedAbsent := map[string]any{
-		"[applied]": true, "consumer_group": "", "topic": "", "bucket": 0, "message_id": []byte{}, "owner": map[string]any(nil),
+		"[applied]": true, "consumer_group": "", "topic": "", "bucket": 0, "message_id": []byte{},
+		"owner": map[string]any(nil),
 	}
 	for _, c := range []struct {
 		name             string
@@ -81,7 +89,8 @@ func TestTheServersOfTheseTestsAnswerAsDocumented(t *testing.T) {
 		},
 		{
 			"ScyllaDB lists every statement", cqltest.ScyllaDB,
-			[]map[string]any{absent, existing, absent}, []map[string]any{appliedAbsent, appliedAbsent},
+			[]map[string]any{absent, existing, absent},
+			[]map[string]any{appliedAbsent, appliedAbsent},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,12 +99,15 @@ func TestTheServersOfTheseTestsAnswerAsDocumented(t *testing.T) {
 			session := cassandra.Session(t, options)
 			batch := func(ids ...string) []map[string]any {
 				t.Helper()
-				insert := "INSERT INTO " + options.Keyspace + ".processed_messages (consumer_group, topic, bucket, message_id) VALUES ('g', 't', ?, ?) IF NOT EXISTS; "
+				insert := "INSERT INTO " + options.Keyspace + ".processed_messages " +
+					"(consumer_group, topic, bucket, message_id) VALUES ('g', 't', ?, ?) IF NOT " +
+					"EXISTS; "
 				var values []any
 				for _, id := range ids {
 					values = append(values, 1, []byte(id))
 				}
-				rows, err := session.Query("BEGIN UNLOGGED BATCH "+strings.Repeat(insert, len(ids))+"APPLY BATCH", values...).
+				rows, err := session.Query("BEGIN UNLOGGED BATCH "+strings.Repeat(insert, len(ids))+
+					"APPLY BATCH", values...).
 					WithContext(t.Context()).Iter().SliceMap()
 				if err != nil {
 					t.Fatal(err)
@@ -123,7 +135,8 @@ func TestRefusedStatementsAreErrorsOfTheServer(t *testing.T) {
 		dialect cqltest.Dialect
 		want    string
 	}{
-		{"no conditions in batches", cqltest.Dialect{UnconditionalBatches: true}, "Only unconditional statements are permitted in a batch"},
+		{"no conditions in batches", cqltest.Dialect{UnconditionalBatches: true},
+			"Only unconditional statements are permitted in a batch"},
 		{"no serial levels", unnamed, "is not supported for this operation"},
 		{"no conditions at all", cqltest.ScyllaTablets, "LWT is not yet supported with tablets"},
 	} {

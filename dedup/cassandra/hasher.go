@@ -11,8 +11,8 @@ import (
 	"github.com/kdedup/kdedup/internal/siphash"
 )
 
-// hasher decides the bucket of an ID, so it is part of the stored data. Whoever may write to the input could aim all IDs
-// at one bucket, if there were no secret in it.
+// hasher decides the bucket of an ID, so it is part of the stored data. Whoever may write to the
+// input could aim all IDs at one bucket, if there were no secret in it.
 type hasher struct {
 	keyed bool // false in scopes that were registered by a version before the keys: xxHash64
 	key   siphash.Key
@@ -37,8 +37,9 @@ type registration struct {
 	hash  hasher
 }
 
-// keyMark comes before the key in the column extractor. The key has no column of its own, so that a version which knows
-// no keys refuses the scope, for its extractor is another: it would look for the claims in other buckets.
+// keyMark comes before the key in the column extractor. The key has no column of its own, so that a
+// version which knows no keys refuses the scope, for its extractor is another: it would look for
+// the claims in other buckets.
 const keyMark = " key:"
 
 func (r *registration) extractor() string {

@@ -22,9 +22,10 @@ import (
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
-// BenchmarkClaimsInALargeTable claims new random IDs, two batches of 20,000 at a time as the lanes of one process do, in a table that
-// LARGE_TABLE rows were inserted into before, for each number of buckets in LARGE_BUCKETS. Plain inserts make these several times
-// as fast as claims would. Run it with -benchtime=25x: a million claims. With -count=2 the second run finds the table of the first.
+// BenchmarkClaimsInALargeTable claims new random IDs, two batches of 20,000 at a time as the lanes
+// of one process do, in a table that LARGE_TABLE rows were inserted into before, for each number of
+// buckets in LARGE_BUCKETS. Plain inserts make these several times as fast as claims would. Run it
+// with -benchtime=25x: a million claims. With -count=2 the second run finds the table of the first.
 func BenchmarkClaimsInALargeTable(b *testing.B) {
 	rows, err := strconv.Atoi(os.Getenv("LARGE_TABLE"))
 	if err != nil {
@@ -35,7 +36,8 @@ func BenchmarkClaimsInALargeTable(b *testing.B) {
 		if err != nil {
 			b.Fatal("LARGE_BUCKETS: ", err)
 		}
-		large := &largeTable{keyspace: testkit.Keyspace(b), buckets: n, spec: workload.Spec{IDBytes: 36, Seed: 1, Size: 200}}
+		large := &largeTable{keyspace: testkit.Keyspace(b), buckets: n,
+			spec: workload.Spec{IDBytes: 36, Seed: 1, Size: 200}}
 		b.Run("buckets="+buckets, func(b *testing.B) { large.measure(b, rows) })
 		large.drop(b)
 	}
@@ -82,17 +84,21 @@ func (l *largeTable) measure(b *testing.B, rows int) {
 
 func (l *largeTable) open(b *testing.B) {
 	options := Options{
-		Hosts: []string{testkit.Cassandra(b)}, Keyspace: l.keyspace, Table: "processed_messages", Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
+		Hosts: []string{testkit.Cassandra(b)}, Keyspace: l.keyspace, Table: "processed_messages",
+		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
+		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
+		Logger: slog.New(slog.DiscardHandler),
 	}
-	if err := Setup(b.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
+	if err := Setup(b.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}",
+		false, func(string) {}); err != nil {
 		b.Fatal(err)
 	}
 	store, err := Open(b.Context(), options, prometheus.NewRegistry())
 	if err != nil {
 		b.Fatal(err)
 	}
-	l.store, l.scope = store, dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: 24 * time.Hour, Buckets: l.buckets}
+	l.store, l.scope = store, dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders",
+		TTL: 24 * time.Hour, Buckets: l.buckets}
 	if err := store.Register(b.Context(), l.scope); err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +108,8 @@ func (l *largeTable) drop(b *testing.B) {
 	if l.store == nil {
 		return // another one was asked for
 	}
-	if err := l.store.session.Query("DROP KEYSPACE " + l.keyspace).WithContext(b.Context()).Exec(); err != nil {
+	if err := l.store.session.Query("DROP KEYSPACE " + l.keyspace).WithContext(
+		b.Context()).Exec(); err != nil {
 		b.Error(err)
 	}
 	if err := l.store.Close(); err != nil {
@@ -115,7 +122,8 @@ func (l *largeTable) claims(n int) []dedup.Claim {
 	claims := make([]dedup.Claim, n)
 	for i := range claims {
 		id := l.spec.ID(l.next)
-		claims[i] = dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{TopicID: [16]byte{1}, Partition: int32(l.next % 8), Offset: int64(l.next)}}
+		claims[i] = dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{TopicID: [16]byte{1},
+			Partition: int32(l.next % 8), Offset: int64(l.next)}}
 		copy(claims[i].Fingerprint[:], id[8:]) // as random as a hash
 		l.next++
 	}
@@ -160,7 +168,9 @@ func (l *largeTable) insert(b *testing.B, rows int) {
 		requests.SetLimit(32)
 		for bucket, members := range groupByBucket(st, st.hashes(claims)) {
 			for chunk := range slices.Chunk(members, 100) {
-				requests.Go(func() error { return l.insertChunk(b.Context(), st, bucket, claims, chunk) })
+				requests.Go(func() error {
+					return l.insertChunk(b.Context(), st, bucket, claims, chunk)
+				})
 			}
 		}
 		if err := requests.Wait(); err != nil {
@@ -169,14 +179,17 @@ func (l *largeTable) insert(b *testing.B, rows int) {
 	}
 }
 
-func (l *largeTable) insertChunk(ctx context.Context, st *scopeState, bucket int32, claims []dedup.Claim, chunk []int32) error {
+func (l *largeTable) insertChunk(
+	ctx context.Context, st *scopeState, bucket int32, claims []dedup.Claim, chunk []int32,
+) error {
 	rows := borrowRows(bucket, len(chunk))
 	defer rows.giveBack()
 	for _, i := range chunk {
 		rows.bind(&claims[i], time.UnixMilli(time.Now().UnixMilli()))
 	}
 	statement := strings.ReplaceAll(st.batch(len(chunk)), " IF NOT EXISTS", "")
-	return l.store.session.Query(statement, rows.values...).WithContext(ctx).RoutingKey(st.routingKey(bucket)).Exec()
+	return l.store.session.Query(statement, rows.values...).WithContext(ctx).RoutingKey(
+		st.routingKey(bucket)).Exec()
 }
 
 // settle returns when the node compacts nothing, and has nothing of the table in memory only.
@@ -186,7 +199,8 @@ func (l *largeTable) settle(b *testing.B) {
 	}
 	quiet := 0
 	testkit.Eventually(b, time.Hour, "no compaction", func() bool {
-		iter := l.store.session.Query("SELECT task_id FROM system_views.sstable_tasks").WithContext(b.Context()).Consistency(gocql.One).Iter()
+		iter := l.store.session.Query("SELECT task_id FROM system_views.sstable_tasks").WithContext(
+			b.Context()).Consistency(gocql.One).Iter()
 		quiet++
 		if iter.NumRows() > 0 || iter.Close() != nil {
 			quiet = 0
@@ -198,7 +212,9 @@ func (l *largeTable) settle(b *testing.B) {
 // flush has the node write its memory to the disk, and then leave it alone.
 func (l *largeTable) flush(ctx context.Context) error {
 	for _, period := range []int{1000, 0} {
-		alter := fmt.Sprintf("ALTER TABLE %s.processed_messages WITH memtable_flush_period_in_ms = %d", l.keyspace, period)
+		alter := fmt.Sprintf(
+			"ALTER TABLE %s.processed_messages WITH memtable_flush_period_in_ms = %d", l.keyspace,
+			period)
 		if err := l.store.session.Query(alter).WithContext(ctx).Exec(); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}

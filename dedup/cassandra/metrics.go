@@ -21,7 +21,8 @@ func newMetrics(reg prometheus.Registerer, l *limiter) *metrics {
 		}),
 		overloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kdedup_cassandra_overloads_total",
-			Help: "Statements that timed out or that Cassandra refused to take; each batch of them halves the requests in flight.",
+			Help: "Statements that timed out or that Cassandra refused to take; each batch of " +
+				"them halves the requests in flight.",
 		}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kdedup_cassandra_request_duration_seconds",
@@ -41,7 +42,8 @@ func newMetrics(reg prometheus.Registerer, l *limiter) *metrics {
 	return m
 }
 
-// RegisterMetrics registers the families of a store without opening one, for the document that lists them.
+// RegisterMetrics registers the families of a store without opening one, for the document that
+// lists them.
 func RegisterMetrics(reg prometheus.Registerer) { newMetrics(reg, newLimiter(1)) }
 
 // Facts are for the status page.

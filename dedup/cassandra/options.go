@@ -48,23 +48,27 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 	cluster.Timeout = timeout
 	cluster.ConnectTimeout = o.Timeout
 	cluster.NumConns = o.Connections
-	cluster.DisableSkipMetadata = true // the columns of a conditional answer differ from one to the next
-	cluster.DefaultTimestamp = false   // the Paxos ballot is the timestamp
+	// the columns of a conditional answer differ from one to the next
+	cluster.DisableSkipMetadata = true
+	cluster.DefaultTimestamp = false // the Paxos ballot is the timestamp
 	cluster.ReconnectInterval = 2 * time.Second
 	cluster.Logger = driverLog{o.Logger}
 	if o.Username != "" {
-		cluster.Authenticator = gocql.PasswordAuthenticator{Username: o.Username, Password: o.Password}
+		cluster.Authenticator = gocql.PasswordAuthenticator{Username: o.Username,
+			Password: o.Password}
 	}
 	if o.TLS != nil {
 		cluster.HostDialer = tlsDialer{timeout: o.Timeout, config: o.TLS}
 	}
-	// Not the driver's policy for a data centre: that asks those of others when no local node answers.
+	// Not the driver's policy for a data centre: that asks those of others when no local node
+	// answers.
 	if o.LocalDC != "" {
 		cluster.HostFilter = gocql.DataCentreHostFilter(o.LocalDC)
 	}
-	// Replicas are not shuffled: all requests of a bucket meet the same coordinator first, which queues
-	// them instead of letting ballots compete.
-	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
+	// Replicas are not shuffled: all requests of a bucket meet the same coordinator first, which
+	// queues them instead of letting ballots compete.
+	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(
+		gocql.RoundRobinHostPolicy())
 	dialled := &dials{}
 	cluster.ConnectObserver = dialled
 	session, err := cluster.CreateSession()
@@ -78,8 +82,12 @@ func (o Options) connectFor(keyspace string, timeout time.Duration) (*gocql.Sess
 // driverLog passes the driver's own lines on at debug level: what matters comes as errors.
 type driverLog struct{ log *slog.Logger }
 
-func (l driverLog) Print(v ...any)   { l.log.Debug("cassandra driver", "message", fmt.Sprint(v...)) }
-func (l driverLog) Println(v ...any) { l.log.Debug("cassandra driver", "message", fmt.Sprint(v...)) }
+func (l driverLog) Print(v ...any) {
+	l.log.Debug("cassandra driver", "message", fmt.Sprint(v...))
+}
+func (l driverLog) Println(v ...any) {
+	l.log.Debug("cassandra driver", "message", fmt.Sprint(v...))
+}
 func (l driverLog) Printf(format string, v ...any) {
 	l.log.Debug("cassandra driver", "message", strings.TrimSpace(fmt.Sprintf(format, v...)))
 }

@@ -64,7 +64,9 @@ func (o *ownerCell) UnmarshalCQL(_ gocql.TypeInfo, data []byte) error {
 		return nil // a statement's row that does not exist, as ScyllaDB lists them
 	}
 	if len(data) != ownerBytes {
-		return fmt.Errorf("owner column has %d bytes, want %d: was the table created by kdedup setup?", len(data), ownerBytes)
+		return fmt.Errorf(
+			"owner column has %d bytes, want %d: was the table created by kdedup setup?", len(data),
+			ownerBytes)
 	}
 	field := func(n int) []byte {
 		value := data[4 : 4+n]

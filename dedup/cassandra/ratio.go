@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// duplicateRatio follows the recent share of claims whose ID existed although it was no suspect: other
-// processes claimed it, or this one did before it was started. A batch that would most likely fail is
-// preceded by a read.
+// duplicateRatio follows the recent share of claims whose ID existed although it was no suspect:
+// other processes claimed it, or this one did before it was started. A batch that would most likely
+// fail is preceded by a read.
 type duplicateRatio struct{ bits atomic.Uint64 }
 
 // ratioWeight is the weight of one observed batch: about the last hundred batches count.

@@ -39,8 +39,9 @@ func claimRandom(t *testing.T, store dedup.Store, idBytes, n int) {
 		claims := make([]dedup.Claim, batch)
 		for i := range claims {
 			claims[i] = dedup.Claim{
-				ID:    dedup.ID(spec.ID(from + i)),
-				Owner: dedup.Coordinates{TopicID: [16]byte{1, 2, 3}, Partition: int32(i % 8), Offset: int64(from + i), LeaderEpoch: 3},
+				ID: dedup.ID(spec.ID(from + i)),
+				Owner: dedup.Coordinates{TopicID: [16]byte{1, 2, 3}, Partition: int32(i % 8),
+					Offset: int64(from + i), LeaderEpoch: 3},
 			}
 			copy(claims[i].Fingerprint[:], spec.ID(from+i+n)) // as random as a hash
 		}
@@ -72,7 +73,8 @@ func diskBytes(t *testing.T, o cassandra.Options) int {
 	}
 	var mebibytes int
 	testkit.Eventually(t, 2*time.Minute, "the table on the disk", func() bool {
-		err := session.Query("SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name = ? AND table_name = ?",
+		err := session.Query("SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name "+
+			"= ? AND table_name = ?",
 			o.Keyspace, o.Table).Scan(&mebibytes)
 		return err == nil && mebibytes > 1
 	})

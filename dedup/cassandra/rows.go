@@ -9,8 +9,9 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// rows are the bound values of one conditional batch. Their memory is used again: once a query has returned, the
-// driver has copied them into its frame, and it never runs a query twice by itself (Options.connect).
+// rows are the bound values of one conditional batch. Their memory is used again: once a query has
+// returned, the driver has copied them into its frame, and it never runs a query twice by itself
+// (Options.connect).
 type rows struct {
 	bucket cell // encoded once for all rows
 	ids    []blob
@@ -25,7 +26,8 @@ var rowsPool = sync.Pool{New: func() any { return new(rows) }}
 func borrowRows(bucket int32, n int) *rows {
 	r := rowsPool.Get().(*rows)
 	r.bucket = binary.BigEndian.AppendUint32(r.bucket[:0], uint32(bucket))
-	r.ids, r.owners = slices.Grow(r.ids[:0], n), slices.Grow(r.owners[:0], n) // values points into them
+	// values points into them
+	r.ids, r.owners = slices.Grow(r.ids[:0], n), slices.Grow(r.owners[:0], n)
 	r.bytes, r.values = slices.Grow(r.bytes[:0], n*ownerBytes), slices.Grow(r.values[:0], 3*n)
 	return r
 }

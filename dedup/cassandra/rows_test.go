@@ -10,14 +10,16 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// Values that were given back and borrowed again, by batches of other sizes, are those of the batch that has them now.
+// Values that were given back and borrowed again, by batches of other sizes, are those of the batch
+// that has them now.
 func TestRowsThatAreUsedAgainHoldTheirBatch(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	for _, n := range []int{3, 100, 1, 2, 100} {
 		r := borrowRows(int32(n), n)
 		claims := make([]dedup.Claim, n)
 		for i := range claims {
-			claims[i] = dedup.Claim{ID: dedup.ID([]byte{byte(n), byte(i)}), Owner: dedup.Coordinates{Offset: int64(i)}}
+			claims[i] = dedup.Claim{ID: dedup.ID([]byte{byte(n), byte(i)}),
+				Owner: dedup.Coordinates{Offset: int64(i)}}
 			r.bind(&claims[i], at)
 		}
 		if len(r.values) != 3*n {

@@ -12,7 +12,9 @@ import (
 // scanExisting reads an answer and notes every existing row of the open claims. Columns are found
 // by name and rows by their ID: Cassandra lists the existing rows in clustering order, ScyllaDB one
 // row per statement with nulls for those that do not exist, also when the batch was applied.
-func (r *round) scanExisting(iter *gocql.Iter, open []int32, conditional bool) (applied bool, err error) {
+func (r *round) scanExisting(
+	iter *gocql.Iter, open []int32, conditional bool,
+) (applied bool, err error) {
 	var (
 		id    borrowed
 		owner ownerCell

@@ -12,18 +12,21 @@ import (
 	"github.com/gocql/gocql"
 )
 
-// schemaTimeout bounds one change of the schema, which every node has to take over. On a busy cluster
-// that takes longer than a claim may.
+// schemaTimeout bounds one change of the schema, which every node has to take over. On a busy
+// cluster that takes longer than a claim may.
 const schemaTimeout = time.Minute
 
-// Grace is the table's gc_grace_seconds: how long a claim stays on disk after its end, at least. It is as long as Paxos
-// state lives at least; nothing is deleted but by expiry and by a conditional delete, so longer would only cost space.
+// Grace is the table's gc_grace_seconds: how long a claim stays on disk after its end, at least. It
+// is as long as Paxos state lives at least; nothing is deleted but by expiry and by a conditional
+// delete, so longer would only cost space.
 const Grace = 3 * time.Hour
 
 // Setup creates the keyspace, the type and the tables where they are missing and reports each step
 // through say. It changes nothing that exists, so it may be repeated. With dryRun it only says what
 // it would do. Replication is the CQL map that a new keyspace gets.
-func Setup(ctx context.Context, o Options, replication string, dryRun bool, say func(string)) error {
+func Setup(
+	ctx context.Context, o Options, replication string, dryRun bool, say func(string),
+) error {
 	session, err := o.connectFor("", max(o.Timeout, schemaTimeout))
 	if err != nil {
 		return fmt.Errorf("set up store: cassandra %v: %w", o.Hosts, o.explainLocalDC(ctx, err))
@@ -71,16 +74,18 @@ func (s step) exists(ctx context.Context, session *gocql.Session) (bool, error) 
 func (o Options) steps(version, replication string) []step {
 	keyspace := func(what, table, column, name string) step {
 		return step{
-			what:  what,
-			look:  "SELECT keyspace_name FROM system_schema." + table + " WHERE keyspace_name = ? AND " + column + " = ?",
+			what: what,
+			look: "SELECT keyspace_name FROM system_schema." + table +
+				" WHERE keyspace_name = ? AND " + column + " = ?",
 			names: []any{o.Keyspace, name},
 		}
 	}
 	space := step{
-		what:   "keyspace " + o.Keyspace,
-		create: "CREATE KEYSPACE IF NOT EXISTS " + o.Keyspace + " WITH replication = " + replication,
-		look:   "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
-		names:  []any{o.Keyspace},
+		what: "keyspace " + o.Keyspace,
+		create: "CREATE KEYSPACE IF NOT EXISTS " + o.Keyspace + " WITH replication = " +
+			replication,
+		look:  "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
+		names: []any{o.Keyspace},
 	}
 	owner := keyspace("type "+o.Keyspace+".claim_owner", "types", "type_name", "claim_owner")
 	owner.create = "CREATE TYPE IF NOT EXISTS " + o.Keyspace + ".claim_owner " +
@@ -89,7 +94,8 @@ func (o Options) steps(version, replication string) []step {
 	claims.create = o.createClaims(version)
 	scopes := keyspace("table "+o.scopesTable(), "tables", "table_name", "dedup_scopes")
 	scopes.create = "CREATE TABLE IF NOT EXISTS " + o.scopesTable() +
-		" (consumer_group text, topic text, buckets int, extractor text, PRIMARY KEY ((consumer_group, topic)))"
+		" (consumer_group text, topic text, buckets int, extractor text, PRIMARY KEY " +
+		"((consumer_group, topic)))"
 	return []step{space, owner, claims, scopes}
 }
 
@@ -106,10 +112,12 @@ func (o Options) createClaims(version string) string {
 		mode = " AND transactional_mode = 'off'"
 	}
 	return "CREATE TABLE IF NOT EXISTS " + o.qualifiedTable() +
-		" (consumer_group text, topic text, bucket int, message_id blob, owner frozen<claim_owner>," +
+		" (consumer_group text, topic text, bucket int, message_id blob, owner " +
+		"frozen<claim_owner>," +
 		" PRIMARY KEY ((consumer_group, topic, bucket), message_id))" +
 		" WITH compaction = " + compaction +
-		" AND default_time_to_live = 604800 AND gc_grace_seconds = " + strconv.Itoa(int(Grace.Seconds())) + mode
+		" AND default_time_to_live = 604800 AND gc_grace_seconds = " +
+		strconv.Itoa(int(Grace.Seconds())) + mode
 }
 
 func atLeast(major string, want int) bool {
@@ -119,7 +127,8 @@ func atLeast(major string, want int) bool {
 
 func releaseVersion(ctx context.Context, session *gocql.Session) (string, error) {
 	var version string
-	if err := session.Query("SELECT release_version FROM system.local").WithContext(ctx).Scan(&version); err != nil {
+	if err := session.Query("SELECT release_version FROM system.local").WithContext(ctx).Scan(
+		&version); err != nil {
 		return "", fmt.Errorf("cassandra: read the server's version: %w", err)
 	}
 	return version, nil
@@ -155,7 +164,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		case len(have) == 0:
 			return &missingError{what: "table " + s.options.Keyspace + "." + want.table}
 		case !slices.Equal(have, want.columns):
-			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in store.cassandra.table",
+			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in "+
+				"store.cassandra.table",
 				s.options.Keyspace, want.table, have, want.columns)
 		}
 	}
@@ -163,7 +173,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 }
 
 func (s *Store) columns(ctx context.Context, table string) ([]string, error) {
-	iter := s.session.Query("SELECT column_name FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?",
+	iter := s.session.Query("SELECT column_name FROM system_schema.columns WHERE keyspace_name = "+
+		"? AND table_name = ?",
 		s.options.Keyspace, table).WithContext(ctx).Consistency(gocql.LocalOne).Iter()
 	var (
 		names []string

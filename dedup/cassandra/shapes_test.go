@@ -23,9 +23,10 @@ import (
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
-// BenchmarkShapes claims new random IDs, two batches of 20,000 at a time as the lanes of one process do, in other rows and by other
-// requests than the store's, in turns: SHAPES rounds of all, or of those whose names SHAPES_ONLY lists. The first round does not count: the
-// node compiles its code in it. Every run has a table of its own. Run it with -benchtime=10x: 400,000 claims.
+// BenchmarkShapes claims new random IDs, two batches of 20,000 at a time as the lanes of one
+// process do, in other rows and by other requests than the store's, in turns: SHAPES rounds of all,
+// or of those whose names SHAPES_ONLY lists. The first round does not count: the node compiles its
+// code in it. Every run has a table of its own. Run it with -benchtime=10x: 400,000 claims.
 func BenchmarkShapes(b *testing.B) {
 	rounds, err := strconv.Atoi(os.Getenv("SHAPES"))
 	if err != nil {
@@ -43,12 +44,13 @@ func BenchmarkShapes(b *testing.B) {
 
 // shape is one way to store and send a claim. What is not set is as the store does it.
 type shape struct {
-	name       string
-	idType     string   // blob
-	columns    []string // of the owner, with their types: one cell of the user type
-	id         func(dedup.ID) any
-	owner      func(*dedup.Claim, time.Time) []any
-	driver     bool // batches of the driver's making, a statement for each row, in place of one prepared batch
+	name    string
+	idType  string   // blob
+	columns []string // of the owner, with their types: one cell of the user type
+	id      func(dedup.ID) any
+	owner   func(*dedup.Claim, time.Time) []any
+	// batches of the driver's making, a statement for each row, in place of one prepared batch
+	driver     bool
 	compressed bool // requests and answers, with Snappy
 	unlocked   bool // two requests to a bucket may meet
 }
@@ -56,7 +58,8 @@ type shape struct {
 var shapes = []shape{
 	{name: "as-it-is"},
 	{name: "packed-blob", columns: []string{"owner blob"}},
-	{name: "six-columns", columns: []string{"topic_id uuid", `"partition" int`, `"offset" bigint`, "epoch int", "fingerprint blob", "claimed_at timestamp"}, owner: sixCells},
+	{name: "six-columns", columns: []string{"topic_id uuid", `"partition" int`, `"offset" bigint`,
+		"epoch int", "fingerprint blob", "claimed_at timestamp"}, owner: sixCells},
 	{name: "text-id", idType: "text"},
 	{name: "hashed-id", id: func(id dedup.ID) any { return hashed(id) }},
 	{name: "driver-batch", driver: true},
@@ -70,13 +73,15 @@ func oneCell(c *dedup.Claim, at time.Time) []any {
 }
 
 func sixCells(c *dedup.Claim, at time.Time) []any {
-	return []any{gocql.UUID(c.Owner.TopicID), c.Owner.Partition, c.Owner.Offset, c.Owner.LeaderEpoch, c.Fingerprint[:], at}
+	return []any{gocql.UUID(c.Owner.TopicID), c.Owner.Partition, c.Owner.Offset,
+		c.Owner.LeaderEpoch, c.Fingerprint[:], at}
 }
 
 // hashed has the length of the hash that an ID could be replaced by.
 func hashed(id dedup.ID) []byte {
 	h := xxhash.Sum64String(string(id))
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, h), h*0x9E3779B97F4A7C15)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, h),
+		h*0x9E3779B97F4A7C15)
 }
 
 // toy claims in one table, and repeats nothing: an ID that is there, or a timeout, is an error.
@@ -121,24 +126,31 @@ func (s shape) open(b *testing.B) *toy {
 		s.owner = oneCell
 	}
 	o := Options{
-		Hosts: []string{testkit.Cassandra(b)}, Keyspace: testkit.Keyspace(b), Table: "claims", Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
+		Hosts: []string{testkit.Cassandra(b)}, Keyspace: testkit.Keyspace(b), Table: "claims",
+		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
+		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
+		Logger: slog.New(slog.DiscardHandler),
 	}
-	if err := Setup(b.Context(), o, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
+	if err := Setup(b.Context(), o, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {}); err != nil {
 		b.Fatal(err)
 	}
-	t := &toy{shape: s, session: s.connect(b, o), scope: newScopeState("", dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", Buckets: 128}, newHasher())}
+	t := &toy{shape: s, session: s.connect(b, o), scope: newScopeState("",
+		dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", Buckets: 128}, newHasher())}
 	b.Cleanup(func() { t.exec(b, "DROP KEYSPACE "+o.Keyspace); t.session.Close() })
 	create := o.createClaims("5.0")
-	create = strings.Replace(create, "message_id blob, owner frozen<claim_owner>", "message_id "+s.idType+", "+strings.Join(s.columns, ", "), 1)
-	create = strings.Replace(create, "EXISTS "+o.Keyspace+".claims", "EXISTS "+o.Keyspace+".shaped", 1)
+	create = strings.Replace(create, "message_id blob, owner frozen<claim_owner>",
+		"message_id "+s.idType+", "+strings.Join(s.columns, ", "), 1)
+	create = strings.Replace(create, "EXISTS "+o.Keyspace+".claims", "EXISTS "+o.Keyspace+".shaped",
+		1)
 	t.exec(b, create)
 	var names []string
 	for _, c := range s.columns {
 		name, _, _ := strings.Cut(c, " ")
 		names = append(names, name)
 	}
-	t.insert = fmt.Sprintf("INSERT INTO %s.shaped (consumer_group, topic, bucket, message_id, %s) VALUES ('orders-dedup', 'orders', ?, ?%s) IF NOT EXISTS USING TTL 604800",
+	t.insert = fmt.Sprintf("INSERT INTO %s.shaped (consumer_group, topic, bucket, message_id, "+
+		"%s) VALUES ('orders-dedup', 'orders', ?, ?%s) IF NOT EXISTS USING TTL 604800",
 		o.Keyspace, strings.Join(names, ", "), strings.Repeat(", ?", len(names)))
 	return t
 }
@@ -149,7 +161,8 @@ func (s shape) connect(b *testing.B, o Options) *gocql.Session {
 	cluster.Timeout, cluster.NumConns = o.Timeout, o.Connections
 	cluster.DisableSkipMetadata, cluster.DefaultTimestamp = true, false
 	cluster.Logger = driverLog{o.Logger}
-	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
+	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(
+		gocql.RoundRobinHostPolicy())
 	if s.compressed {
 		cluster.Compressor = gocql.SnappyCompressor{}
 	}
@@ -163,7 +176,8 @@ func (s shape) connect(b *testing.B, o Options) *gocql.Session {
 // exec also runs when the benchmark's context has ended.
 func (t *toy) exec(b *testing.B, statement string) {
 	b.Helper()
-	if err := t.session.Query(statement).WithContext(context.WithoutCancel(b.Context())).Exec(); err != nil {
+	if err := t.session.Query(statement).WithContext(
+		context.WithoutCancel(b.Context())).Exec(); err != nil {
 		b.Error(err)
 	}
 }
@@ -197,7 +211,9 @@ func (t *toy) claim(ctx context.Context, claims []dedup.Claim) error {
 
 var errRefused = errors.New("a claim of a new ID was refused")
 
-func (t *toy) request(ctx context.Context, bucket int32, claims []dedup.Claim, chunk []int32) error {
+func (t *toy) request(
+	ctx context.Context, bucket int32, claims []dedup.Claim, chunk []int32,
+) error {
 	var (
 		values  = make([][]any, 0, len(chunk))
 		at      = time.UnixMilli(time.Now().UnixMilli())
@@ -211,8 +227,10 @@ func (t *toy) request(ctx context.Context, bucket int32, claims []dedup.Claim, c
 	if t.driver {
 		applied, err = t.sendBatch(ctx, values)
 	} else {
-		statement := "BEGIN UNLOGGED BATCH " + strings.Repeat(t.insert+"; ", len(values)) + "APPLY BATCH"
-		applied, err = t.session.Query(statement, slices.Concat(values...)...).WithContext(ctx).RoutingKey(t.scope.routingKey(bucket)).ScanCAS()
+		statement := "BEGIN UNLOGGED BATCH " + strings.Repeat(t.insert+"; ", len(values)) +
+			"APPLY BATCH"
+		applied, err = t.session.Query(statement, slices.Concat(values...)...).WithContext(
+			ctx).RoutingKey(t.scope.routingKey(bucket)).ScanCAS()
 	}
 	if err == nil && !applied {
 		err = errRefused

@@ -11,11 +11,12 @@ import (
 
 // batchSizes are the batch lengths that get a prepared statement. A batch of another length is
 // filled up with repeats of its last claim, which changes nothing: the condition of equal rows is
-// checked once, and the repeated row is the same row. But the server handles it like any other, so the
-// lengths lie close together; every one in use takes about 1.4 KiB per row of the server's statement
-// cache (10 MiB at the least).
+// checked once, and the repeated row is the same row. But the server handles it like any other, so
+// the lengths lie close together; every one in use takes about 1.4 KiB per row of the server's
+// statement cache (10 MiB at the least).
 var batchSizes = [...]int{
-	1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 70, 76, 82, 88, 94, 100,
+	1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 70, 76, 82,
+	88, 94, 100,
 	108, 116, 124, 132, 140, 148, 156, 164, 172, 180, 190, 200,
 }
 
@@ -46,14 +47,17 @@ type scopeState struct {
 const maxStripes = 4096
 
 func newScopeState(table string, scope dedup.Scope, hash hasher) *scopeState {
-	where := fmt.Sprintf("consumer_group = %s AND topic = %s AND bucket = ?", quote(scope.ConsumerGroup), quote(scope.Name))
+	where := fmt.Sprintf("consumer_group = %s AND topic = %s AND bucket = ?",
+		quote(scope.ConsumerGroup), quote(scope.Name))
 	s := &scopeState{
 		scope: scope, hash: hash,
-		insert: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL %d",
+		insert: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) "+
+			"VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL %d",
 			table, quote(scope.ConsumerGroup), quote(scope.Name), int64(scope.TTL.Seconds())),
-		selectIn: fmt.Sprintf("SELECT message_id, owner FROM %s WHERE %s AND message_id IN ?", table, where),
-		locks:    make([]chan struct{}, min(scope.Buckets, maxStripes)),
-		batches:  make(map[int]string),
+		selectIn: fmt.Sprintf("SELECT message_id, owner FROM %s WHERE %s AND message_id IN ?",
+			table, where),
+		locks:   make([]chan struct{}, min(scope.Buckets, maxStripes)),
+		batches: make(map[int]string),
 	}
 	for i := range s.locks {
 		s.locks[i] = make(chan struct{}, 1)

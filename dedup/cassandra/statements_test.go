@@ -18,7 +18,8 @@ func testScope() dedup.Scope {
 
 func TestStatements(t *testing.T) {
 	s := newScopeState("ks.claims", testScope(), hasher{})
-	insert := "INSERT INTO ks.claims (consumer_group, topic, bucket, message_id, owner) VALUES ('it''s', 'a.b', ?, ?, ?) IF NOT EXISTS USING TTL 90"
+	insert := "INSERT INTO ks.claims (consumer_group, topic, bucket, message_id, owner) VALUES " +
+		"('it''s', 'a.b', ?, ?, ?) IF NOT EXISTS USING TTL 90"
 	for n, want := range map[int]string{
 		1: insert,
 		2: "BEGIN UNLOGGED BATCH " + insert + "; " + insert + "; APPLY BATCH",
@@ -27,7 +28,8 @@ func TestStatements(t *testing.T) {
 			t.Errorf("batch of %d: %s", n, got)
 		}
 	}
-	if want := "SELECT message_id, owner FROM ks.claims WHERE consumer_group = 'it''s' AND topic = 'a.b' AND bucket = ? AND message_id IN ?"; s.selectIn != want {
+	if want := "SELECT message_id, owner FROM ks.claims WHERE consumer_group = 'it''s' AND topic " +
+		"= 'a.b' AND bucket = ? AND message_id IN ?"; s.selectIn != want {
 		t.Errorf("select: %s", s.selectIn)
 	}
 }
@@ -43,8 +45,10 @@ func TestPaddedSizesAreFewAndCloseAbove(t *testing.T) {
 // The bucket is stored: a claim whose bucket is computed differently is never found again.
 func TestBucketsNeverChange(t *testing.T) {
 	for column, want := range map[string]map[dedup.ID]int32{
-		"header:message-id": {"a": 11, "b": 11, "order-1": 13, "\x00\xff": 13}, // of a version before the keys
-		"header:message-id key:000102030405060708090a0b0c0d0e0f": {"a": 7, "b": 15, "order-1": 5, "\x00\xff": 13},
+		// of a version before the keys
+		"header:message-id": {"a": 11, "b": 11, "order-1": 13, "\x00\xff": 13},
+		"header:message-id key:000102030405060708090a0b0c0d0e0f": {"a": 7, "b": 15, "order-1": 5,
+			"\x00\xff": 13},
 	} {
 		extractor, hash := splitExtractor(column)
 		if extractor != "header:message-id" {
@@ -63,7 +67,8 @@ func TestBucketsNeverChange(t *testing.T) {
 
 // Whoever may write to the input knows xxHash64, and not the key.
 func TestIDsThatShareABucketWithoutAKeyAreSpreadByIt(t *testing.T) {
-	old, keyed := newScopeState("t", testScope(), hasher{}), newScopeState("t", testScope(), newHasher())
+	old, keyed := newScopeState("t", testScope(), hasher{}),
+		newScopeState("t", testScope(), newHasher())
 	met := make(map[int32]bool)
 	for i, aimed := 0, 0; aimed < 200; i++ {
 		id := dedup.ID(strconv.Itoa(i))
@@ -79,9 +84,10 @@ func TestIDsThatShareABucketWithoutAKeyAreSpreadByIt(t *testing.T) {
 
 func TestTheTransactionalModeOfATableIsFound(t *testing.T) {
 	for statement, want := range map[string]string{
-		"CREATE TABLE k.t (p int PRIMARY KEY) WITH comment = '' AND transactional_mode = 'mixed_reads' AND x = 1": "mixed_reads",
-		"CREATE TABLE k.t (p int PRIMARY KEY) WITH transactional_mode = 'off'":                                    "off",
-		"CREATE TABLE k.t (p int PRIMARY KEY)":                                                                    "off",
+		"CREATE TABLE k.t (p int PRIMARY KEY) WITH comment = '' AND transactional_mode = " +
+			"'mixed_reads' AND x = 1": "mixed_reads",
+		"CREATE TABLE k.t (p int PRIMARY KEY) WITH transactional_mode = 'off'": "off",
+		"CREATE TABLE k.t (p int PRIMARY KEY)":                                 "off",
 	} {
 		if got := transactionalMode(statement); got != want {
 			t.Errorf("%s: %q, want %q", statement, got, want)
@@ -107,7 +113,8 @@ func TestLocksAreBoundedForManyBuckets(t *testing.T) {
 
 func TestOwnerCellsRoundTrip(t *testing.T) {
 	claim := &dedup.Claim{
-		Owner:       dedup.Coordinates{TopicID: [16]byte{0: 1, 15: 0xff}, Partition: math.MaxInt32, Offset: math.MaxInt64, LeaderEpoch: -1},
+		Owner: dedup.Coordinates{TopicID: [16]byte{0: 1, 15: 0xff}, Partition: math.MaxInt32,
+			Offset: math.MaxInt64, LeaderEpoch: -1},
 		Fingerprint: dedup.Fingerprint{0: 9, 15: 8},
 	}
 	at := time.UnixMilli(1_700_000_000_123)
@@ -115,14 +122,17 @@ func TestOwnerCellsRoundTrip(t *testing.T) {
 	if err := cell.UnmarshalCQL(nil, appendOwner(nil, claim, at)); err != nil {
 		t.Fatal(err)
 	}
-	want := dedup.Answer{Outcome: dedup.Exists, Owner: claim.Owner, Fingerprint: claim.Fingerprint, ClaimedAt: at}
+	want := dedup.Answer{Outcome: dedup.Exists, Owner: claim.Owner, Fingerprint: claim.Fingerprint,
+		ClaimedAt: at}
 	if diff := cmp.Diff(want, cell.answer); diff != "" || !cell.found {
 		t.Error(diff)
 	}
-	if err := cell.UnmarshalCQL(nil, nil); err != nil || cell.found || cell.answer != (dedup.Answer{}) {
+	if err := cell.UnmarshalCQL(nil, nil); err != nil || cell.found ||
+		cell.answer != (dedup.Answer{}) {
 		t.Errorf("null: %+v, %v", cell, err)
 	}
-	if err := cell.UnmarshalCQL(nil, []byte("short")); err == nil || !strings.Contains(err.Error(), "kdedup setup") {
+	if err := cell.UnmarshalCQL(nil, []byte("short")); err == nil ||
+		!strings.Contains(err.Error(), "kdedup setup") {
 		t.Errorf("got %v", err)
 	}
 }

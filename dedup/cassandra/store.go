@@ -26,8 +26,8 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-// Open connects and checks that the tables are there. It creates nothing, see Setup. To a server that is not
-// Cassandra it adapts, if it must and can. With a nil Registerer there are no metrics.
+// Open connects and checks that the tables are there. It creates nothing, see Setup. To a server
+// that is not Cassandra it adapts, if it must and can. With a nil Registerer there are no metrics.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
 	if reg == nil {
 		reg = prometheus.NewRegistry()
@@ -41,7 +41,8 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 		err = options.explainNoConnection(ctx, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts, options.explainLocalDC(ctx, err))
+		return nil, fmt.Errorf("open store: cassandra %v: %w", options.Hosts,
+			options.explainLocalDC(ctx, err))
 	}
 	s := &Store{
 		session: session, options: options, levels: levels,
@@ -71,8 +72,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// state returns the statements of a scope. They are made on first use, which reads how the scope's IDs are hashed. One that
-// is not registered, as that of a self-test, has no key, and is asked for each time: it may be registered yet.
+// state returns the statements of a scope. They are made on first use, which reads how the scope's
+// IDs are hashed. One that is not registered, as that of a self-test, has no key, and is asked for
+// each time: it may be registered yet.
 func (s *Store) state(ctx context.Context, scope dedup.Scope) (*scopeState, error) {
 	if st := s.cached(scope); st != nil {
 		return st, nil
@@ -129,7 +131,8 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 	}
 	bucket := st.bucket(st.hash.sum(id))
 	query := s.conditional(ctx,
-		"DELETE FROM "+s.options.qualifiedTable()+" WHERE consumer_group = ? AND topic = ? AND bucket = ? AND message_id = ? IF EXISTS",
+		"DELETE FROM "+s.options.qualifiedTable()+" WHERE consumer_group = ? AND topic = ? AND "+
+			"bucket = ? AND message_id = ? IF EXISTS",
 		scope.ConsumerGroup, scope.Name, bucket, (*blob)(&id)).RoutingKey(st.routingKey(bucket))
 	if err := query.Iter().Close(); err != nil {
 		return fmt.Errorf("release an id: cassandra: %w", err)

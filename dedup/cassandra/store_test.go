@@ -28,7 +28,8 @@ func TestSetupIsSafeToRepeatAndDryRunChangesNothing(t *testing.T) {
 		}
 		return lines
 	}
-	parts := []string{"keyspace KS", "type KS.claim_owner", "table KS.processed_messages", "table KS.dedup_scopes"}
+	parts := []string{"keyspace KS", "type KS.claim_owner", "table KS.processed_messages",
+		"table KS.dedup_scopes"}
 	want := func(before, after string) (lines []string) {
 		for _, part := range parts {
 			lines = append(lines, before+part+after)
@@ -60,18 +61,20 @@ func TestOpenNamesWhatIsMissing(t *testing.T) {
 			t.Errorf("got %v, want %q", err, text)
 		}
 	}
-	wantError("keyspace " + options.Keyspace + " does not exist; create it with: kdedup setup -c FILE")
+	wantError("keyspace " + options.Keyspace +
+		" does not exist; create it with: kdedup setup -c FILE")
 	create(t, options)
 	options.Table = "other"
-	wantError("table " + options.Keyspace + ".other does not exist; create it with: kdedup setup -c FILE")
+	wantError("table " + options.Keyspace +
+		".other does not exist; create it with: kdedup setup -c FILE")
 	options.Table = "dedup_scopes"
 	wantError("name another table in store.cassandra.table")
 	options.Consistency = "SOME"
 	wantError("consistency")
 }
 
-// Known IDs make batches fail. Those that this process knows are read before, and from some share on all
-// are. Every way gives the same answers.
+// Known IDs make batches fail. Those that this process knows are read before, and from some share
+// on all are. Every way gives the same answers.
 func TestManyDuplicatesInLargeBatches(t *testing.T) {
 	options := optionsFor(t, testkit.Cassandra(t))
 	create(t, options)
@@ -82,15 +85,18 @@ func TestManyDuplicatesInLargeBatches(t *testing.T) {
 	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 4}
 	register(t, processes[0], scope)
 	for round := range 30 {
-		// Every round claims 500 IDs of which 400 are known from the round before, and 300 to this process.
+		// Every round claims 500 IDs of which 400 are known from the round before, and 300 to this
+		// process.
 		from := round * 100
-		answers, err := processes[round%2].Claim(t.Context(), scope, claimsOf(from, 500, int32(round)))
+		answers, err := processes[round%2].Claim(t.Context(), scope,
+			claimsOf(from, 500, int32(round)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range answers {
 			known := round > 0 && i < 400
-			if got := a.Outcome == dedup.Exists; got != known || a.Owner.Offset != int64(from+i) || !known && a.Owner.Partition != int32(round) {
+			if got := a.Outcome == dedup.Exists; got != known || a.Owner.Offset != int64(from+i) ||
+				!known && a.Owner.Partition != int32(round) {
 				t.Fatalf("round %d, claim %d: %+v", round, i, a)
 			}
 		}
@@ -123,8 +129,8 @@ func TestKnownIDsSpoilNoBatchOfNewOnes(t *testing.T) {
 	}
 }
 
-// The server warns of unconditional batches above 5 KiB and refuses them above 50 (batch_size_fail_threshold); a full batch of
-// claims with long IDs is larger.
+// The server warns of unconditional batches above 5 KiB and refuses them above 50
+// (batch_size_fail_threshold); a full batch of claims with long IDs is larger.
 func TestAConditionalBatchMayBeLargerThanAnUnconditionalOne(t *testing.T) {
 	for name, host := range paxosVariants {
 		t.Run(name, func(t *testing.T) {
@@ -167,15 +173,18 @@ func TestRowsShowTheirOwnerInCQL(t *testing.T) {
 	create(t, options)
 	store := open(t, options)
 	defer store.Close()
-	claim := dedup.Claim{ID: "order-1", Owner: dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}}
+	claim := dedup.Claim{ID: "order-1", Owner: dedup.Coordinates{TopicID: [16]byte{15: 1},
+		Partition: 3, Offset: 42, LeaderEpoch: 5}}
 	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 1}
 	register(t, store, scope)
 	if _, err := store.Claim(t.Context(), scope, []dedup.Claim{claim}); err != nil {
 		t.Fatal(err)
 	}
-	row := cassandra.ReadRow(t, options, "SELECT bucket, message_id, owner, TTL(owner) AS ttl FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 0")
+	row := cassandra.ReadRow(t, options, "SELECT bucket, message_id, owner, TTL(owner) AS ttl "+
+		"FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 0")
 	owner, _ := row["owner"].(map[string]any)
-	if owner["partition"] != 3 || owner["offset"] != int64(42) || owner["epoch"] != 5 || string(row["message_id"].([]byte)) != "order-1" {
+	if owner["partition"] != 3 || owner["offset"] != int64(42) || owner["epoch"] != 5 ||
+		string(row["message_id"].([]byte)) != "order-1" {
 		t.Errorf("got %v", row)
 	}
 	if ttl, _ := row["ttl"].(int); ttl < 3500 || ttl > 3600 {
@@ -183,35 +192,44 @@ func TestRowsShowTheirOwnerInCQL(t *testing.T) {
 	}
 }
 
-// A scope that was registered by a version before the keys goes on in the buckets that xxHash64 gives.
+// A scope that was registered by a version before the keys goes on in the buckets that xxHash64
+// gives.
 func TestAScopeOfAnEarlierVersionGoesOn(t *testing.T) {
 	options := optionsFor(t, testkit.Cassandra(t))
 	create(t, options)
-	cassandra.Exec(t, options, "INSERT INTO dedup_scopes (consumer_group, topic, buckets, extractor) VALUES ('g', 't', 16, 'header:id')")
+	cassandra.Exec(t, options, "INSERT INTO dedup_scopes (consumer_group, topic, buckets, "+
+		"extractor) VALUES ('g', 't', 16, 'header:id')")
 	store := open(t, options)
 	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16, Extractor: "header:id"}
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16,
+		Extractor: "header:id"}
 	register(t, store, scope)
 	owner := dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}
-	if _, err := store.Claim(t.Context(), scope, []dedup.Claim{{ID: "order-1", Owner: owner}}); err != nil {
+	if _, err := store.Claim(t.Context(), scope,
+		[]dedup.Claim{{ID: "order-1", Owner: owner}}); err != nil {
 		t.Fatal(err)
 	}
-	row := cassandra.ReadRow(t, options, "SELECT message_id FROM processed_messages WHERE consumer_group = 'g' AND topic = 't' AND bucket = 13")
+	row := cassandra.ReadRow(t, options, "SELECT message_id FROM processed_messages WHERE "+
+		"consumer_group = 'g' AND topic = 't' AND bucket = 13")
 	if string(row["message_id"].([]byte)) != "order-1" {
 		t.Errorf("got %v", row)
 	}
 }
 
-// A version before the keys would look for the claims of a new scope in other buckets. It compares the column.
+// A version before the keys would look for the claims of a new scope in other buckets. It compares
+// the column.
 func TestAnEarlierVersionRefusesAScopeWithAKey(t *testing.T) {
 	options := optionsFor(t, testkit.Cassandra(t))
 	create(t, options)
 	store := open(t, options)
 	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16, Extractor: "header:id"}
+	scope := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16,
+		Extractor: "header:id"}
 	register(t, store, scope)
-	row := cassandra.ReadRow(t, options, "SELECT extractor FROM dedup_scopes WHERE consumer_group = 'g' AND topic = 't'")
-	if column := row["extractor"].(string); !regexp.MustCompile(`^header:id key:[0-9a-f]{32}$`).MatchString(column) {
+	row := cassandra.ReadRow(t, options,
+		"SELECT extractor FROM dedup_scopes WHERE consumer_group = 'g' AND topic = 't'")
+	if column := row["extractor"].(string); !regexp.MustCompile(
+		`^header:id key:[0-9a-f]{32}$`).MatchString(column) {
 		t.Errorf("the column is %q", column)
 	}
 }

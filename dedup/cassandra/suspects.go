@@ -6,10 +6,11 @@ import (
 	"github.com/kdedup/kdedup/internal/bloom"
 )
 
-// suspects remembers the IDs that this process lately saw decided, in two Bloom filters: when the young
-// one is full it becomes the old one. A suspect is most likely owned by somebody. It is read before it is
-// claimed, because a single existing row spoils the whole batch of its bucket. No verdict rests on
-// it: a false suspicion costs one row of a read, and a forgotten ID one refused batch.
+// suspects remembers the IDs that this process lately saw decided, in two Bloom filters: when the
+// young one is full it becomes the old one. A suspect is most likely owned by somebody. It is read
+// before it is claimed, because a single existing row spoils the whole batch of its bucket. No
+// verdict rests on it: a false suspicion costs one row of a read, and a forgotten ID one refused
+// batch.
 type suspects struct {
 	mu         sync.Mutex
 	young, old bloom.Filter

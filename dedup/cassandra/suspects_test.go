@@ -44,7 +44,8 @@ func TestFewOthersAreSuspect(t *testing.T) {
 
 func TestAtFirstNothingIsSuspect(t *testing.T) {
 	var s suspects
-	if suspects, others := s.split(randomHashes(100, 1), indexes(100)); len(suspects) != 0 || len(others) != 100 {
+	if suspects, others := s.split(randomHashes(100, 1), indexes(100)); len(suspects) != 0 ||
+		len(others) != 100 {
 		t.Errorf("%d suspects, %d others", len(suspects), len(others))
 	}
 }

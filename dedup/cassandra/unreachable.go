@@ -10,10 +10,11 @@ import (
 	"github.com/gocql/gocql"
 )
 
-// Unreachable reports whether an error of Open says that the nodes do not answer, or not enough of them: time may mend
-// that, and no other setting is needed.
+// Unreachable reports whether an error of Open says that the nodes do not answer, or not enough of
+// them: time may mend that, and no other setting is needed.
 func Unreachable(err error) bool {
-	for _, outage := range []error{gocql.ErrNoConnections, gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrUnavailable} {
+	for _, outage := range []error{gocql.ErrNoConnections, gocql.ErrTimeoutNoResponse,
+		gocql.ErrConnectionClosed, gocql.ErrUnavailable} {
 		if errors.Is(err, outage) {
 			return true
 		}
@@ -30,8 +31,8 @@ func Unreachable(err error) bool {
 	return is && !failed.definite()
 }
 
-// connectError is why there is no session. The driver keeps only the text of it, so the errors of the single connections
-// are told apart here.
+// connectError is why there is no session. The driver keeps only the text of it, so the errors of
+// the single connections are told apart here.
 type connectError struct {
 	error
 	dials []error
@@ -39,14 +40,16 @@ type connectError struct {
 
 func (e *connectError) Unwrap() error { return e.error }
 
-// definite says that a node has answered what no waiting mends: it wants another password, certificate or protocol.
+// definite says that a node has answered what no waiting mends: it wants another password,
+// certificate or protocol.
 func (e *connectError) definite() bool {
 	for _, err := range e.dials {
 		if isDefinite(err) {
 			return true
 		}
 	}
-	return len(e.dials) == 0 && strings.Contains(e.Error(), "host was filtered") // all hosts are in another data centre
+	// all hosts are in another data centre
+	return len(e.dials) == 0 && strings.Contains(e.Error(), "host was filtered")
 }
 
 func isDefinite(err error) bool {
@@ -61,15 +64,18 @@ func isDefinite(err error) bool {
 	switch {
 	case errors.As(err, &answer):
 		// A node that cannot read the table of its users says so with the code of a wrong password.
-		return answer.Code() == gocql.ErrCodeCredentials && !strings.Contains(answer.Message(), "perform authentication") &&
+		return answer.Code() == gocql.ErrCodeCredentials &&
+			!strings.Contains(answer.Message(), "perform authentication") &&
 			!strings.Contains(answer.Message(), "internal authentication")
-	case errors.As(err, &protocol), errors.As(err, &certificate), errors.As(err, &noTLS), errors.As(err, &alert):
+	case errors.As(err, &protocol), errors.As(err, &certificate), errors.As(err, &noTLS),
+		errors.As(err, &alert):
 		return true
 	case errors.As(err, &network):
 		return network.Op == "remote error" // an alert of the node, as package tls wraps it
 	}
 	text := err.Error()
-	return strings.HasPrefix(text, "authentication required") || strings.HasPrefix(text, "unexpected authenticator")
+	return strings.HasPrefix(text, "authentication required") ||
+		strings.HasPrefix(text, "unexpected authenticator")
 }
 
 // dials keeps why connections fail while a session is made.

@@ -35,21 +35,29 @@ func TestOnlyWhatNoWaitingMendsEndsAStart(t *testing.T) {
 		{&net.DNSError{Err: "no such host", Name: "cassandra"}, true},
 		{errors.New("gocql: no response to connection startup within timeout"), true},
 		{answerOf{gocql.ErrCodeBootstrapping, "the node is bootstrapping"}, true},
-		{answerOf{gocql.ErrCodeCredentials, "Unable to perform authentication: Cannot achieve consistency level LOCAL_ONE"}, true},
-		{answerOf{gocql.ErrCodeCredentials, "Error performing internal authentication of user kdedup : timed out"}, true},
-		{answerOf{gocql.ErrCodeCredentials, "Provided username kdedup and/or password are incorrect"}, false},
-		{errors.New(`authentication required (using "org.apache.cassandra.auth.PasswordAuthenticator")`), false},
+		{answerOf{gocql.ErrCodeCredentials,
+			"Unable to perform authentication: Cannot achieve consistency level LOCAL_ONE"}, true},
+		{answerOf{gocql.ErrCodeCredentials,
+			"Error performing internal authentication of user kdedup : timed out"}, true},
+		{answerOf{gocql.ErrCodeCredentials,
+			"Provided username kdedup and/or password are incorrect"}, false},
+		{errors.New(
+			`authentication required (using "org.apache.cassandra.auth.PasswordAuthenticator")`),
+			false},
 		{gocql.NewErrProtocol("unexpected protocol version in response"), false},
-		{fmt.Errorf("tls: %w", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), false},
+		{fmt.Errorf("tls: %w",
+			&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), false},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, false},
 		{&net.OpError{Op: "remote error", Err: tls.AlertError(42)}, false},
 	} {
-		failed := &connectError{errors.New("gocql: unable to create session"), []error{io.EOF, c.err}}
+		failed := &connectError{errors.New("gocql: unable to create session"),
+			[]error{io.EOF, c.err}}
 		if got := Unreachable(fmt.Errorf("open store: %w", failed)); got != c.wait {
 			t.Errorf("%v: unreachable is %v", c.err, got)
 		}
 	}
-	filtered := &connectError{errors.New("unable to connect to initial hosts: host was filtered: 10.0.0.1"), nil}
+	filtered := &connectError{errors.New(
+		"unable to connect to initial hosts: host was filtered: 10.0.0.1"), nil}
 	if Unreachable(filtered) {
 		t.Error("hosts of another data centre are unreachable")
 	}
@@ -77,9 +85,11 @@ func TestANodeThatClosesConnectionsIsUnreachable(t *testing.T) {
 	})
 	for range 20 { // EOF, or a reset
 		options := Options{
-			Hosts: []string{listener.Addr().String()}, Keyspace: "kdedup", Consistency: "LOCAL_QUORUM",
-			SerialConsistency: "LOCAL_SERIAL", Timeout: time.Second, Connections: 1, InFlight: 1, BatchClaims: 1,
-			Logger: slog.New(slog.DiscardHandler),
+			Hosts: []string{listener.Addr().String()}, Keyspace: "kdedup",
+			Consistency:       "LOCAL_QUORUM",
+			SerialConsistency: "LOCAL_SERIAL", Timeout: time.Second, Connections: 1, InFlight: 1,
+			BatchClaims: 1,
+			Logger:      slog.New(slog.DiscardHandler),
 		}
 		if _, err := Open(t.Context(), options, nil); !Unreachable(err) {
 			t.Errorf("got %v", err)

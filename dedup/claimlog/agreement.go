@@ -21,7 +21,8 @@ const (
 	agreementVersion = 1
 )
 
-// agree returns the agreement that stands, and makes one for a log of so many shards if there is none.
+// agree returns the agreement that stands, and makes one for a log of so many shards if there is
+// none.
 func agree(ctx context.Context, r Registry, shards int) (a agreement, err error) {
 	decided, err := r.Decided(ctx, agreementKey)
 	if err == nil && decided == nil {
@@ -35,9 +36,11 @@ func agree(ctx context.Context, r Registry, shards int) (a agreement, err error)
 	}
 	switch {
 	case a.Version != agreementVersion:
-		return a, fmt.Errorf("agree on the shards: version %d, this program knows %d: %w", a.Version, agreementVersion, errNewer)
+		return a, fmt.Errorf("agree on the shards: version %d, this program knows %d: %w",
+			a.Version, agreementVersion, errNewer)
 	case a.Shards < 1 || a.Shards > shards:
-		return a, fmt.Errorf("agree on the shards: %d were agreed on, and the log has %d: it is not the one of the agreement", a.Shards, shards)
+		return a, fmt.Errorf("agree on the shards: %d were agreed on, and the log has %d: it is "+
+			"not the one of the agreement", a.Shards, shards)
 	}
 	return a, nil
 }
@@ -45,7 +48,8 @@ func agree(ctx context.Context, r Registry, shards int) (a agreement, err error)
 func newAgreement(shards int) []byte {
 	var random [24]byte
 	_, _ = rand.Read(random[:]) // never fails
-	a := agreement{Version: agreementVersion, ID: binary.LittleEndian.Uint64(random[:]), Shards: shards, Key: hashKey(random[8:])}
+	a := agreement{Version: agreementVersion, ID: binary.LittleEndian.Uint64(random[:]),
+		Shards: shards, Key: hashKey(random[8:])}
 	text, err := json.Marshal(a)
 	if err != nil {
 		panic(err) // numbers always have a text

@@ -17,8 +17,8 @@ import (
 //	body                         that of the kind
 //	checksum                     CRC-32C of all before it, 4 bytes
 //
-// Numbers are varints, texts have their length in front; fixed numbers are little-endian. The body of a release is
-// the ID, a forget has none, and claims are
+// Numbers are varints, texts have their length in front; fixed numbers are little-endian. The body
+// of a release is the ID, a forget has none, and claims are
 //
 //	ttl                          in seconds
 //	seen                         how far the claimant had read the shard when it found all of them free: place, epoch, time
@@ -30,8 +30,8 @@ import (
 //	    offset                   difference
 //	    ID, fingerprint
 //
-// In the order of a batch neighbours nearly always are of one partition: a claim takes 35 bytes, 16 of them
-// fingerprint and 16 a UUID.
+// In the order of a batch neighbours nearly always are of one partition: a claim takes 35 bytes, 16
+// of them fingerprint and 16 a UUID.
 const (
 	magic   = "kc"
 	version = 1
@@ -100,7 +100,9 @@ type sight struct {
 }
 
 // claimsBlock is a block of the claims at the given places in a list, in the memory of another one.
-func claimsBlock(memory []byte, h head, ttl time.Duration, seen sight, claims []dedup.Claim, at []int32) []byte {
+func claimsBlock(
+	memory []byte, h head, ttl time.Duration, seen sight, claims []dedup.Claim, at []int32,
+) []byte {
 	h.kind = kindClaims
 	to := h.append(memory[:0])
 	to = binary.AppendUvarint(to, uint64(ttl/time.Second))
@@ -130,7 +132,8 @@ func latestAfter(claims []dedup.Claim, at []int32) (latest int64) {
 // appendClaim writes a claim as what is different from the owner before it.
 func appendClaim(to []byte, c *dedup.Claim, last dedup.Coordinates) []byte {
 	flags := uint64(0)
-	if c.Owner.TopicID != last.TopicID || c.Owner.Partition != last.Partition || c.Owner.LeaderEpoch != last.LeaderEpoch {
+	if c.Owner.TopicID != last.TopicID || c.Owner.Partition != last.Partition ||
+		c.Owner.LeaderEpoch != last.LeaderEpoch {
 		flags |= flagPlace
 	}
 	var packed [uuidBytes]byte

@@ -16,23 +16,30 @@ import (
 
 var testHead = head{log: 0xfeed, id: blockID{process: 7, number: 1 << 40}, scope: "orders"}
 
-// claimsInABatch are of two partitions and two topics, in the order of a poll, with IDs of several shapes.
+// claimsInABatch are of two partitions and two topics, in the order of a poll, with IDs of several
+// shapes.
 func claimsInABatch() []dedup.Claim {
 	ids := []string{
-		"0f8fad5b-d9cb-469f-a165-70867728950e", "0F8FAD5B-D9CB-469F-A165-70867728950E", "0f8fad5bd9cb469fa16570867728950e",
-		"0f8fad5b-d9cb-469f-a165-70867728950g", "0f8fad5b-d9cb-469f-a165+70867728950e", "", "a", "\x00", strings.Repeat("x", 5000),
+		"0f8fad5b-d9cb-469f-a165-70867728950e", "0F8FAD5B-D9CB-469F-A165-70867728950E",
+		"0f8fad5bd9cb469fa16570867728950e",
+		"0f8fad5b-d9cb-469f-a165-70867728950g", "0f8fad5b-d9cb-469f-a165+70867728950e", "", "a",
+		"\x00", strings.Repeat("x", 5000),
 	}
 	var claims []dedup.Claim
 	for i := range 100 {
-		c := dedup.Claim{ID: dedup.ID(ids[i%len(ids)] + fmt.Sprint(i)), Fingerprint: dedup.Fingerprint{byte(i), 15: 0xff}}
+		c := dedup.Claim{ID: dedup.ID(ids[i%len(ids)] + fmt.Sprint(i)),
+			Fingerprint: dedup.Fingerprint{byte(i), 15: 0xff}}
 		if i < len(ids) {
 			c.ID = dedup.ID(ids[i])
 		}
-		c.Owner = dedup.Coordinates{TopicID: [16]byte{byte(i / 50)}, Partition: int32(i / 25), Offset: int64(i * 7), LeaderEpoch: int32(i/30) - 1}
+		c.Owner = dedup.Coordinates{TopicID: [16]byte{byte(i / 50)}, Partition: int32(i / 25),
+			Offset: int64(i * 7), LeaderEpoch: int32(i/30) - 1}
 		claims = append(claims, c)
 	}
-	claims[98].Owner = dedup.Coordinates{Partition: math.MaxInt32, Offset: math.MaxInt64, LeaderEpoch: math.MaxInt32}
-	claims[99].Owner = dedup.Coordinates{Partition: math.MinInt32, Offset: math.MinInt64, LeaderEpoch: -1}
+	claims[98].Owner = dedup.Coordinates{Partition: math.MaxInt32, Offset: math.MaxInt64,
+		LeaderEpoch: math.MaxInt32}
+	claims[99].Owner = dedup.Coordinates{Partition: math.MinInt32, Offset: math.MinInt64,
+		LeaderEpoch: -1}
 	return claims
 }
 
@@ -45,18 +52,22 @@ func places(n int) (at []int32) {
 
 func TestClaimsComeBackAsTheyWere(t *testing.T) {
 	claims := claimsInABatch()
-	data := claimsBlock(nil, testHead, 90*time.Second, sight{Position{1 << 41, 3}, 5}, claims, places(len(claims)))
+	data := claimsBlock(nil, testHead, 90*time.Second, sight{Position{1 << 41, 3}, 5}, claims,
+		places(len(claims)))
 	var b block
 	for range 2 { // its memory is used again
 		if err := b.parse(data); err != nil {
 			t.Fatal(err)
 		}
-		if b.kind != kindClaims || b.log != testHead.log || b.head.id != testHead.id || b.scope != "orders" || b.ttl != 90*time.Second || b.seen != (sight{Position{1 << 41, 3}, 5}) {
+		if b.kind != kindClaims || b.log != testHead.log || b.head.id != testHead.id ||
+			b.scope != "orders" || b.ttl != 90*time.Second ||
+			b.seen != (sight{Position{1 << 41, 3}, 5}) {
 			t.Errorf("head %+v, ttl %v", b.head, b.ttl)
 		}
 		var got []dedup.Claim
 		for _, c := range b.claims {
-			got = append(got, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner, Fingerprint: c.fingerprint})
+			got = append(got, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
+				Fingerprint: c.fingerprint})
 		}
 		if diff := cmp.Diff(claims, got); diff != "" {
 			t.Error(diff)
@@ -67,11 +78,13 @@ func TestClaimsComeBackAsTheyWere(t *testing.T) {
 func TestABlockHasTheChosenClaims(t *testing.T) {
 	claims := claimsInABatch()
 	var b block
-	if err := b.parse(claimsBlock([]byte("memory"), testHead, time.Second, sight{}, claims, []int32{3, 50, 98})); err != nil {
+	if err := b.parse(claimsBlock([]byte("memory"), testHead, time.Second, sight{}, claims,
+		[]int32{3, 50, 98})); err != nil {
 		t.Fatal(err)
 	}
 	for i, at := range []int{3, 50, 98} {
-		if string(b.claims[i].id) != string(claims[at].ID) || b.claims[i].owner != claims[at].Owner {
+		if string(b.claims[i].id) != string(claims[at].ID) ||
+			b.claims[i].owner != claims[at].Owner {
 			t.Errorf("claim %d is %+v, want %+v", i, b.claims[i], claims[at])
 		}
 	}
@@ -79,10 +92,12 @@ func TestABlockHasTheChosenClaims(t *testing.T) {
 
 func TestTheLatestTimeToComeAfterCounts(t *testing.T) {
 	claims := claimsInABatch()
-	claims[2].After, claims[3].After, claims[4].After = time.UnixMilli(5), time.UnixMilli(7), time.UnixMilli(6)
+	claims[2].After, claims[3].After, claims[4].After = time.UnixMilli(5), time.UnixMilli(7),
+		time.UnixMilli(6)
 	for want, at := range map[int64][]int32{0: {0, 1}, 7: {0, 3, 4}, 6: {4, 5}} {
 		var b block
-		if err := b.parse(claimsBlock(nil, testHead, time.Second, sight{}, claims, at)); err != nil || b.after != want {
+		if err := b.parse(claimsBlock(nil, testHead, time.Second, sight{}, claims,
+			at)); err != nil || b.after != want {
 			t.Errorf("claims %v come after %d, want %d: %v", at, b.after, want, err)
 		}
 	}
@@ -90,10 +105,12 @@ func TestTheLatestTimeToComeAfterCounts(t *testing.T) {
 
 func TestReleasesAndForgets(t *testing.T) {
 	var b block
-	if err := b.parse(releaseBlock(testHead, "an id")); err != nil || b.kind != kindRelease || string(b.id) != "an id" {
+	if err := b.parse(releaseBlock(testHead, "an id")); err != nil || b.kind != kindRelease ||
+		string(b.id) != "an id" {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if err := b.parse(forgetBlock(testHead)); err != nil || b.kind != kindForget || b.scope != "orders" {
+	if err := b.parse(forgetBlock(testHead)); err != nil || b.kind != kindForget ||
+		b.scope != "orders" {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -103,9 +120,11 @@ func TestAClaimIsSmall(t *testing.T) {
 	var claims []dedup.Claim
 	for i := range 1000 {
 		id := fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012x", i)
-		claims = append(claims, dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{Offset: int64(i) * 8}})
+		claims = append(claims, dedup.Claim{ID: dedup.ID(id),
+			Owner: dedup.Coordinates{Offset: int64(i) * 8}})
 	}
-	if size := len(claimsBlock(nil, testHead, time.Hour, sight{}, claims, places(1000))); size > 35*1000 {
+	if size := len(claimsBlock(nil, testHead, time.Hour, sight{}, claims,
+		places(1000))); size > 35*1000 {
 		t.Errorf("1,000 claims take %d bytes", size)
 	}
 }
@@ -139,10 +158,12 @@ func TestBlocksOfNewerVersionsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse tries bytes with a right checksum: nothing may panic, and what is taken for claims is written alike again.
+// FuzzParse tries bytes with a right checksum: nothing may panic, and what is taken for claims is
+// written alike again.
 func FuzzParse(f *testing.F) {
 	for _, data := range [][]byte{
-		claimsBlock(nil, testHead, time.Hour, sight{}, claimsInABatch(), places(100)), releaseBlock(testHead, "id"), forgetBlock(testHead),
+		claimsBlock(nil, testHead, time.Hour, sight{}, claimsInABatch(), places(100)),
+		releaseBlock(testHead, "id"), forgetBlock(testHead),
 	} {
 		f.Add(data[:len(data)-sumBytes])
 	}
@@ -159,9 +180,11 @@ func FuzzParse(f *testing.F) {
 		}
 		var claims []dedup.Claim
 		for _, c := range first.claims {
-			claims = append(claims, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner, Fingerprint: c.fingerprint})
+			claims = append(claims, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
+				Fingerprint: c.fingerprint})
 		}
-		if err := second.parse(claimsBlock(nil, first.head, first.ttl, first.seen, claims, places(len(claims)))); err != nil {
+		if err := second.parse(claimsBlock(nil, first.head, first.ttl, first.seen, claims,
+			places(len(claims)))); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(first.claims, second.claims, cmp.AllowUnexported(claim{})); diff != "" {

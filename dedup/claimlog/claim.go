@@ -25,7 +25,9 @@ type part struct {
 	id    blockID
 	shard int
 	at    []int32 // the claims in the block, among those of the call
-	known []int32 // claims that are not in it: their IDs were owned already. Once the block is read back, they are looked up
+	// claims that are not in it: their IDs were owned already. Once the block is read back, they
+	// are looked up
+	known []int32
 	block []byte
 }
 
@@ -35,7 +37,8 @@ func (p *part) tell(claim int, a dedup.Answer) {
 	}
 }
 
-// lookUp answers what the block only asks: it was applied just now. An ID that is free by now stays undecided.
+// lookUp answers what the block only asks: it was applied just now. An ID that is free by now stays
+// undecided.
 func (p *part) lookUp(m *machine) error {
 	for _, at := range p.known {
 		answer, err := m.lookup(p.shard, p.call.scope.Name, p.call.claims[at].ID, 0)
@@ -84,7 +87,8 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() 
 	}
 	for {
 		n, bytes := 0, 0
-		for n < len(free) && n < mostClaims && (n == 0 || bytes+len(c.claims[free[n]].ID) <= mostClaimBytes) {
+		for n < len(free) && n < mostClaims &&
+			(n == 0 || bytes+len(c.claims[free[n]].ID) <= mostClaimBytes) {
 			bytes += len(c.claims[free[n]].ID)
 			n++
 		}
@@ -99,8 +103,8 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() 
 	}
 }
 
-// send appends the blocks of a call, and waits until all were read back or failed, or ctx ends. What was not read back
-// by then is undecided: it may still come to stand in the log.
+// send appends the blocks of a call, and waits until all were read back or failed, or ctx ends.
+// What was not read back by then is undecided: it may still come to stand in the log.
 func (s *space) send(ctx context.Context, r *reading, c *call) error {
 	c.left, c.ended = len(c.parts), make(chan struct{})
 	s.mu.Lock()
@@ -188,7 +192,9 @@ func (s *space) stateLocked() string {
 }
 
 // lookup waits until all is applied that the log has now, and looks into the index.
-func (s *space) lookup(ctx context.Context, scope string, id dedup.ID, now int64) (dedup.Answer, error) {
+func (s *space) lookup(
+	ctx context.Context, scope string, id dedup.ID, now int64,
+) (dedup.Answer, error) {
 	r, err := s.current(ctx)
 	if err != nil {
 		return dedup.Answer{}, err

@@ -49,7 +49,8 @@ func newFakeLogs(shards int) *fakeLogs {
 func (f *fakeLogs) groupLocked(name string) *fakeGroup {
 	g := f.groups[name]
 	if g == nil {
-		g = &fakeGroup{id: 1, shards: make([][]Entry, f.shards), first: make([]int64, f.shards), grew: make(chan struct{}), values: map[string][]byte{}}
+		g = &fakeGroup{id: 1, shards: make([][]Entry, f.shards), first: make([]int64, f.shards),
+			grew: make(chan struct{}), values: map[string][]byte{}}
 		f.groups[name] = g
 	}
 	return g
@@ -187,7 +188,8 @@ func (f *fakeLogs) stand(group string, shard int, block []byte) {
 	defer f.mu.Unlock()
 	g := f.groupLocked(group)
 	g.shards[shard] = append(g.shards[shard], Entry{
-		Shard: shard, At: g.first[shard] + int64(len(g.shards[shard])), Epoch: g.epoch, Time: f.now().UnixMilli(), Block: bytes.Clone(block),
+		Shard: shard, At: g.first[shard] + int64(len(g.shards[shard])), Epoch: g.epoch,
+		Time: f.now().UnixMilli(), Block: bytes.Clone(block),
 	})
 	f.wake(g)
 }

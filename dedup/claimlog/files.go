@@ -16,9 +16,9 @@ import (
 	"github.com/kdedup/kdedup/internal/hashlog"
 )
 
-// fileIndex is an index in a directory of this process. It is synced only when its progress is saved: the file
-// progress.json names the blocks that the rest of the directory surely has. Whatever is wrong with the files, they are
-// made again from the log.
+// fileIndex is an index in a directory of this process. It is synced only when its progress is
+// saved: the file progress.json names the blocks that the rest of the directory surely has.
+// Whatever is wrong with the files, they are made again from the log.
 type fileIndex struct {
 	dir    string
 	log    *slog.Logger
@@ -34,7 +34,8 @@ const (
 	claimsName   = "claims"
 )
 
-// openFiles opens the index in a directory, which is made if it is missing. One process has it open.
+// openFiles opens the index in a directory, which is made if it is missing. One process has it
+// open.
 func openFiles(dir string, log *slog.Logger) (*fileIndex, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -42,7 +43,8 @@ func openFiles(dir string, log *slog.Logger) (*fileIndex, error) {
 	f := &fileIndex{dir: dir, log: log, lock: flock.New(filepath.Join(dir, "LOCK"))}
 	mine, err := f.lock.TryLock()
 	if err == nil && !mine {
-		err = fmt.Errorf("%s is used by another process: each process needs an index of its own", dir)
+		err = fmt.Errorf("%s is used by another process: each process needs an index of its own",
+			dir)
 	}
 	if err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func (f *fileIndex) openSaved() error {
 		return fmt.Errorf("%s: %w", progressName, err)
 	}
 	if p.Version != progressVersion {
-		return fmt.Errorf("%s: version %d, this program knows %d", progressName, p.Version, progressVersion)
+		return fmt.Errorf("%s: version %d, this program knows %d", progressName, p.Version,
+			progressVersion)
 	}
 	if err := f.openClaims(); err != nil {
 		return err
@@ -80,7 +83,8 @@ func (f *fileIndex) openSaved() error {
 }
 
 func (f *fileIndex) openClaims() (err error) {
-	if f.claims, err = hashlog.Open(f.path(claimsName), hashlog.Options{Logger: f.log}); err != nil {
+	if f.claims, err = hashlog.Open(f.path(claimsName),
+		hashlog.Options{Logger: f.log}); err != nil {
 		return err
 	}
 	f.reader = f.claims.NewReader()

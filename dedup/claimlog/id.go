@@ -1,7 +1,8 @@
 package claimlog
 
-// Most message IDs are UUIDs in their usual spelling. Such an ID is packed into the 16 bytes that it stands for;
-// any other spelling stays as it is, so that what is unpacked is what was packed, byte for byte.
+// Most message IDs are UUIDs in their usual spelling. Such an ID is packed into the 16 bytes that
+// it stands for; any other spelling stays as it is, so that what is unpacked is what was packed,
+// byte for byte.
 const (
 	uuidText  = 36
 	uuidBytes = 16

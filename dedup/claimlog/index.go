@@ -6,24 +6,26 @@ import (
 	"math"
 )
 
-// errIndex is wrapped by errors of an index that cannot be used any more. It is made again from the log.
+// errIndex is wrapped by errors of an index that cannot be used any more. It is made again from the
+// log.
 var errIndex = errors.New("the index cannot be used")
 
 // index keeps claims by key. One goroutine at a time uses it, but save may run beside the others.
 type index interface {
-	// get returns the value of a key, and when it ends, though that be past; nil if there is none. It is valid
-	// until the next call.
+	// get returns the value of a key, and when it ends, though that be past; nil if there is none.
+	// It is valid until the next call.
 	get(key []byte) (value []byte, ends int64, err error)
-	// put and remove are seen by get after the next flush, and not before. What a key has ends no earlier than what
-	// it had; a removal names the end of what it removes.
+	// put and remove are seen by get after the next flush, and not before. What a key has ends no
+	// earlier than what it had; a removal names the end of what it removes.
 	put(key, value []byte, ends int64)
 	remove(key []byte, ends int64)
 	flush(ctx context.Context) error
-	// drop may forget what ends at the time or before it. The time is that of a saved progress: the blocks behind that
-	// may be applied once more, and must find what they found.
+	// drop may forget what ends at the time or before it. The time is that of a saved progress: the
+	// blocks behind that may be applied once more, and must find what they found.
 	drop(ctx context.Context, now int64) error
 
-	// saved returns the progress up to which the index surely has everything; it may have more. Zero: nothing.
+	// saved returns the progress up to which the index surely has everything; it may have more.
+	// Zero: nothing.
 	saved() progress
 	// mark stands for what was flushed so far.
 	mark() uint64
@@ -44,8 +46,8 @@ type progress struct {
 
 const progressVersion = 1
 
-// oldest is a time that all shards have reached: what ended by then has ended for every block to come. A shard
-// without blocks has no claims.
+// oldest is a time that all shards have reached: what ended by then has ended for every block to
+// come. A shard without blocks has no claims.
 func (p progress) oldest() int64 {
 	oldest := int64(math.MaxInt64)
 	for _, s := range p.Shards {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// ErrCut is wrapped by errors of a Log that no longer has what was read of it: it was cut, deleted and made
-// again, or its beginning has passed the reader. Whoever has applied more than the log has must forget it.
+// ErrCut is wrapped by errors of a Log that no longer has what was read of it: it was cut, deleted
+// and made again, or its beginning has passed the reader. Whoever has applied more than the log has
+// must forget it.
 var ErrCut = errors.New("the log no longer has what was read of it")
 
 // Position is how far a shard was read.
@@ -23,14 +24,15 @@ type Span struct{ First, End int64 }
 type Entry struct {
 	Shard int
 	At    int64 // places of a shard follow on each other without gaps
-	Epoch int32 // never falls within a shard; a place that is written again after a cut has a higher one
+	// never falls within a shard; a place that is written again after a cut has a higher one
+	Epoch int32
 	Time  int64 // of the log's clock, in milliseconds
 	Block []byte
 }
 
-// Log is a number of shards, each a totally ordered sequence of blocks that all processes see alike.
-// It begins with places that retention has removed, and grows at the end. All methods are safe for
-// concurrent use, except that Close comes last.
+// Log is a number of shards, each a totally ordered sequence of blocks that all processes see
+// alike. It begins with places that retention has removed, and grows at the end. All methods are
+// safe for concurrent use, except that Close comes last.
 type Log interface {
 	// ID is one of the log, and another one once the log was deleted and made again.
 	ID() string
@@ -41,19 +43,20 @@ type Log interface {
 	// Retention is how long a block stays at least; 0 means for ever.
 	Retention() time.Duration
 
-	// Append puts a block behind all others of a shard. It keeps the block until it calls done, once, from
-	// any goroutine. After an error the block may stand in the log all the same, or come to stand there
-	// later. Without one it stands there, and readers will see it, unless the log is cut.
+	// Append puts a block behind all others of a shard. It keeps the block until it calls done,
+	// once, from any goroutine. After an error the block may stand in the log all the same, or come
+	// to stand there later. Without one it stands there, and readers will see it, unless the log is
+	// cut.
 	Append(shard int, block []byte, done func(error))
 
-	// Spans returns what the log has of the first len(read) shards now: of each at least every block that
-	// anybody was shown before the call. It returns ErrCut unless everything up to these positions is in the log
-	// as it was read, or was removed by retention.
+	// Spans returns what the log has of the first len(read) shards now: of each at least every
+	// block that anybody was shown before the call. It returns ErrCut unless everything up to these
+	// positions is in the log as it was read, or was removed by retention.
 	Spans(ctx context.Context, read []Position) ([]Span, error)
 
-	// Read calls apply with the entries from the positions on, those of a shard in their order, for as long as
-	// ctx lives and apply returns nil, whose error it returns. It shows only what no survivable failure takes back.
-	// Entries are not kept, nor changed, after apply has returned.
+	// Read calls apply with the entries from the positions on, those of a shard in their order, for
+	// as long as ctx lives and apply returns nil, whose error it returns. It shows only what no
+	// survivable failure takes back. Entries are not kept, nor changed, after apply has returned.
 	Read(ctx context.Context, from []Position, apply func([]Entry) error) error
 
 	// Close returns when no goroutine of the log is left; what was appended and is not done fails.
@@ -62,8 +65,8 @@ type Log interface {
 
 // Registry keeps a few small values, apart from the shards and for ever.
 type Registry interface {
-	// Decide proposes a value for a key and returns the one that stands: the first that was proposed, by
-	// whomever. It is durable when it is returned.
+	// Decide proposes a value for a key and returns the one that stands: the first that was
+	// proposed, by whomever. It is durable when it is returned.
 	Decide(ctx context.Context, key string, proposal []byte) ([]byte, error)
 	// Decided returns the value that stands, or nil.
 	Decided(ctx context.Context, key string) ([]byte, error)

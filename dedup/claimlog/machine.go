@@ -12,19 +12,21 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// errOtherLog is wrapped when a block names another ID than the one that was agreed on, as far as this process knows.
+// errOtherLog is wrapped when a block names another ID than the one that was agreed on, as far as
+// this process knows.
 var errOtherLog = errors.New("a block belongs to another agreement about the log")
 
-// machine applies blocks to an index. What it makes of a block is a function of the blocks before it in its
-// shard, and of nothing else.
+// machine applies blocks to an index. What it makes of a block is a function of the blocks before
+// it in its shard, and of nothing else.
 type machine struct {
 	index  index
 	log    string // its ID
 	agreed agreement
 	shards []shardState
-	ahead  []Position      // how far the index may have applied a shard already: not before, and perhaps beyond, shards
-	other  map[uint64]bool // IDs that were agreed on before, or never
-	late   int64           // lateness, but in tests
+	// how far the index may have applied a shard already: not before, and perhaps beyond, shards
+	ahead []Position
+	other map[uint64]bool // IDs that were agreed on before, or never
+	late  int64           // lateness, but in tests
 
 	block block // the last one
 	key   []byte
@@ -34,8 +36,9 @@ type machine struct {
 // shardState is what applying leaves behind beside the index.
 type shardState struct {
 	Position
-	Time      int64            `json:"time"`                // of the last block
-	Forgotten map[string]int64 `json:"forgotten,omitempty"` // scopes, and the place of the last block that forgot them
+	Time int64 `json:"time"` // of the last block
+	// scopes, and the place of the last block that forgot them
+	Forgotten map[string]int64 `json:"forgotten,omitempty"`
 }
 
 // newMachine goes on where the index was left, or empties it if it is of another log.
@@ -60,7 +63,8 @@ func newMachine(x index, log string, a agreement) (*machine, error) {
 	return m, nil
 }
 
-// findAhead looks for the blocks behind the saved progress that the last process applied, wholly or in part.
+// findAhead looks for the blocks behind the saved progress that the last process applied, wholly or
+// in part.
 func (m *machine) findAhead(shard int) error {
 	m.ahead[shard] = m.shards[shard].Position
 	for {
@@ -76,8 +80,9 @@ func (m *machine) findAhead(shard int) error {
 	}
 }
 
-// A note says that a block was applied, or begun to be. It comes into the index before all else of the block. So whatever a crash
-// leaves of that, it is known which blocks the index may know of, and the log can be asked whether it still has them.
+// A note says that a block was applied, or begun to be. It comes into the index before all else of
+// the block. So whatever a crash leaves of that, it is known which blocks the index may know of,
+// and the log can be asked whether it still has them.
 const noteBytes = 4
 
 // noteKey begins as no scope's tag does.
@@ -90,7 +95,8 @@ func noteKey(to []byte, shard int, at int64) []byte {
 func (m *machine) note(e Entry, now int64) {
 	m.key = noteKey(m.key[:0], e.Shard, e.At)
 	m.value = binary.BigEndian.AppendUint32(m.value[:0], uint32(e.Epoch))
-	m.index.put(m.key, m.value, now+1) // needed until the progress is saved, and what ends later is kept until then
+	// needed until the progress is saved, and what ends later is kept until then
+	m.index.put(m.key, m.value, now+1)
 }
 
 func (s *shardState) sight() sight { return sight{s.Position, s.Time} }
@@ -117,17 +123,21 @@ func (m *machine) positions() []Position {
 	return at
 }
 
-// apply does what the entry's block says, and has tell hear the answer to each claim of it, if it is not nil for this block.
-// After an error nothing was applied, or the index is done for.
-func (m *machine) apply(ctx context.Context, e Entry, told func(blockID) func(claim int, a dedup.Answer)) error {
+// apply does what the entry's block says, and has tell hear the answer to each claim of it, if it
+// is not nil for this block. After an error nothing was applied, or the index is done for.
+func (m *machine) apply(
+	ctx context.Context, e Entry, told func(blockID) func(claim int, a dedup.Answer),
+) error {
 	s := &m.shards[e.Shard]
 	if e.At != s.Next || e.Epoch < s.Epoch {
 		return fmt.Errorf("%w: after place %d of shard %d, of epoch %d, comes place %d of epoch %d",
 			ErrCut, s.Next-1, e.Shard, s.Epoch, e.At, e.Epoch)
 	}
 	ahead := &m.ahead[e.Shard]
-	if e.At < ahead.Next && (e.Epoch > ahead.Epoch || e.At == ahead.Next-1 && e.Epoch != ahead.Epoch) {
-		return fmt.Errorf("%w: place %d of shard %d was applied up to %d in epoch %d, and is of epoch %d now",
+	if e.At < ahead.Next && (e.Epoch > ahead.Epoch || e.At == ahead.Next-1 &&
+		e.Epoch != ahead.Epoch) {
+		return fmt.Errorf(
+			"%w: place %d of shard %d was applied up to %d in epoch %d, and is of epoch %d now",
 			ErrCut, e.At, e.Shard, ahead.Next, ahead.Epoch, e.Epoch)
 	}
 	b, now := &m.block, max(e.Time, s.Time)
@@ -149,7 +159,9 @@ func (m *machine) apply(ctx context.Context, e Entry, told func(blockID) func(cl
 	return nil
 }
 
-func (m *machine) applyBlock(ctx context.Context, e Entry, now int64, tell func(int, dedup.Answer)) error {
+func (m *machine) applyBlock(
+	ctx context.Context, e Entry, now int64, tell func(int, dedup.Answer),
+) error {
 	b := &m.block
 	if b.log != m.agreed.ID {
 		if !m.other[b.log] {
@@ -195,22 +207,29 @@ type otherLogError struct{ id uint64 }
 func (e otherLogError) Error() string { return fmt.Sprintf("%v (%x)", errOtherLog, e.id) }
 func (e otherLogError) Unwrap() error { return errOtherLog }
 
-// lateness is how much later than what its claimant had read a block of claims may come to stand in the log: so long a log must keep
-// blocks beyond the ttl. It also keeps an append that was given up long ago from claiming anything.
+// lateness is how much later than what its claimant had read a block of claims may come to stand in
+// the log: so long a log must keep blocks beyond the ttl. It also keeps an append that was given up
+// long ago from claiming anything.
 const lateness = 10 * time.Minute
 
-// Margin is how much longer than the ttl a log must keep blocks: for those that come late, and because clocks of brokers differ.
+// Margin is how much longer than the ttl a log must keep blocks: for those that come late, and
+// because clocks of brokers differ.
 const Margin = time.Hour
 
-// claim judges the claims of a block. Their claimant has read the shard up to a place, and found that all of them were free
-// there; so only what was claimed since can be in their way. Older blocks need not be known, which is why processes
-// agree whose log began at different places. (Were copies claimed against all that is there, the first copy that retention has left would
-// be taken for the owner by whoever reads the log anew.)
+// claim judges the claims of a block. Their claimant has read the shard up to a place, and found
+// that all of them were free there; so only what was claimed since can be in their way. Older
+// blocks need not be known, which is why processes agree whose log began at different places. (Were
+// copies claimed against all that is there, the first copy that retention has left would be taken
+// for the owner by whoever reads the log anew.)
 //
-// What the claimant has read must be what is there. It surely is if the last block that it read has the epoch of this
-// one: an epoch is written by one leader, and nothing below one of its blocks is cut without that block. And the block must not come
-// later than it may. Otherwise it claims nothing, and its claims stay undecided; the claimant has then read what it had not, and claims again.
-func (m *machine) claim(tag [tagBytes]byte, e Entry, now int64, tell func(int, dedup.Answer)) error {
+// What the claimant has read must be what is there. It surely is if the last block that it read has
+// the epoch of this one: an epoch is written by one leader, and nothing below one of its blocks is
+// cut without that block. And the block must not come later than it may. Otherwise it claims
+// nothing, and its claims stay undecided; the claimant has then read what it had not, and claims
+// again.
+func (m *machine) claim(
+	tag [tagBytes]byte, e Entry, now int64, tell func(int, dedup.Answer),
+) error {
 	b := &m.block
 	if !b.seen.reaches(e, now, m.late) {
 		return nil
@@ -244,7 +263,8 @@ func (m *machine) claim(tag [tagBytes]byte, e Entry, now int64, tell func(int, d
 	return nil
 }
 
-// reaches tells whether what a claimant had read is still there in front of a block, and is not too old.
+// reaches tells whether what a claimant had read is still there in front of a block, and is not too
+// old.
 func (s sight) reaches(e Entry, now, late int64) bool {
 	if s.Epoch < 0 { // of an empty shard
 		return s.Next == e.At
@@ -252,9 +272,11 @@ func (s sight) reaches(e Entry, now, late int64) bool {
 	return s.Epoch == e.Epoch && s.Next <= e.At && now-s.Time <= late
 }
 
-// divide says which of the claims for a shard are free where it was read up to, and which are not. A claim that has
-// ended by now, but not at the last block, is not free yet.
-func (m *machine) divide(shard int, scope string, claims []dedup.Claim, at []int32) (free, known []int32, err error) {
+// divide says which of the claims for a shard are free where it was read up to, and which are not.
+// A claim that has ended by now, but not at the last block, is not free yet.
+func (m *machine) divide(
+	shard int, scope string, claims []dedup.Claim, at []int32,
+) (free, known []int32, err error) {
 	s := &m.shards[shard]
 	tag := s.tag(scope)
 	free = make([]int32, 0, len(at))

@@ -18,7 +18,8 @@ var (
 	modelSteps = flag.Int("model.steps", 3000, "length of a run of TestModel")
 )
 
-// modelLog is a log as an array per shard, and what it makes of an ID, worked out anew by the simplest code.
+// modelLog is a log as an array per shard, and what it makes of an ID, worked out anew by the
+// simplest code.
 type modelLog struct {
 	agreed agreement
 	id     int
@@ -38,7 +39,8 @@ type lateBlock struct {
 
 func (l *modelLog) append(shard int, block []byte) {
 	l.shards[shard] = append(l.shards[shard], Entry{
-		Shard: shard, At: l.first[shard] + int64(len(l.shards[shard])), Epoch: l.epoch, Time: l.clock, Block: block,
+		Shard: shard, At: l.first[shard] + int64(len(l.shards[shard])), Epoch: l.epoch,
+		Time: l.clock, Block: block,
 	})
 }
 
@@ -50,9 +52,12 @@ type modelClaim struct {
 	ends int64
 }
 
-// fold is what a shard says once its first n blocks are applied, and the answers to the last of them. The naive one looks at
-// all that is there; the other one at what the claimant could not know, as a machine does.
-func (l *modelLog) fold(shard, n int, naive bool) (owners map[modelKey]modelClaim, now int64, last []dedup.Answer) {
+// fold is what a shard says once its first n blocks are applied, and the answers to the last of
+// them. The naive one looks at all that is there; the other one at what the claimant could not
+// know, as a machine does.
+func (l *modelLog) fold(
+	shard, n int, naive bool,
+) (owners map[modelKey]modelClaim, now int64, last []dedup.Answer) {
 	owners = make(map[modelKey]modelClaim)
 	for _, e := range l.shards[shard][:n] {
 		now, last = max(now, e.Time), nil
@@ -62,7 +67,9 @@ func (l *modelLog) fold(shard, n int, naive bool) (owners map[modelKey]modelClai
 		}
 		switch b.kind {
 		case kindForget:
-			maps.DeleteFunc(owners, func(k modelKey, _ modelClaim) bool { return k.scope == b.scope })
+			maps.DeleteFunc(owners, func(k modelKey, _ modelClaim) bool {
+				return k.scope == b.scope
+			})
 		case kindRelease:
 			delete(owners, modelKey{b.scope, string(b.id)})
 		case kindClaims:
@@ -71,11 +78,13 @@ func (l *modelLog) fold(shard, n int, naive bool) (owners map[modelKey]modelClai
 			}
 			for _, c := range b.claims {
 				k := modelKey{b.scope, string(c.id)}
-				if owner, ok := owners[k]; ok && owner.ends > now && (naive || owner.place >= b.seen.Next) {
+				if owner, ok := owners[k]; ok && owner.ends > now &&
+					(naive || owner.place >= b.seen.Next) {
 					last = append(last, owner.answer(dedup.Exists))
 					continue
 				}
-				mine := modelClaim{held{c.owner, c.fingerprint, max(now, b.after+1), e.At}, now + b.ttl.Milliseconds()}
+				mine := modelClaim{held{c.owner, c.fingerprint, max(now, b.after+1), e.At},
+					now + b.ttl.Milliseconds()}
 				owners[k] = mine
 				last = append(last, mine.answer(dedup.Applied))
 			}
@@ -115,7 +124,8 @@ func (p *modelProcess) start(t *testing.T, l *modelLog) {
 		switch {
 		case ahead.Epoch < 0:
 			s.Next, ahead.Next = l.first[shard], l.first[shard]
-		case s.Next < l.first[shard], last >= int64(len(l.shards[shard])), last >= 0 && l.shards[shard][last].Epoch != ahead.Epoch:
+		case s.Next < l.first[shard], last >= int64(len(l.shards[shard])), last >= 0 &&
+			l.shards[shard][last].Epoch != ahead.Epoch:
 			p.forget(t, l)
 			return
 		}
@@ -141,7 +151,10 @@ func (p *modelProcess) read(t *testing.T, l *modelLog, shard, most int) {
 		}
 		var got []dedup.Answer
 		tell := func(_ int, a dedup.Answer) { got = append(got, a) }
-		err := p.machine.apply(t.Context(), l.shards[shard][at], func(blockID) func(int, dedup.Answer) { return tell })
+		err := p.machine.apply(t.Context(), l.shards[shard][at],
+			func(blockID) func(int, dedup.Answer) {
+				return tell
+			})
 		var other otherLogError
 		if errors.As(err, &other) {
 			p.machine.other[other.id] = true
@@ -161,7 +174,8 @@ func (p *modelProcess) read(t *testing.T, l *modelLog, shard, most int) {
 func (p *modelProcess) compare(t *testing.T, l *modelLog, ids []modelKey) {
 	t.Helper()
 	for shard := range l.shards {
-		owners, now, _ := l.fold(shard, int(p.machine.shards[shard].Next-l.first[shard]), l.first[shard] == 0)
+		owners, now, _ := l.fold(shard, int(p.machine.shards[shard].Next-l.first[shard]),
+			l.first[shard] == 0)
 		for _, k := range ids {
 			if l.agreed.Key.shardOf(k.id, len(l.shards)) != shard {
 				continue
@@ -172,14 +186,16 @@ func (p *modelProcess) compare(t *testing.T, l *modelLog, ids []modelKey) {
 			}
 			got, err := p.machine.lookup(shard, k.scope, dedup.ID(k.id), 0)
 			if err != nil || got != want {
-				t.Fatalf("%v in shard %d: the index says %+v, the log %+v, %v", k, shard, got, want, err)
+				t.Fatalf("%v in shard %d: the index says %+v, the log %+v, %v", k, shard, got, want,
+					err)
 			}
 		}
 	}
 }
 
-// TestModel has several machines, some with files, read one log at their own pace while it grows, is cut, loses its
-// beginning, and is made again. At every step the index of each is the fold of what it has read.
+// TestModel has several machines, some with files, read one log at their own pace while it grows,
+// is cut, loses its beginning, and is made again. At every step the index of each is the fold of
+// what it has read.
 func TestModel(t *testing.T) {
 	seed := *modelSeed
 	if seed == 0 {
@@ -187,7 +203,8 @@ func TestModel(t *testing.T) {
 	}
 	t.Logf("replay with -model.seed=%d -model.steps=%d", seed, *modelSteps)
 	r := rand.New(rand.NewPCG(seed, 0))
-	l := &modelLog{agreed: agreement{ID: 1, Shards: 3, Key: hashKey{byte(seed)}}, id: 1, first: make([]int64, 3), shards: make([][]Entry, 3), clock: 1000}
+	l := &modelLog{agreed: agreement{ID: 1, Shards: 3, Key: hashKey{byte(seed)}}, id: 1,
+		first: make([]int64, 3), shards: make([][]Entry, 3), clock: 1000}
 	processes := []*modelProcess{{}, {dir: t.TempDir()}, {dir: t.TempDir()}}
 	for _, p := range processes {
 		p.start(t, l)
@@ -242,14 +259,17 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// catchUp reads to the end without comparing: on the way an index that was ahead of its progress answers wrongly, and so
-// it is not asked.
+// catchUp reads to the end without comparing: on the way an index that was ahead of its progress
+// answers wrongly, and so it is not asked.
 func (p *modelProcess) catchUp(t *testing.T, l *modelLog) {
 	t.Helper()
 	for shard := range l.shards {
 		s := &p.machine.shards[shard]
 		for int(s.Next-l.first[shard]) < len(l.shards[shard]) {
-			err := p.machine.apply(t.Context(), l.shards[shard][s.Next-l.first[shard]], func(blockID) func(int, dedup.Answer) { return nil })
+			err := p.machine.apply(t.Context(), l.shards[shard][s.Next-l.first[shard]],
+				func(blockID) func(int, dedup.Answer) {
+					return nil
+				})
 			var other otherLogError
 			if errors.As(err, &other) {
 				p.machine.other[other.id] = true
@@ -260,8 +280,8 @@ func (p *modelProcess) catchUp(t *testing.T, l *modelLog) {
 	}
 }
 
-// grow appends a block of one kind or another, as a process does that may have read less than all. Clocks of leaders go
-// forward and back.
+// grow appends a block of one kind or another, as a process does that may have read less than all.
+// Clocks of leaders go forward and back.
 func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 	l.clock += int64(r.IntN(800)) - 200
 	l.number++
@@ -273,7 +293,8 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		var claims []dedup.Claim
 		for _, id := range ids {
 			if id.scope == k.scope && l.agreed.Key.shardOf(id.id, 3) == shard && r.IntN(2) == 0 {
-				c := dedup.Claim{ID: dedup.ID(id.id), Owner: dedup.Coordinates{Offset: int64(l.number), Partition: r.Int32N(4)}}
+				c := dedup.Claim{ID: dedup.ID(id.id),
+					Owner: dedup.Coordinates{Offset: int64(l.number), Partition: r.Int32N(4)}}
 				if r.IntN(8) == 0 {
 					c.After = time.UnixMilli(l.clock + int64(r.IntN(500)))
 				}
@@ -284,7 +305,8 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		if err != nil {
 			panic(err)
 		}
-		block := claimsBlock(nil, h, time.Duration(1+r.IntN(modelTTL))*time.Second, m.shards[shard].sight(), claims, free)
+		block := claimsBlock(nil, h, time.Duration(1+r.IntN(modelTTL))*time.Second,
+			m.shards[shard].sight(), claims, free)
 		if r.IntN(10) == 0 {
 			l.late = append(l.late, lateBlock{shard, block}) // of a process that stood still
 		} else {
@@ -301,12 +323,14 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		l.append(l.late[i].shard, l.late[i].block)
 		l.late = slices.Delete(l.late, i, i+1)
 	case n < 37: // sent twice, by a client that did not hear
-		if last := len(l.shards[shard]) - 1; last >= 0 && l.shards[shard][last].Block[3] == byte(kindClaims) {
+		if last := len(l.shards[shard]) - 1; last >= 0 &&
+			l.shards[shard][last].Block[3] == byte(kindClaims) {
 			l.append(shard, l.shards[shard][last].Block)
 		}
 	case n < 38:
 		h.log = 77
-		l.append(shard, claimsBlock(nil, h, time.Hour, sight{}, []dedup.Claim{{ID: dedup.ID(k.id)}}, places(1)))
+		l.append(shard, claimsBlock(nil, h, time.Hour, sight{}, []dedup.Claim{{ID: dedup.ID(k.id)}},
+			places(1)))
 	default:
 		l.append(shard, []byte("not a block"))
 	}

@@ -12,13 +12,17 @@ import (
 )
 
 var (
-	// errForeign is for bytes that no version of this package wrote as they are. All processes pass them over.
+	// errForeign is for bytes that no version of this package wrote as they are. All processes pass
+	// them over.
 	errForeign = errors.New("not a block")
-	// errNewer is for blocks that only a newer version can apply: to pass them over would part the verdicts.
-	errNewer = errors.New("a block was written by a newer version of kdedup; this one cannot go on beside it, upgrade it")
+	// errNewer is for blocks that only a newer version can apply: to pass them over would part the
+	// verdicts.
+	errNewer = errors.New("a block was written by a newer version of kdedup; this one cannot go " +
+		"on beside it, upgrade it")
 )
 
-// block is one that was parsed. Its memory is used again, and its scope and IDs share that of the bytes or of the block.
+// block is one that was parsed. Its memory is used again, and its scope and IDs share that of the
+// bytes or of the block.
 type block struct {
 	head
 	id     []byte // of a release
@@ -46,7 +50,8 @@ func (b *block) parse(data []byte) error {
 	}
 	r := reader{data: body[4:]}
 	b.head = head{
-		kind: kind(body[3]), log: r.fixed(), id: blockID{process: r.fixed(), number: r.uvarint()}, scope: string(r.text()),
+		kind: kind(body[3]), log: r.fixed(), id: blockID{process: r.fixed(), number: r.uvarint()},
+		scope: string(r.text()),
 	}
 	b.claims, b.memory, b.id = b.claims[:0], b.memory[:0], nil
 	switch b.kind {
@@ -95,7 +100,8 @@ func (b *block) parseClaim(r *reader, last *dedup.Coordinates, c *claim) {
 	c.owner = *last
 }
 
-// reader takes values off the front of data. Once something is missing it gives zeros, and is short.
+// reader takes values off the front of data. Once something is missing it gives zeros, and is
+// short.
 type reader struct {
 	data  []byte
 	short bool

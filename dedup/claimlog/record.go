@@ -8,8 +8,9 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// A claim is kept in an index as its version, topic ID, partition, offset, leader epoch, fingerprint, the time at which it
-// was made, in milliseconds, and the place of its block; all numbers big-endian.
+// A claim is kept in an index as its version, topic ID, partition, offset, leader epoch,
+// fingerprint, the time at which it was made, in milliseconds, and the place of its block; all
+// numbers big-endian.
 const (
 	recordVersion = 1
 	recordBytes   = 1 + 16 + 4 + 8 + 4 + len(dedup.Fingerprint{}) + 8 + 8
@@ -24,7 +25,8 @@ type held struct {
 }
 
 func (h *held) answer(outcome dedup.Outcome) dedup.Answer {
-	return dedup.Answer{Outcome: outcome, Owner: h.owner, Fingerprint: h.fingerprint, ClaimedAt: time.UnixMilli(h.claimedAt)}
+	return dedup.Answer{Outcome: outcome, Owner: h.owner, Fingerprint: h.fingerprint,
+		ClaimedAt: time.UnixMilli(h.claimedAt)}
 }
 
 func (h *held) append(to []byte) []byte {
@@ -40,7 +42,8 @@ func (h *held) append(to []byte) []byte {
 
 func (h *held) parse(data []byte) error {
 	if len(data) != recordBytes || data[0] != recordVersion {
-		return fmt.Errorf("%w: a claim of %d bytes is not in a format that this version knows", errIndex, len(data))
+		return fmt.Errorf("%w: a claim of %d bytes is not in a format that this version knows",
+			errIndex, len(data))
 	}
 	copy(h.owner.TopicID[:], data[1:])
 	h.owner.Partition = int32(binary.BigEndian.Uint32(data[17:]))

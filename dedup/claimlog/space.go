@@ -13,8 +13,9 @@ import (
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// space is the log of one consumer group in use. Its goroutine opens the log and reads it for as long as the
-// store is open; after an error it begins again, where the index is or at the beginning of the log.
+// space is the log of one consumer group in use. Its goroutine opens the log and reads it for as
+// long as the store is open; after an error it begins again, where the index is or at the beginning
+// of the log.
 type space struct {
 	group  string
 	opener Opener
@@ -39,18 +40,23 @@ type timing struct {
 	drop  time.Duration // between two deletions of what has ended
 }
 
-// reading is one log, from its opening to the first error. All is guarded by the space's mu, but log.
+// reading is one log, from its opening to the first error. All is guarded by the space's mu, but
+// log.
 type reading struct {
 	log     Log
 	machine *machine
 	ends    []int64 // of the shards when reading began; nil once all was read
 }
 
-func newSpace(group string, opener Opener, create func() (index, error), times timing, log *slog.Logger) *space {
+func newSpace(
+	group string, opener Opener, create func() (index, error), times timing, log *slog.Logger,
+) *space {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &space{
-		group: group, opener: opener, log: log, times: times, create: create, changed: make(chan struct{}),
-		pending: make(map[blockID]*part), stop: cancel, ended: make(chan struct{}), why: errors.New("the claim log is being opened"),
+		group: group, opener: opener, log: log, times: times, create: create,
+		changed: make(chan struct{}),
+		pending: make(map[blockID]*part), stop: cancel, ended: make(chan struct{}),
+		why: errors.New("the claim log is being opened"),
 	}
 	go func() {
 		defer close(s.ended)
@@ -87,14 +93,15 @@ func (s *space) run(ctx context.Context) {
 	}
 }
 
-// keeper keeps an index, and the machine that stands at the place to which the index has come, from one reading
-// to the next.
+// keeper keeps an index, and the machine that stands at the place to which the index has come, from
+// one reading to the next.
 type keeper struct {
 	index   index
 	machine *machine
 }
 
-// machineFor returns a machine for a log. It goes on where the last one was, or the last process, or at the beginning.
+// machineFor returns a machine for a log. It goes on where the last one was, or the last process,
+// or at the beginning.
 func (k *keeper) machineFor(log string, agreed agreement) (m *machine, err error) {
 	if k.machine == nil || k.machine.log != log || k.machine.agreed != agreed {
 		if k.machine, err = newMachine(k.index, log, agreed); err != nil {
@@ -159,7 +166,9 @@ func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error)
 		if ahead.Epoch < 0 {
 			at.Next, ahead.Next = span.First, span.First
 		} else if at.Next < span.First || ahead.Next > span.End {
-			return nil, fmt.Errorf("%w: shard %d was read up to %d, and has the places from %d to %d", ErrCut, i, ahead.Next, span.First, span.End)
+			return nil,
+				fmt.Errorf("%w: shard %d was read up to %d, and has the places from %d to %d",
+					ErrCut, i, ahead.Next, span.First, span.End)
 		}
 		r.ends[i] = span.End
 	}
@@ -181,7 +190,9 @@ func (s *space) read(ctx context.Context, r *reading) error {
 	s.tellLocked()
 	positions := r.machine.positions()
 	s.mu.Unlock()
-	err := r.log.Read(ctx, positions, func(entries []Entry) error { return s.apply(ctx, r, entries) })
+	err := r.log.Read(ctx, positions, func(entries []Entry) error {
+		return s.apply(ctx, r, entries)
+	})
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -242,7 +253,8 @@ func (s *space) askAgain(ctx context.Context, r *reading, other otherLogError, e
 	if agreed != r.machine.agreed {
 		return fmt.Errorf("%w: the agreement about it is another one now", ErrCut)
 	}
-	s.log.Warn("blocks that were written under another agreement are passed over", "group", s.group, "shard", e.Shard, "place", e.At)
+	s.log.Warn("blocks that were written under another agreement are passed over",
+		"group", s.group, "shard", e.Shard, "place", e.At)
 	r.machine.other[other.id] = true
 	return s.applyOne(ctx, r, e)
 }

@@ -20,8 +20,9 @@ import (
 
 // Options of a store.
 type Options struct {
-	Opener Opener        // leads to the logs; the store closes it
-	Path   string        // a directory for the indexes, used by one process; empty: they are kept in memory
+	Opener Opener // leads to the logs; the store closes it
+	// a directory for the indexes, used by one process; empty: they are kept in memory
+	Path   string
 	Wait   time.Duration // how long a call waits for the log at most; 0: 10 s
 	Logger *slog.Logger  // nil: nothing is logged
 
@@ -58,7 +59,8 @@ func Open(o Options) *Store {
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return &Store{o: o, process: binary.LittleEndian.Uint64(random[:]), spaces: make(map[string]*space)}
+	return &Store{o: o, process: binary.LittleEndian.Uint64(random[:]),
+		spaces: make(map[string]*space)}
 }
 
 // Close implements dedup.Store.
@@ -105,7 +107,9 @@ func (s *Store) space(scope dedup.Scope) (*space, error) {
 }
 
 // Claim implements dedup.Store.
-func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (s *Store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	if len(claims) == 0 {
 		return answers, nil
@@ -117,7 +121,9 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 }
 
 // claim goes on with the IDs that were owned when it began and free when it was answered.
-func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer) error {
+func (s *Store) claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer,
+) error {
 	return s.do(ctx, scope, func(ctx context.Context, space *space) error {
 		open := make([]int32, len(claims))
 		for i := range open {
@@ -136,14 +142,18 @@ func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 				if len(at) == 0 {
 					continue
 				}
-				if err := space.prepare(r, c, shard, at, func() head { return s.head(r, scope) }); err != nil {
+				if err := space.prepare(r, c, shard, at, func() head {
+					return s.head(r, scope)
+				}); err != nil {
 					return err
 				}
 			}
 			if err := space.send(ctx, r, c); err != nil {
 				return err
 			}
-			open = slices.DeleteFunc(open, func(i int32) bool { return answers[i].Outcome != dedup.Undecided })
+			open = slices.DeleteFunc(open, func(i int32) bool {
+				return answers[i].Outcome != dedup.Undecided
+			})
 		}
 		return nil
 	})
@@ -152,13 +162,16 @@ func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 // longEnough refuses claims that the log would forget before they end.
 func longEnough(log Log, scope dedup.Scope) error {
 	if kept := log.Retention(); kept > 0 && kept < scope.TTL+Margin {
-		return fmt.Errorf("the log keeps blocks for %v, and must for at least %v, the ttl and %v more; raise its retention", kept, scope.TTL+Margin, Margin)
+		return fmt.Errorf("the log keeps blocks for %v, and must for at least %v, the ttl and %v "+
+			"more; raise its retention", kept, scope.TTL+Margin, Margin)
 	}
 	return nil
 }
 
 // do gives a call its time and the log of its scope.
-func (s *Store) do(ctx context.Context, scope dedup.Scope, call func(context.Context, *space) error) error {
+func (s *Store) do(
+	ctx context.Context, scope dedup.Scope, call func(context.Context, *space) error,
+) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -166,7 +179,8 @@ func (s *Store) do(ctx context.Context, scope dedup.Scope, call func(context.Con
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Wait, fmt.Errorf("the log did not answer within %v: %w", s.o.Wait, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Wait,
+		fmt.Errorf("the log did not answer within %v: %w", s.o.Wait, context.DeadlineExceeded))
 	defer cancel()
 	return call(ctx, space)
 }
@@ -186,11 +200,14 @@ func split(a agreement, claims []dedup.Claim, open []int32) [][]int32 {
 }
 
 func (s *Store) head(r *reading, scope dedup.Scope) head {
-	return head{log: r.machine.agreed.ID, id: blockID{s.process, s.blocks.Add(1)}, scope: scope.Name}
+	return head{log: r.machine.agreed.ID, id: blockID{s.process, s.blocks.Add(1)},
+		scope: scope.Name}
 }
 
 // Lookup implements dedup.Store.
-func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (answer dedup.Answer, err error) {
+func (s *Store) Lookup(
+	ctx context.Context, scope dedup.Scope, id dedup.ID,
+) (answer dedup.Answer, err error) {
 	err = s.do(ctx, scope, func(ctx context.Context, space *space) error {
 		answer, err = space.lookup(ctx, scope.Name, id, time.Now().UnixMilli())
 		return err
@@ -210,7 +227,8 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 		}
 		a, h := r.machine.agreed, s.head(r, scope)
 		c := &call{}
-		c.parts = []*part{{call: c, id: h.id, shard: a.Key.shardOf(string(id), a.Shards), block: releaseBlock(h, id)}}
+		c.parts = []*part{{call: c, id: h.id, shard: a.Key.shardOf(string(id), a.Shards),
+			block: releaseBlock(h, id)}}
 		return space.send(ctx, r, c)
 	})
 	if err != nil {
@@ -267,7 +285,9 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 }
 
 // Registered implements dedup.Store. It does not read the claims.
-func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
+func (s *Store) Registered(
+	ctx context.Context, scope dedup.Scope,
+) (registered dedup.Scope, found bool, err error) {
 	text, err := s.o.Opener.Registry(scope.ConsumerGroup).Decided(ctx, scopeKey(scope))
 	if err != nil {
 		return dedup.Scope{}, false, fmt.Errorf("read scope: claim log: %w", err)
@@ -282,7 +302,10 @@ func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered d
 func parseRegistration(scope dedup.Scope, text []byte) (dedup.Scope, error) {
 	var r registration
 	if err := json.Unmarshal(text, &r); err != nil {
-		return dedup.Scope{}, errors.Join(fmt.Errorf("read scope %s/%s: claim log: %q is not a registration", scope.ConsumerGroup, scope.Name, text), err)
+		return dedup.Scope{},
+			errors.Join(fmt.Errorf("read scope %s/%s: claim log: %q is not a registration",
+				scope.ConsumerGroup, scope.Name, text), err)
 	}
-	return dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: r.Buckets, Extractor: r.Extractor}, nil
+	return dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: r.Buckets,
+		Extractor: r.Extractor}, nil
 }

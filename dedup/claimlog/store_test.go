@@ -43,7 +43,9 @@ type ownLogs struct {
 	lose atomic.Bool
 }
 
-func (o *ownLogs) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (o *ownLogs) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	if o.lose.Swap(false) {
 		o.logs.becomes(unreported)
 		defer o.logs.becomes(stands)
@@ -73,8 +75,10 @@ func TestConformance(t *testing.T) {
 				return &ownLogs{Store: open(t, options(t, logs)), logs: logs}
 			}, storetest.Features{
 				ExpiryGranularity: 50 * time.Millisecond,
-				Reopen:            func(t *testing.T, s dedup.Store) dedup.Store { return open(t, options(t, s.(*ownLogs).logs)) },
-				Ambiguous:         func(_ *testing.T, s dedup.Store) { s.(*ownLogs).lose.Store(true) },
+				Reopen: func(t *testing.T, s dedup.Store) dedup.Store {
+					return open(t, options(t, s.(*ownLogs).logs))
+				},
+				Ambiguous: func(_ *testing.T, s dedup.Store) { s.(*ownLogs).lose.Store(true) },
 			})
 		})
 	}
@@ -85,16 +89,19 @@ func TestConformanceOfSeveralProcesses(t *testing.T) {
 	logs := newFakeLogs(3)
 	storetest.Run(t, func(t *testing.T) dedup.Store {
 		return storetest.InTurn(
-			open(t, Options{Opener: logs, Wait: 20 * time.Second}), open(t, Options{Opener: logs, Wait: 20 * time.Second, Path: t.TempDir()}),
+			open(t, Options{Opener: logs, Wait: 20 * time.Second}),
+			open(t, Options{Opener: logs, Wait: 20 * time.Second, Path: t.TempDir()}),
 			open(t, Options{Opener: logs, Wait: 20 * time.Second}),
 		)
 	}, storetest.Features{ExpiryGranularity: 50 * time.Millisecond})
 }
 
-var testScope = dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: time.Hour, Buckets: 16, Extractor: "key"}
+var testScope = dedup.Scope{ConsumerGroup: "orders-dedup", Name: "orders", TTL: time.Hour,
+	Buckets: 16, Extractor: "key"}
 
 func claimOf(id string, offset int64) dedup.Claim {
-	return dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{TopicID: [16]byte{1}, Offset: offset}, Fingerprint: dedup.Fingerprint{byte(offset)}}
+	return dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{TopicID: [16]byte{1},
+		Offset: offset}, Fingerprint: dedup.Fingerprint{byte(offset)}}
 }
 
 // mustClaim claims one ID until it is decided, as a lane does.
@@ -129,36 +136,45 @@ func TestAnIndexIsNotBelievedAfterTheLogWasCut(t *testing.T) {
 			f.cut(testScope.ConsumerGroup, 0, 1)
 			other := Open(Options{Opener: f, times: quick})
 			for i := range int64(3) {
-				_, _ = other.Claim(context.Background(), testScope, []dedup.Claim{claimOf("other", 100+i)})
+				_, _ = other.Claim(context.Background(), testScope,
+					[]dedup.Claim{claimOf("other", 100+i)})
 			}
 			_ = other.Close()
 		},
-		"recreated":                        func(f *fakeLogs) { f.recreate(testScope.ConsumerGroup, false) },
-		"recreated with another agreement": func(f *fakeLogs) { f.recreate(testScope.ConsumerGroup, true) },
+		"recreated": func(f *fakeLogs) {
+			f.recreate(testScope.ConsumerGroup, false)
+		},
+		"recreated with another agreement": func(f *fakeLogs) {
+			f.recreate(testScope.ConsumerGroup, true)
+		},
 	} {
 		for _, path := range []string{"", t.TempDir()} {
-			t.Run(name+map[bool]string{true: ", memory", false: ", files"}[path == ""], func(t *testing.T) {
-				logs := newFakeLogs(1)
-				s := open(t, Options{Opener: logs, Path: path})
-				wantOwner(t, mustClaim(t, s, claimOf("a", 1)), dedup.Applied, 1)
-				wantOwner(t, mustClaim(t, s, claimOf("b", 2)), dedup.Applied, 2)
-				harm(logs)
-				if got := mustClaim(t, s, claimOf("b", 3)); got.Owner.Offset != 3 { // perhaps only at its second try
-					t.Fatalf("answer %+v, want the claimant for the owner", got)
-				}
-				rival := open(t, Options{Opener: logs})
-				wantOwner(t, mustClaim(t, rival, claimOf("b", 4)), dedup.Exists, 3)
-			})
+			t.Run(name+map[bool]string{true: ", memory", false: ", files"}[path == ""],
+				func(t *testing.T) {
+					logs := newFakeLogs(1)
+					s := open(t, Options{Opener: logs, Path: path})
+					wantOwner(t, mustClaim(t, s, claimOf("a", 1)), dedup.Applied, 1)
+					wantOwner(t, mustClaim(t, s, claimOf("b", 2)), dedup.Applied, 2)
+					harm(logs)
+					// perhaps only at its second try
+					if got := mustClaim(t, s, claimOf("b", 3)); got.Owner.Offset != 3 {
+						t.Fatalf("answer %+v, want the claimant for the owner", got)
+					}
+					rival := open(t, Options{Opener: logs})
+					wantOwner(t, mustClaim(t, rival, claimOf("b", 4)), dedup.Exists, 3)
+				})
 		}
 	}
 }
 
-// Settings that were deleted under a running process part its claims from those of others: it must notice by the others' blocks.
+// Settings that were deleted under a running process part its claims from those of others: it must
+// notice by the others' blocks.
 func TestAProcessWithAnOldAgreementNoticesIt(t *testing.T) {
 	logs := newFakeLogs(1)
 	old := open(t, Options{Opener: logs})
 	wantOwner(t, mustClaim(t, old, claimOf("a", 1)), dedup.Applied, 1)
-	if err := logs.Registry(testScope.ConsumerGroup).Withdraw(t.Context(), agreementKey); err != nil {
+	if err := logs.Registry(testScope.ConsumerGroup).Withdraw(t.Context(),
+		agreementKey); err != nil {
 		t.Fatal(err)
 	}
 	fresh := open(t, Options{Opener: logs})
@@ -230,19 +246,31 @@ func TestAnIndexGoesOnWhereItWasLeft(t *testing.T) {
 // Lost, damaged and foreign files only cost time.
 func TestAnIndexWhoseFilesCannotBeUsedIsMadeAgain(t *testing.T) {
 	for name, harm := range map[string]func(dir string) error{
-		"no progress":         func(dir string) error { return os.Remove(filepath.Join(dir, progressName)) },
-		"progress is no JSON": func(dir string) error { return os.WriteFile(filepath.Join(dir, progressName), []byte("{"), 0o600) },
+		"no progress": func(dir string) error {
+			return os.Remove(filepath.Join(dir, progressName))
+		},
+		"progress is no JSON": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, progressName), []byte("{"), 0o600)
+		},
 		"progress is newer": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":2}`), 0o600)
 		},
 		"another log's": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":1,"log":"x"}`), 0o600)
+			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":1,"log":"x"}`),
+				0o600)
 		},
-		"no claims":       func(dir string) error { return os.RemoveAll(filepath.Join(dir, claimsName)) },
-		"no manifest":     func(dir string) error { return os.Remove(filepath.Join(dir, claimsName, "MANIFEST")) },
-		"claims were cut": func(dir string) error { return os.Truncate(filepath.Join(dir, claimsName, "segment-0000000001"), 100) },
+		"no claims": func(dir string) error {
+			return os.RemoveAll(filepath.Join(dir, claimsName))
+		},
+		"no manifest": func(dir string) error {
+			return os.Remove(filepath.Join(dir, claimsName, "MANIFEST"))
+		},
+		"claims were cut": func(dir string) error {
+			return os.Truncate(filepath.Join(dir, claimsName, "segment-0000000001"), 100)
+		},
 		"the file is no index": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, claimsName, "segment-0000000001"), []byte("?"), 0o600)
+			return os.WriteFile(filepath.Join(dir, claimsName, "segment-0000000001"), []byte("?"),
+				0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +291,8 @@ func TestAnIndexWhoseFilesCannotBeUsedIsMadeAgain(t *testing.T) {
 			}
 			again := open(t, Options{Opener: logs, Path: dir})
 			for i := range int64(20) {
-				wantOwner(t, mustClaim(t, again, claimOf(string(rune('a'+i)), 1000)), dedup.Exists, i)
+				wantOwner(t, mustClaim(t, again, claimOf(string(rune('a'+i)), 1000)), dedup.Exists,
+					i)
 			}
 		})
 	}
@@ -273,7 +302,8 @@ func TestAnIndexBelongsToOneProcess(t *testing.T) {
 	logs, dir := newFakeLogs(1), t.TempDir()
 	first := open(t, Options{Opener: logs, Path: dir})
 	wantOwner(t, mustClaim(t, first, claimOf("a", 1)), dedup.Applied, 1)
-	second := open(t, Options{Opener: logs, Path: dir, Wait: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	second := open(t, Options{Opener: logs, Path: dir, Wait: 100 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler)})
 	_, err := second.Claim(t.Context(), testScope, []dedup.Claim{claimOf("a", 2)})
 	if err == nil || !strings.Contains(err.Error(), "used by another process") {
 		t.Errorf("got %v", err)
@@ -313,14 +343,16 @@ func TestABlockOfANewerVersionStopsThisOne(t *testing.T) {
 		if answers[0].Outcome != dedup.Undecided {
 			t.Fatal("answered beside a newer version")
 		}
-		if strings.Contains(err.Error(), errNewer.Error()) && errors.Is(err, context.DeadlineExceeded) {
+		if strings.Contains(err.Error(), errNewer.Error()) &&
+			errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
 	}
 }
 
-// Copies are not written into the log: a process that reads it later would take one for the owner, once the owner's block
-// is gone. All that is written for them is a block without claims, behind which they are looked up.
+// Copies are not written into the log: a process that reads it later would take one for the owner,
+// once the owner's block is gone. All that is written for them is a block without claims, behind
+// which they are looked up.
 func TestCopiesAreNotWrittenIntoTheLog(t *testing.T) {
 	logs := newFakeLogs(1)
 	s := open(t, Options{Opener: logs})
@@ -328,12 +360,14 @@ func TestCopiesAreNotWrittenIntoTheLog(t *testing.T) {
 	wantOwner(t, mustClaim(t, s, claimOf("a", 2)), dedup.Exists, 1)
 	var b block
 	entries := logs.entries(testScope.ConsumerGroup)[0]
-	if err := b.parse(entries[len(entries)-1].Block); err != nil || len(entries) != 2 || len(b.claims) != 0 {
+	if err := b.parse(entries[len(entries)-1].Block); err != nil || len(entries) != 2 ||
+		len(b.claims) != 0 {
 		t.Errorf("%d blocks, the last one with %d claims: %v", len(entries), len(b.claims), err)
 	}
 }
 
-// A claim that comes to stand in the log when the sender has long given it up, and others have gone on, claims nothing.
+// A claim that comes to stand in the log when the sender has long given it up, and others have gone
+// on, claims nothing.
 func TestALateBlockClaimsNothing(t *testing.T) {
 	logs := newFakeLogs(1)
 	now := time.Now()
@@ -347,7 +381,8 @@ func TestALateBlockClaimsNothing(t *testing.T) {
 	space.mu.Unlock()
 	now = now.Add(lateness + time.Second)
 	mustClaim(t, s, claimOf("c", 3)) // the clock of the log has gone on
-	logs.stand(testScope.ConsumerGroup, 0, claimsBlock(nil, h, time.Hour, late, []dedup.Claim{claimOf("b", 2)}, []int32{0}))
+	logs.stand(testScope.ConsumerGroup, 0,
+		claimsBlock(nil, h, time.Hour, late, []dedup.Claim{claimOf("b", 2)}, []int32{0}))
 	wantOwner(t, mustClaim(t, s, claimOf("b", 4)), dedup.Applied, 4)
 }
 
@@ -356,7 +391,8 @@ func TestALogThatForgetsBeforeTheTTLIsRefused(t *testing.T) {
 	logs.retention = testScope.TTL + Margin - time.Second
 	s := open(t, Options{Opener: logs})
 	_, err := s.Claim(t.Context(), testScope, []dedup.Claim{claimOf("a", 1)})
-	if err == nil || !strings.Contains(err.Error(), "keeps blocks for 1h59m59s, and must for at least 2h0m0s") {
+	if err == nil || !strings.Contains(err.Error(),
+		"keeps blocks for 1h59m59s, and must for at least 2h0m0s") {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,8 @@ func (s *Store) Amend(ctx context.Context, _, scope dedup.Scope) error {
 	defer s.mu.Unlock()
 	state := s.scopes[nameOf(scope)]
 	if state == nil {
-		return fmt.Errorf("register scope anew: embedded: there is no scope %s/%s", scope.ConsumerGroup, scope.Name)
+		return fmt.Errorf("register scope anew: embedded: there is no scope %s/%s",
+			scope.ConsumerGroup, scope.Name)
 	}
 	before := state.record
 	state.record.Buckets, state.record.Extractor = scope.Buckets, scope.Extractor

@@ -8,8 +8,11 @@ import (
 	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
-// Claim implements dedup.Store. Calls of one scope decide one after the other, and share their syncs.
-func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+// Claim implements dedup.Store. Calls of one scope decide one after the other, and share their
+// syncs.
+func (s *Store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	if err := s.claim(ctx, scope, claims, answers); err != nil {
 		clear(answers)
@@ -19,7 +22,9 @@ func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Cla
 	return answers, nil
 }
 
-func (s *Store) claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer) error {
+func (s *Store) claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer,
+) error {
 	state, err := s.usable(ctx, scope)
 	if err != nil || len(claims) == 0 {
 		return err

@@ -20,8 +20,8 @@ func (w *wallClock) open(t *testing.T, path string) *Store {
 	})
 }
 
-// run lets time pass with a sweep every ten minutes, and makes sure that segments have their indexes, so that
-// they could go.
+// run lets time pass with a sweep every ten minutes, and makes sure that segments have their
+// indexes, so that they could go.
 func (w *wallClock) run(t *testing.T, s *Store, long time.Duration) {
 	t.Helper()
 	for end := w.right + long; w.right < end; {
@@ -39,11 +39,13 @@ func (w *wallClock) run(t *testing.T, s *Store, long time.Duration) {
 	}
 }
 
-// A clock that was wrong for hours forgets no claim for good: neither the ones that were made before, when it was ahead,
-// nor the ones that were made meanwhile, when it was behind. The process may start with the wrong time.
+// A clock that was wrong for hours forgets no claim for good: neither the ones that were made
+// before, when it was ahead, nor the ones that were made meanwhile, when it was behind. The process
+// may start with the wrong time.
 func TestAWrongClockForgetsNothingForGood(t *testing.T) {
 	week := dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: 7 * 24 * time.Hour, Buckets: 1}
-	for name, wrong := range map[string]time.Duration{"ahead": 8 * 24 * time.Hour, "far ahead": 9000 * 24 * time.Hour, "behind": -9000 * 24 * time.Hour} {
+	for name, wrong := range map[string]time.Duration{"ahead": 8 * 24 * time.Hour,
+		"far ahead": 9000 * 24 * time.Hour, "behind": -9000 * 24 * time.Hour} {
 		for _, restart := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				path := t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// claimerEnv makes this test binary a process that claims in the given directory until it is killed.
+// claimerEnv makes this test binary a process that claims in the given directory until it is
+// killed.
 const claimerEnv = "KDEDUP_EMBEDDED_CLAIMER"
 
 const claimerBatch = 200
@@ -24,7 +25,8 @@ func claimForever(path string) {
 		os.Exit(1)
 	}
 	for batch := 0; ; batch++ {
-		if _, err := s.Claim(context.Background(), scope, claims(batch*claimerBatch, claimerBatch)); err != nil {
+		if _, err := s.Claim(context.Background(), scope,
+			claims(batch*claimerBatch, claimerBatch)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

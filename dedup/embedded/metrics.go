@@ -13,12 +13,13 @@ func (s *Store) registerMetrics(reg prometheus.Registerer) {
 			func() float64 { return value(s.stats()) }))
 	}
 	gauge("kdedup_embedded_disk_bytes", "Size of the store's files.", diskBytes)
-	gauge("kdedup_embedded_read_amplification", "Files that a read may have to look into.", func(all []hashlog.Stats) (most float64) {
-		for _, scope := range all {
-			most = max(most, float64(scope.Indexes))
-		}
-		return most
-	})
+	gauge("kdedup_embedded_read_amplification", "Files that a read may have to look into.",
+		func(all []hashlog.Stats) (most float64) {
+			for _, scope := range all {
+				most = max(most, float64(scope.Indexes))
+			}
+			return most
+		})
 }
 
 func (s *Store) stats() (all []hashlog.Stats) {

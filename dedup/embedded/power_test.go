@@ -13,13 +13,14 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/powercut"
 )
 
-// TestPowerCuts cuts the power at random moments of random work on a store: first start, new scopes,
-// claims, releases, sweeps, indexes, merges, forgotten scopes, and opening it again. What was answered stands,
-// and the store always opens. A seed replays exactly: KDEDUP_POWER_SEED names one, KDEDUP_POWER_CUTS how
-// many cuts it makes.
+// TestPowerCuts cuts the power at random moments of random work on a store: first start, new
+// scopes, claims, releases, sweeps, indexes, merges, forgotten scopes, and opening it again. What
+// was answered stands, and the store always opens. A seed replays exactly: KDEDUP_POWER_SEED names
+// one, KDEDUP_POWER_CUTS how many cuts it makes.
 func TestPowerCuts(t *testing.T) {
 	powercut.Seeds(t, 3, 30, func(t *testing.T, random *rand.Rand, cuts int) {
-		p := &powerTrial{Trial: powercut.Trial{T: t, Random: random}, now: time.Unix(1_000_000, 0), owners: map[powerKey]owners{}}
+		p := &powerTrial{Trial: powercut.Trial{T: t, Random: random}, now: time.Unix(1_000_000, 0),
+			owners: map[powerKey]owners{}}
 		for range cuts {
 			p.workUntilTheCut()
 		}
@@ -29,7 +30,8 @@ func TestPowerCuts(t *testing.T) {
 // powerKey is an ID of one scope.
 type powerKey struct{ scope, id int }
 
-// owners are who may own an ID: the last one that was answered, and those of calls that were not. 0 is nobody.
+// owners are who may own an ID: the last one that was answered, and those of calls that were not. 0
+// is nobody.
 type owners []int64
 
 const (
@@ -59,8 +61,12 @@ func (p *powerTrial) workUntilTheCut() {
 func (p *powerTrial) open() (err error) {
 	start := p.now
 	p.store, err = Open(Options{
-		Path: filepath.Join(p.Dir, "var", "lib", "store"), Logger: slog.New(slog.DiscardHandler), SweepInterval: -1,
-		Now: func() time.Time { return p.now }, elapsed: func() time.Duration { return p.now.Sub(start) }, disk: p.Disk, untended: true, segmentBytes: 1 << 10,
+		Path: filepath.Join(p.Dir, "var", "lib", "store"), Logger: slog.New(slog.DiscardHandler),
+		SweepInterval: -1,
+		Now: func() time.Time {
+			return p.now
+		}, elapsed: func() time.Duration { return p.now.Sub(start) },
+		disk: p.Disk, untended: true, segmentBytes: 1 << 10,
 	})
 	if err != nil {
 		return err
@@ -81,11 +87,13 @@ func (p *powerTrial) open() (err error) {
 }
 
 func powerScope(n int) dedup.Scope {
-	return dedup.Scope{ConsumerGroup: "g", Name: fmt.Sprint("t", n), TTL: time.Hour, Buckets: 1, Extractor: "key"}
+	return dedup.Scope{ConsumerGroup: "g", Name: fmt.Sprint("t", n), TTL: time.Hour, Buckets: 1,
+		Extractor: "key"}
 }
 
 func (k powerKey) claim(offset int64) dedup.Claim {
-	return dedup.Claim{ID: dedup.ID(fmt.Sprint("id-", k.id)), Owner: dedup.Coordinates{Offset: offset}}
+	return dedup.Claim{ID: dedup.ID(fmt.Sprint("id-", k.id)),
+		Owner: dedup.Coordinates{Offset: offset}}
 }
 
 func (p *powerTrial) step() error {
@@ -143,7 +151,8 @@ func (p *powerTrial) claim(scope int) error {
 		if want == 0 {
 			want = list[i].Owner.Offset
 		}
-		if got := answers[i].Owner.Offset; got != want || (answers[i].Outcome == dedup.Applied) != (known[0] == 0) {
+		if got := answers[i].Owner.Offset; got != want ||
+			(answers[i].Outcome == dedup.Applied) != (known[0] == 0) {
 			p.T.Fatalf("%+v: %+v, want the owner %d", key, answers[i], want)
 		}
 		p.owners[key] = owners{want}

@@ -10,14 +10,15 @@ import (
 )
 
 // A claim is stored as its version, topic ID, partition, offset, leader epoch, fingerprint, and the
-// time at which it was made, in milliseconds; all numbers big-endian. When it ends is for the log to keep.
+// time at which it was made, in milliseconds; all numbers big-endian. When it ends is for the log
+// to keep.
 const (
 	recordVersion = 1
 	recordBytes   = 1 + 16 + 4 + 8 + 4 + len(dedup.Fingerprint{}) + 8
 )
 
-// RowBytes is what one claim takes on the disk with an ID of this length: with the lengths, end and checksum of the log's
-// record, its entry in an index, and its bits in the filter of that.
+// RowBytes is what one claim takes on the disk with an ID of this length: with the lengths, end and
+// checksum of the log's record, its entry in an index, and its bits in the filter of that.
 func RowBytes(idBytes int) int { return idBytes + recordBytes + 20 + 16 + 2 }
 
 // claimRecord is a claim as it is stored.
@@ -29,7 +30,8 @@ type claimRecord struct {
 
 func (r *claimRecord) answer() dedup.Answer {
 	return dedup.Answer{
-		Outcome: dedup.Exists, Owner: r.owner, Fingerprint: r.fingerprint, ClaimedAt: time.UnixMilli(r.claimedAt),
+		Outcome: dedup.Exists, Owner: r.owner, Fingerprint: r.fingerprint,
+		ClaimedAt: time.UnixMilli(r.claimedAt),
 	}
 }
 

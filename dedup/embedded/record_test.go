@@ -11,7 +11,8 @@ import (
 
 func TestRecordsRoundTrip(t *testing.T) {
 	want := claimRecord{
-		owner:       dedup.Coordinates{TopicID: [16]byte{0: 1, 15: 0xff}, Partition: math.MaxInt32, Offset: math.MaxInt64, LeaderEpoch: -1},
+		owner: dedup.Coordinates{TopicID: [16]byte{0: 1, 15: 0xff}, Partition: math.MaxInt32,
+			Offset: math.MaxInt64, LeaderEpoch: -1},
 		fingerprint: dedup.Fingerprint{0: 9, 15: 8}, claimedAt: math.MaxInt64,
 	}
 	data := want.append(nil)

@@ -12,13 +12,14 @@ import (
 	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
-// scopeState is a scope in use. Whoever decides about IDs holds the token of deciding, from the look-up
-// to the append, so that what was read is still true when it is written. Syncs come after that, and
-// calls share them.
+// scopeState is a scope in use. Whoever decides about IDs holds the token of deciding, from the
+// look-up to the append, so that what was read is still true when it is written. Syncs come after
+// that, and calls share them.
 type scopeState struct {
 	record scopeRecord
 	claims *hashlog.Log
-	ttl    atomic.Int64 // the longest that a claim was made for since the store was opened; 0: none was made
+	// the longest that a claim was made for since the store was opened; 0: none was made
+	ttl atomic.Int64
 
 	deciding chan struct{}
 	reader   *hashlog.Reader // these three are for who decides
@@ -27,7 +28,8 @@ type scopeState struct {
 }
 
 func newScopeState(record scopeRecord, claims *hashlog.Log) *scopeState {
-	return &scopeState{record: record, claims: claims, deciding: make(chan struct{}, 1), reader: claims.NewReader()}
+	return &scopeState{record: record, claims: claims, deciding: make(chan struct{}, 1),
+		reader: claims.NewReader()}
 }
 
 func (s *scopeState) decide(ctx context.Context) error {
@@ -43,7 +45,9 @@ func (s *scopeState) decided() { <-s.deciding }
 
 // claim reads every ID and appends the claims of those that are free. The answers are good once the
 // mark is synced: it stands for what was appended, and for all that was read.
-func (s *scopeState) claim(ctx context.Context, claims []dedup.Claim, now, ends time.Time, answers []dedup.Answer) (hashlog.Mark, error) {
+func (s *scopeState) claim(
+	ctx context.Context, claims []dedup.Claim, now, ends time.Time, answers []dedup.Answer,
+) (hashlog.Mark, error) {
 	if err := s.decide(ctx); err != nil {
 		return 0, err
 	}
@@ -81,8 +85,8 @@ func (s *scopeState) keepFor(ttl time.Duration) {
 	}
 }
 
-// patience is how long a clock must have stood by a time before files go that have ended by it. Longer than a ttl
-// it need not be: the files would grow to several times what they have to hold.
+// patience is how long a clock must have stood by a time before files go that have ended by it.
+// Longer than a ttl it need not be: the files would grow to several times what they have to hold.
 func (s *scopeState) patience() time.Duration {
 	if ttl := time.Duration(s.ttl.Load()); ttl > 0 {
 		return min(ttl, steadyclock.MostPatience)
@@ -111,7 +115,9 @@ func (s *scopeState) append(ctx context.Context) (hashlog.Mark, error) {
 }
 
 // get returns the claim that holds an ID, unless there is none or it has ended.
-func (s *scopeState) get(reader *hashlog.Reader, key []byte, now time.Time) (record claimRecord, ends int64, found bool, err error) {
+func (s *scopeState) get(
+	reader *hashlog.Reader, key []byte, now time.Time,
+) (record claimRecord, ends int64, found bool, err error) {
 	value, ends, err := reader.Get(key)
 	if err != nil || value == nil || ends <= now.UnixMilli() {
 		return record, 0, false, err
@@ -129,7 +135,8 @@ func (s *scopeState) sync(ctx context.Context, mark hashlog.Mark) error {
 // err is why nothing can be written any more.
 func (s *scopeState) err() error {
 	if err := s.claims.Err(); err != nil {
-		return fmt.Errorf("the store cannot write its files; make room or mend the disk, then restart: %w", err)
+		return fmt.Errorf(
+			"the store cannot write its files; make room or mend the disk, then restart: %w", err)
 	}
 	return nil
 }

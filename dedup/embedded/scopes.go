@@ -30,7 +30,8 @@ func (s *Store) ensureScope(scope dedup.Scope) (*scopeState, error) {
 	s.lastID, s.scopes[name] = record.ID, state
 	if err := s.saveScopes(); err != nil {
 		delete(s.scopes, name)
-		return nil, fmt.Errorf("new scope %s/%s: %w", name.group, name.name, errors.Join(err, claims.Close()))
+		return nil, fmt.Errorf("new scope %s/%s: %w", name.group, name.name,
+			errors.Join(err, claims.Close()))
 	}
 	return state, nil
 }
@@ -41,7 +42,8 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 	if err != nil {
 		return fmt.Errorf("register scope: embedded: %w", err)
 	}
-	return dedup.CompareScopes(scope, dedup.Scope{Buckets: record.Buckets, Extractor: record.Extractor})
+	return dedup.CompareScopes(scope,
+		dedup.Scope{Buckets: record.Buckets, Extractor: record.Extractor})
 }
 
 func (s *Store) register(ctx context.Context, scope dedup.Scope) (scopeRecord, error) {
@@ -55,7 +57,8 @@ func (s *Store) register(ctx context.Context, scope dedup.Scope) (scopeRecord, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := state.record; !old.Registered {
-		state.record.Registered, state.record.Buckets, state.record.Extractor = true, scope.Buckets, scope.Extractor
+		state.record.Registered, state.record.Buckets, state.record.Extractor = true, scope.Buckets,
+			scope.Extractor
 		if err := s.saveScopes(); err != nil {
 			state.record = old
 			return scopeRecord{}, err
@@ -65,7 +68,9 @@ func (s *Store) register(ctx context.Context, scope dedup.Scope) (scopeRecord, e
 }
 
 // Registered implements dedup.Store.
-func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
+func (s *Store) Registered(
+	ctx context.Context, scope dedup.Scope,
+) (registered dedup.Scope, found bool, err error) {
 	if ctx.Err() != nil {
 		return dedup.Scope{}, false, fmt.Errorf("read scope: embedded: %w", context.Cause(ctx))
 	}
@@ -76,7 +81,8 @@ func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered d
 		return dedup.Scope{}, false, nil
 	}
 	return dedup.Scope{
-		ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: state.record.Buckets, Extractor: state.record.Extractor,
+		ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: state.record.Buckets,
+		Extractor: state.record.Extractor,
 	}, true, nil
 }
 
@@ -88,7 +94,8 @@ func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 	return nil
 }
 
-// forget counts once scopes.json is written; files that are left by a crash are deleted by the next Open.
+// forget counts once scopes.json is written; files that are left by a crash are deleted by the next
+// Open.
 func (s *Store) forget(ctx context.Context, scope dedup.Scope) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -107,5 +114,6 @@ func (s *Store) forget(ctx context.Context, scope dedup.Scope) error {
 		s.scopes[name] = state
 		return err
 	}
-	return errors.Join(state.claims.Close(), durable.RemoveDirectory(s.disk, s.claimsPath(state.record.ID)))
+	return errors.Join(state.claims.Close(),
+		durable.RemoveDirectory(s.disk, s.claimsPath(state.record.ID)))
 }

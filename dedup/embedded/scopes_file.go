@@ -14,7 +14,8 @@ import (
 )
 
 // The file scopes.json names the scopes. Each has a directory of its own for its claims, whose name
-// ends with the scope's ID; what scopes.json does not name was forgotten, or begun and not finished.
+// ends with the scope's ID; what scopes.json does not name was forgotten, or begun and not
+// finished.
 type scopesFile struct {
 	Version int           `json:"version"`
 	LastID  int           `json:"last_id"`
@@ -42,7 +43,8 @@ func (s *Store) claimsPath(id int) string {
 	return filepath.Join(s.path, fmt.Sprintf("%s%06d", claimsPrefix, id))
 }
 
-// loadScopes opens the claims of all scopes; there are as many as pipelines ever used the directory.
+// loadScopes opens the claims of all scopes; there are as many as pipelines ever used the
+// directory.
 func (s *Store) loadScopes() error {
 	file, err := s.readScopes()
 	if err != nil {
@@ -52,7 +54,8 @@ func (s *Store) loadScopes() error {
 	for _, record := range file.Scopes {
 		path := s.claimsPath(record.ID)
 		if !hashlog.Exists(path) {
-			return fmt.Errorf("%s: the claims of scope %s/%s are missing; bring them back, or empty the store's directory",
+			return fmt.Errorf("%s: the claims of scope %s/%s are missing; bring them back, or "+
+				"empty the store's directory",
 				path, record.ConsumerGroup, record.Name)
 		}
 		claims, err := s.openClaims(record.ID)
@@ -86,8 +89,10 @@ func (s *Store) readScopes() (file scopesFile, err error) {
 // versions are refused.
 func (s *Store) begin() error {
 	for pattern, why := range map[string]string{
-		"MANIFEST*":        "the directory holds files of another database; name another directory, or empty this one",
-		claimsPrefix + "*": scopesName + " is missing, and there are claims; bring it back, or empty the directory",
+		"MANIFEST*": "the directory holds files of another database; name another " +
+			"directory, or empty this one",
+		claimsPrefix + "*": scopesName +
+			" is missing, and there are claims; bring it back, or empty the directory",
 	} {
 		found, err := filepath.Glob(filepath.Join(s.path, pattern))
 		if err != nil {

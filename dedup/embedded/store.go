@@ -20,11 +20,12 @@ import (
 
 // Options say where the store is. Only Path and Logger are needed.
 type Options struct {
-	Path          string // the directory; it is created if it is missing
-	Logger        *slog.Logger
-	Registerer    prometheus.Registerer // nil: no metrics
-	SweepInterval time.Duration         // between two deletions of expired claims; 0: 10 minutes, below 0: never
-	Now           func() time.Time      // nil: time.Now
+	Path       string // the directory; it is created if it is missing
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
+	// between two deletions of expired claims; 0: 10 minutes, below 0: never
+	SweepInterval time.Duration
+	Now           func() time.Time // nil: time.Now
 
 	elapsed      func() time.Duration // nil: since Open
 	disk         durable.Disk         // nil: the system's
@@ -62,7 +63,8 @@ const (
 )
 
 // ErrUsed says that another process has the store open.
-var ErrUsed = errors.New("used by another process; one process per directory, use cassandra to share a store")
+var ErrUsed = errors.New(
+	"used by another process; one process per directory, use cassandra to share a store")
 
 // Open opens the directory or makes a new one.
 func Open(o Options) (*Store, error) {
@@ -76,9 +78,11 @@ func Open(o Options) (*Store, error) {
 		o.disk = durable.System{}
 	}
 	s := &Store{
-		path: o.Path, now: o.Now, elapsed: o.elapsed, log: o.Logger, disk: o.disk, scopes: make(map[scopeName]*scopeState),
+		path: o.Path, now: o.Now, elapsed: o.elapsed, log: o.Logger, disk: o.disk,
+		scopes: make(map[scopeName]*scopeState),
 		logs: hashlog.Options{
-			Logger: o.Logger, Disk: o.disk, Files: hashlog.NewFiles(mostOpen), Untended: o.untended, SegmentBytes: o.segmentBytes,
+			Logger: o.Logger, Disk: o.disk, Files: hashlog.NewFiles(mostOpen), Untended: o.untended,
+			SegmentBytes: o.segmentBytes,
 		},
 	}
 	if err := s.open(); err != nil {

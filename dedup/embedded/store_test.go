@@ -65,7 +65,9 @@ type reopened struct {
 
 func (r *reopened) path() string { return r.Store.path }
 
-func (r *reopened) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (r *reopened) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers, err := r.Store.Claim(ctx, scope, claims)
 	if r.loseNext {
 		r.loseNext = false
@@ -74,12 +76,14 @@ func (r *reopened) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.
 	return answers, err
 }
 
-var scope = dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16, Extractor: "key"}
+var scope = dedup.Scope{ConsumerGroup: "g", Name: "t", TTL: time.Hour, Buckets: 16,
+	Extractor: "key"}
 
 func claims(from, n int) []dedup.Claim {
 	list := make([]dedup.Claim, n)
 	for i := range list {
-		list[i] = dedup.Claim{ID: dedup.ID(fmt.Sprintf("id-%08d", from+i)), Owner: dedup.Coordinates{Offset: int64(from + i)}}
+		list[i] = dedup.Claim{ID: dedup.ID(fmt.Sprintf("id-%08d", from+i)),
+			Owner: dedup.Coordinates{Offset: int64(from + i)}}
 	}
 	return list
 }
@@ -146,8 +150,8 @@ func TestALongClaimEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// testdata/version1 was written by a version whose hashes could be foreseen: IDs 0 to 49 of one scope, of which 7
-// was released, and 0 to 2 of another.
+// testdata/version1 was written by a version whose hashes could be foreseen: IDs 0 to 49 of one
+// scope, of which 7 was released, and 0 to 2 of another.
 func TestAStoreOfTheFirstVersionGoesOn(t *testing.T) {
 	path := t.TempDir()
 	if err := os.CopyFS(path, os.DirFS("testdata/version1")); err != nil {
@@ -161,11 +165,13 @@ func TestAStoreOfTheFirstVersionGoesOn(t *testing.T) {
 			t.Error(err)
 		}
 		for i, a := range mustClaim(t, s, claims(0, 60)) {
-			if known := i != 7 && i < 50 || run > 0; (a.Outcome == dedup.Exists) != known || a.Owner.Offset != int64(i) {
+			if known := i != 7 && i < 50 || run > 0; (a.Outcome == dedup.Exists) != known ||
+				a.Owner.Offset != int64(i) {
 				t.Errorf("run %d, claim %d: %+v", run, i, a)
 			}
 		}
-		if a, err := s.Lookup(t.Context(), other, claims(2, 1)[0].ID); err != nil || a.Outcome != dedup.Exists {
+		if a, err := s.Lookup(t.Context(), other, claims(2, 1)[0].ID); err != nil ||
+			a.Outcome != dedup.Exists {
 			t.Errorf("of the other scope: %+v, %v", a, err)
 		}
 		if err := s.Close(); err != nil {
@@ -179,7 +185,8 @@ func TestASecondStoreOnADirectoryIsRefused(t *testing.T) {
 	first := mustOpen(t, Options{Path: path})
 	defer first.Close()
 	_, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)})
-	want := "open embedded store " + path + ": used by another process; one process per directory, use cassandra to share a store"
+	want := "open embedded store " + path +
+		": used by another process; one process per directory, use cassandra to share a store"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
@@ -190,7 +197,8 @@ func TestAPathThatIsAFileIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)}); err == nil ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -204,7 +212,8 @@ func TestADirectoryOfAnotherDatabaseIsRefused(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(path, row.file), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)}); err == nil ||
+			!strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v", row.file, err)
 		}
 		if err := os.Remove(filepath.Join(path, row.file)); err != nil {
@@ -220,7 +229,9 @@ func TestADirectoryOfAnotherDatabaseIsRefused(t *testing.T) {
 func TestAScopeWithoutItsFilesIsRefused(t *testing.T) {
 	for name, remove := range map[string]func(claims string) error{
 		"the directory": os.RemoveAll,
-		"what is in it": func(claims string) error { return errors.Join(os.RemoveAll(claims), os.Mkdir(claims, 0o700)) },
+		"what is in it": func(claims string) error {
+			return errors.Join(os.RemoveAll(claims), os.Mkdir(claims, 0o700))
+		},
 	} {
 		path := t.TempDir()
 		s := mustOpen(t, Options{Path: path, SweepInterval: -1})
@@ -229,7 +240,8 @@ func TestAScopeWithoutItsFilesIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)})
-		if err == nil || !strings.Contains(err.Error(), "claims-000001: the claims of scope g/t are missing; bring them back") {
+		if err == nil || !strings.Contains(err.Error(),
+			"claims-000001: the claims of scope g/t are missing; bring them back") {
 			t.Errorf("without %s: got %v", name, err)
 		}
 	}
@@ -290,11 +302,14 @@ func TestTheSweepDeletesFilesOfExpiredClaimsAndNoOthers(t *testing.T) {
 func TestTheSweeperRunsByItself(t *testing.T) {
 	var c clock
 	c.unix.Store(1_000_000)
-	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: time.Millisecond, Now: c.now, elapsed: c.elapsed})
+	s := mustOpen(t, Options{Path: t.TempDir(), SweepInterval: time.Millisecond, Now: c.now,
+		elapsed: c.elapsed})
 	defer s.Close()
 	mustClaim(t, s, claims(0, 1000))
 	c.unix.Add(3601)
-	testkit.Eventually(t, 20*time.Second, "the files of what has expired to go", func() bool { return s.stats()[0].Bytes < 1000 })
+	testkit.Eventually(t, 20*time.Second, "the files of what has expired to go", func() bool {
+		return s.stats()[0].Bytes < 1000
+	})
 }
 
 // A full disk: claims that cannot be written are never answered as made, the error says what to do,
@@ -313,7 +328,9 @@ func TestNoClaimIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 			answered = append(answered, list...)
 		case err == nil:
 			t.Fatalf("batch %d was answered: %v", i, answers[0])
-		case slices.ContainsFunc(answers, func(a dedup.Answer) bool { return a.Outcome != dedup.Undecided }):
+		case slices.ContainsFunc(answers, func(a dedup.Answer) bool {
+			return a.Outcome != dedup.Undecided
+		}):
 			t.Fatalf("batch %d failed and has answers", i)
 		case !strings.Contains(err.Error(), "make room or mend the disk, then restart"):
 			t.Fatalf("got %v", err)
@@ -361,7 +378,8 @@ func BenchmarkClaim(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					from := int(next.Add(size))
-					batch := append(claims(from, size-known), claims(max(0, from-20*size), known)...)
+					batch := append(claims(from, size-known),
+						claims(max(0, from-20*size), known)...)
 					if _, err := s.Claim(context.Background(), scope, batch); err != nil {
 						b.Error(err)
 					}

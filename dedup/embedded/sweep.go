@@ -22,15 +22,16 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.log.Warn("expired claims were not deleted, trying again later", "error", err, "after", interval)
+			s.log.Warn("expired claims were not deleted, trying again later",
+				"error", err, "after", interval)
 		case files > 0:
 			s.log.Debug("deleted expired claims", "files", files)
 		}
 	}
 }
 
-// sweep deletes the files of which all claims have surely expired. A wrong clock that is set right gives back the
-// claims that had ended by it.
+// sweep deletes the files of which all claims have surely expired. A wrong clock that is set right
+// gives back the claims that had ended by it.
 func (s *Store) sweep(ctx context.Context) (files int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -48,6 +49,8 @@ func (s *Store) states() (list []*scopeState) {
 	for _, state := range s.scopes {
 		list = append(list, state)
 	}
-	slices.SortFunc(list, func(a, b *scopeState) int { return cmp.Compare(a.record.ID, b.record.ID) })
+	slices.SortFunc(list, func(a, b *scopeState) int {
+		return cmp.Compare(a.record.ID, b.record.ID)
+	})
 	return list
 }

@@ -20,13 +20,16 @@ type broken struct {
 	claim claimer
 }
 
-func (b broken) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (b broken) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	return b.claim(ctx, b.Store, scope, claims)
 }
 
 // changed changes the store's answers.
 func changed(change func(dedup.Claim, *dedup.Answer)) claimer {
-	return func(ctx context.Context, store dedup.Store, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	return func(ctx context.Context, store dedup.Store, scope dedup.Scope,
+		claims []dedup.Claim) ([]dedup.Answer, error) {
 		answers, err := store.Claim(ctx, scope, claims)
 		for i := range answers {
 			change(claims[i], &answers[i])
@@ -37,7 +40,8 @@ func changed(change func(dedup.Claim, *dedup.Answer)) claimer {
 
 func applied(c dedup.Claim) dedup.Answer {
 	now := time.UnixMilli(time.Now().UnixMilli())
-	return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint, ClaimedAt: now}
+	return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint,
+		ClaimedAt: now}
 }
 
 // lookFirst claims what a look-up finds free, whatever happened in between.
@@ -94,12 +98,14 @@ func TestABrokenStoreIsFound(t *testing.T) {
 				*a = applied(c)
 			}
 		}),
-		"a claim takes an ID from its owner, one time in a hundred": changed(func(c dedup.Claim, a *dedup.Answer) {
+		"a claim takes an ID from its owner, one time in a hundred": changed(func(c dedup.Claim,
+			a *dedup.Answer) {
 			if a.Outcome == dedup.Exists && rand.IntN(100) == 0 {
 				*a = applied(c)
 			}
 		}),
-		"a claim that was applied exists, one time in ten": changed(func(_ dedup.Claim, a *dedup.Answer) {
+		"a claim that was applied exists, one time in ten": changed(func(_ dedup.Claim,
+			a *dedup.Answer) {
 			if a.Outcome == dedup.Applied && rand.IntN(10) == 0 {
 				a.Outcome = dedup.Exists
 			}

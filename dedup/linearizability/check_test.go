@@ -50,7 +50,8 @@ func byID(operations []*operation) map[int][]*operation {
 	}
 	for _, history := range histories {
 		slices.SortStableFunc(history, func(a, b *operation) int {
-			return cmp.Or(-cmp.Compare(min(a.result, done), min(b.result, done)), cmp.Compare(a.end, b.end))
+			return cmp.Or(-cmp.Compare(min(a.result, done), min(b.result, done)),
+				cmp.Compare(a.end, b.end))
 		})
 	}
 	return histories
@@ -61,7 +62,8 @@ func checkID(history []*operation) error {
 	case porcupine.Illegal:
 		return &violation{shortest(history)}
 	case porcupine.Unknown:
-		return fmt.Errorf("no end of the search after %v: %d operations of id %d", searchLimit, len(history), history[0].id)
+		return fmt.Errorf("no end of the search after %v: %d operations of id %d", searchLimit,
+			len(history), history[0].id)
 	}
 	return nil
 }
@@ -71,7 +73,8 @@ func shortest(history []*operation) []*operation {
 	low, high := 1, len(history)
 	for low < high {
 		middle := (low + high) / 2
-		if porcupine.CheckOperationsTimeout(model, reduce(beginning(history, middle)), searchLimit) == porcupine.Illegal {
+		if porcupine.CheckOperationsTimeout(model, reduce(beginning(history, middle)),
+			searchLimit) == porcupine.Illegal {
 			high = middle
 		} else {
 			low = middle + 1

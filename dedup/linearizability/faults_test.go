@@ -16,7 +16,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// faults are what happens between the clients and their server, and to it. All is well when run returns.
+// faults are what happens between the clients and their server, and to it. All is well when run
+// returns.
 type faults struct {
 	proxies []*testkit.Proxy
 	server  *servers.Server // of the test's own; may be nil

@@ -1,8 +1,8 @@
-// Package linearizability_test asks a checker that is not ours, github.com/anishathalye/porcupine, whether the
-// claims, look-ups and releases of each store are linearizable, as the contract of dedup.Store says. Clients in
-// several sessions work on few hot IDs while connections break, answers vanish, requests come late, and servers
-// stand still or are killed. What a call may have done is in the history as an operation that has its effect later,
-// or never.
+// Package linearizability_test asks a checker that is not ours, github.com/anishathalye/porcupine,
+// whether the claims, look-ups and releases of each store are linearizable, as the contract of
+// dedup.Store says. Clients in several sessions work on few hot IDs while connections break,
+// answers vanish, requests come late, and servers stand still or are killed. What a call may have
+// done is in the history as an operation that has its effect later, or never.
 package linearizability_test
 
 import (
@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Each round has a scope of its own, and is checked when it ends. So a violation is found soon, and the searches
-// stay small.
+// Each round has a scope of its own, and is checked when it ends. So a violation is found soon, and
+// the searches stay small.
 const (
 	roundLength = 10 * time.Second
 	settleLimit = time.Minute

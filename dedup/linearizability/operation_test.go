@@ -14,14 +14,16 @@ const (
 type result uint8
 
 const (
-	open  result = iota // Undecided, or an error: it has its effect at any time after the call, or never
-	done                // the claim was applied, or the release answered
-	taken               // somebody owns the ID
-	free                // nobody does
+	// Undecided, or an error: it has its effect at any time after the call, or never
+	open  result = iota
+	done         // the claim was applied, or the release answered
+	taken        // somebody owns the ID
+	free         // nobody does
 )
 
-// operation is what one call did to one ID. Each attempt to claim has a number of its own, which travels in the
-// fingerprint: who sees the ID owned sees by which very attempt, also when one owner has tried twice.
+// operation is what one call did to one ID. Each attempt to claim has a number of its own, which
+// travels in the fingerprint: who sees the ID owned sees by which very attempt, also when one owner
+// has tried twice.
 type operation struct {
 	action  action
 	result  result
@@ -39,12 +41,14 @@ type operation struct {
 }
 
 func (o *operation) String() string {
-	calls := [...]string{fmt.Sprintf("claim #%d by owner %d", o.attempt, o.owner), "look up", "release", "end"}
+	calls := [...]string{fmt.Sprintf("claim #%d by owner %d", o.attempt, o.owner), "look up",
+		"release", "end"}
 	call := fmt.Sprintf("client %d: %s", o.client, calls[o.action])
 	if o.result == open {
 		return fmt.Sprintf("%12.6f ..              %s: open", float64(o.call)/1e9, call)
 	}
 	holder := fmt.Sprintf("taken by #%d of owner %d at %d", o.holder, o.holderOwner, o.claimedAt)
 	answer := [...]string{"", "done", holder, "free"}[o.result]
-	return fmt.Sprintf("%12.6f .. %10.6f %s: %s", float64(o.call)/1e9, float64(o.end)/1e9, call, answer)
+	return fmt.Sprintf("%12.6f .. %10.6f %s: %s", float64(o.call)/1e9, float64(o.end)/1e9, call,
+		answer)
 }

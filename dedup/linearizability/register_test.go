@@ -2,7 +2,8 @@ package linearizability_test
 
 import "github.com/anishathalye/porcupine"
 
-// register is what the contract of dedup.Store makes of one ID: free, or held by one attempt to claim it.
+// register is what the contract of dedup.Store makes of one ID: free, or held by one attempt to
+// claim it.
 type register struct {
 	holder    int32 // 0: free
 	owner     int64
@@ -24,7 +25,8 @@ var model = porcupine.Model{
 	Step: func(state, in, _ any) (bool, any) { return state.(register).step(in.(input)) },
 	Hash: func(state any) uint64 {
 		s := state.(register)
-		return uint64(s.holder)*0x9e3779b97f4a7c15 ^ uint64(s.claimedAt)*0xff51afd7ed558ccd ^ uint64(s.released)*0xc4ceb9fe1a85ec53
+		return uint64(s.holder)*0x9e3779b97f4a7c15 ^ uint64(
+			s.claimedAt)*0xff51afd7ed558ccd ^ uint64(s.released)*0xc4ceb9fe1a85ec53
 	},
 }
 
@@ -41,7 +43,8 @@ func (r register) step(o input) (bool, any) {
 		return r.holder == 0, r
 	case o.action == claiming: // the answer must tell the caller's own claim
 		return r.holder == 0 && o.holder == o.attempt && o.holderOwner == o.owner,
-			register{holder: o.attempt, owner: o.owner, claimedAt: o.claimedAt, released: r.released}
+			register{holder: o.attempt, owner: o.owner, claimedAt: o.claimedAt,
+				released: r.released}
 	case o.action == releasing:
 		return true, register{released: r.released}
 	}
@@ -49,7 +52,8 @@ func (r register) step(o input) (bool, any) {
 	return true, r
 }
 
-// stepOpen gives an open operation its effect, if there is one. To have none is to come at the very end.
+// stepOpen gives an open operation its effect, if there is one. To have none is to come at the very
+// end.
 func (r register) stepOpen(o input) (bool, any) {
 	switch o.action {
 	case claiming:
@@ -69,9 +73,11 @@ func (r register) stepOpen(o input) (bool, any) {
 	return true, r
 }
 
-// observe compares an answer: who holds the ID, by which attempt, and since when, which is the same for all who see it.
+// observe compares an answer: who holds the ID, by which attempt, and since when, which is the same
+// for all who see it.
 func (r register) observe(o *operation) (bool, any) {
-	if r.holder == 0 || r.holder != o.holder || r.owner != o.holderOwner || r.claimedAt != 0 && r.claimedAt != o.claimedAt {
+	if r.holder == 0 || r.holder != o.holder || r.owner != o.holderOwner || r.claimedAt != 0 &&
+		r.claimedAt != o.claimedAt {
 		return false, r
 	}
 	r.claimedAt = o.claimedAt

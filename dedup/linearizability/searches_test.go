@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The reduced search must find what the whole one does: here on short random histories, most of which nobody could
-// have seen.
+// The reduced search must find what the whole one does: here on short random histories, most of
+// which nobody could have seen.
 func TestTheReducedSearchFindsWhatTheWholeOneFinds(t *testing.T) {
 	n := 20_000
 	if testing.Short() {
@@ -68,13 +68,17 @@ func (o *operation) hold(attempt int32) {
 }
 
 func TestTheShortestViolationIsShown(t *testing.T) {
-	history := []*operation{{action: claiming, result: done, attempt: 1, owner: 1, call: 1, end: 2, holder: 1, holderOwner: 1, claimedAt: 7}}
+	history := []*operation{{action: claiming, result: done, attempt: 1, owner: 1, call: 1, end: 2,
+		holder: 1, holderOwner: 1, claimedAt: 7}}
 	for n := range int64(20) {
-		history = append(history, &operation{action: lookingUp, result: taken, call: 3 + 2*n, end: 4 + 2*n, holder: 1, holderOwner: 1, claimedAt: 7})
+		history = append(history, &operation{action: lookingUp, result: taken, call: 3 + 2*n,
+			end: 4 + 2*n, holder: 1, holderOwner: 1, claimedAt: 7})
 	}
-	history[9] = &operation{action: lookingUp, result: free, call: history[9].call, end: history[9].end}
+	history[9] = &operation{action: lookingUp, result: free, call: history[9].call,
+		end: history[9].end}
 	err := check(history)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the last of %d operations", 10)) || !strings.HasSuffix(err.Error(), "look up: free") {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the last of %d operations", 10)) ||
+		!strings.HasSuffix(err.Error(), "look up: free") {
 		t.Errorf("got %v", err)
 	}
 }

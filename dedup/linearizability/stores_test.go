@@ -24,12 +24,16 @@ const processes = 3
 const requestLimit = 2 * time.Second
 
 var subjects = map[string]func(*testing.T) subject{
-	"memory":              openMemory,
-	"embedded":            openEmbedded,
-	"redis":               openRedis,
-	"postgres":            openPostgres,
-	"cassandra, paxos v2": func(t *testing.T) subject { return openCassandra(t, testkit.Cassandra(t)) },
-	"cassandra, paxos v1": func(t *testing.T) subject { return openCassandra(t, testkit.CassandraV1(t)) },
+	"memory":   openMemory,
+	"embedded": openEmbedded,
+	"redis":    openRedis,
+	"postgres": openPostgres,
+	"cassandra, paxos v2": func(t *testing.T) subject {
+		return openCassandra(t, testkit.Cassandra(t))
+	},
+	"cassandra, paxos v1": func(t *testing.T) subject {
+		return openCassandra(t, testkit.CassandraV1(t))
+	},
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -71,7 +75,8 @@ func openRedis(t *testing.T) subject {
 	server = servers.ForTest(t, server, err)
 	return behindProxies(t, server.Addr(), server, func(addr string) (dedup.Store, error) {
 		return redis.Open(t.Context(), redis.Options{
-			Mode: redis.Standalone, Addresses: []string{addr}, KeyPrefix: "kdedup", Timeout: requestLimit,
+			Mode: redis.Standalone, Addresses: []string{addr}, KeyPrefix: "kdedup",
+			Timeout:     requestLimit,
 			Connections: 4, PipelineClaims: 20, Logger: quiet(),
 		}, nil)
 	})
@@ -84,7 +89,8 @@ func openPostgres(t *testing.T) subject {
 	server, err := servers.StartPostgres(t.Context(), servers.PostgresOptions{Dir: t.TempDir()})
 	server = servers.ForTest(t, server, err)
 	options := postgres.Options{
-		Hosts: []string{server.Addr()}, Database: "postgres", Username: "postgres", Timeout: requestLimit,
+		Hosts: []string{server.Addr()}, Database: "postgres", Username: "postgres",
+		Timeout:     requestLimit,
 		BatchClaims: 20, SweepInterval: time.Second,
 	}
 	if err := postgres.Setup(t.Context(), options, false, func(string) {}); err != nil {
@@ -97,7 +103,8 @@ func openPostgres(t *testing.T) subject {
 	})
 }
 
-// openCassandra is on a server that other tests use at the same time: it is neither stopped nor killed.
+// openCassandra is on a server that other tests use at the same time: it is neither stopped nor
+// killed.
 func openCassandra(t *testing.T, host string) subject {
 	t.Helper()
 	options := cassandra.Options{
@@ -107,7 +114,9 @@ func openCassandra(t *testing.T, host string) subject {
 	}
 	setup := options
 	setup.Timeout = time.Minute
-	if err := cassandra.Setup(t.Context(), setup, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
+	if err := cassandra.Setup(t.Context(), setup,
+		"{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	return behindProxies(t, host, nil, func(addr string) (dedup.Store, error) {
@@ -125,7 +134,9 @@ func longTest(t *testing.T) {
 	}
 }
 
-func behindProxies(t *testing.T, addr string, server *servers.Server, open func(addr string) (dedup.Store, error)) subject {
+func behindProxies(
+	t *testing.T, addr string, server *servers.Server, open func(addr string) (dedup.Store, error),
+) subject {
 	t.Helper()
 	s := subject{faults: &faults{server: server}}
 	for range processes {

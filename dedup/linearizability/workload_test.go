@@ -105,7 +105,8 @@ func (w *workload) ids() []int {
 func (w *workload) claimsOf(client int, ids []int) []dedup.Claim {
 	claims := make([]dedup.Claim, len(ids))
 	for i, id := range ids {
-		owner := dedup.Coordinates{TopicID: [16]byte{1}, Partition: int32(client), Offset: w.owners.Add(1), LeaderEpoch: 1}
+		owner := dedup.Coordinates{TopicID: [16]byte{1}, Partition: int32(client),
+			Offset: w.owners.Add(1), LeaderEpoch: 1}
 		claims[i] = dedup.Claim{ID: nameOf(id), Owner: owner}
 	}
 	return claims
@@ -115,7 +116,8 @@ func nameOf(id int) dedup.ID { return dedup.ID(binary.BigEndian.AppendUint32(nil
 
 func idOf(name dedup.ID) int { return int(binary.BigEndian.Uint32([]byte(name))) }
 
-// bounded is the context of one call. Some end within milliseconds. The end of the workload ends no call.
+// bounded is the context of one call. Some end within milliseconds. The end of the workload ends no
+// call.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := callLimit
 	if rand.IntN(30) == 0 {
@@ -125,7 +127,9 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // claim makes one attempt for each of the claims, and returns those that are undecided.
-func (w *workload) claim(ctx context.Context, session dedup.Store, client int, claims []dedup.Claim) (left []dedup.Claim, ok bool) {
+func (w *workload) claim(
+	ctx context.Context, session dedup.Store, client int, claims []dedup.Claim,
+) (left []dedup.Claim, ok bool) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	operations, attempts := make([]*operation, len(claims)), make([]dedup.Claim, len(claims))
@@ -133,7 +137,8 @@ func (w *workload) claim(ctx context.Context, session dedup.Store, client int, c
 		attempt := w.attempts.Add(1)
 		c.Fingerprint = fingerprint(attempt)
 		attempts[i] = c
-		operations[i] = &operation{action: claiming, id: idOf(c.ID), attempt: attempt, owner: c.Owner.Offset, client: client}
+		operations[i] = &operation{action: claiming, id: idOf(c.ID), attempt: attempt,
+			owner: c.Owner.Offset, client: client}
 	}
 	call := w.now()
 	answers, err := session.Claim(ctx, w.scope, attempts)
@@ -159,8 +164,10 @@ func (w *workload) take(o *operation, a dedup.Answer) {
 	if a.Outcome == dedup.Applied {
 		o.result = done
 	}
-	o.holder, o.holderOwner, o.claimedAt = int32(binary.BigEndian.Uint32(a.Fingerprint[:])), a.Owner.Offset, a.ClaimedAt.UnixMilli()
-	if a.Fingerprint != fingerprint(o.holder) || a.Owner.TopicID != [16]byte{1} || a.Owner.LeaderEpoch != 1 {
+	o.holder, o.holderOwner, o.claimedAt = int32(binary.BigEndian.Uint32(a.Fingerprint[:])),
+		a.Owner.Offset, a.ClaimedAt.UnixMilli()
+	if a.Fingerprint != fingerprint(o.holder) || a.Owner.TopicID != [16]byte{1} ||
+		a.Owner.LeaderEpoch != 1 {
 		w.t.Errorf("nobody made this claim: %+v", a)
 	}
 }
@@ -199,7 +206,8 @@ func (w *workload) release(ctx context.Context, session dedup.Store, client, id 
 	return err == nil
 }
 
-// settle asks for every ID once the faults are over, claims it and asks again: what was open has an outcome now.
+// settle asks for every ID once the faults are over, claims it and asks again: what was open has an
+// outcome now.
 func (w *workload) settle(ctx context.Context) error {
 	ids := make(map[int]bool)
 	for _, o := range w.operations {

@@ -71,7 +71,9 @@ func New(options Options) *Store {
 		s.faults = func([]dedup.Claim) Fault { return Fault{} }
 	}
 	if s.violation == nil {
-		s.violation = func(format string, args ...any) { panic("memory store: " + fmt.Sprintf(format, args...)) }
+		s.violation = func(format string, args ...any) {
+			panic("memory store: " + fmt.Sprintf(format, args...))
+		}
 	}
 	return s
 }
@@ -92,20 +94,25 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 }
 
 // Registered implements dedup.Store.
-func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
+func (s *Store) Registered(
+	ctx context.Context, scope dedup.Scope,
+) (registered dedup.Scope, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usableLocked(ctx, scope); err != nil {
 		return dedup.Scope{}, false, fmt.Errorf("read scope: %w", err)
 	}
-	if space, ok := s.scopes[scopeName{scope.ConsumerGroup, scope.Name}]; ok && space.registered != nil {
+	if space, ok := s.scopes[scopeName{scope.ConsumerGroup, scope.Name}]; ok &&
+		space.registered != nil {
 		return *space.registered, true, nil
 	}
 	return dedup.Scope{}, false, nil
 }
 
 // Claim implements dedup.Store.
-func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (s *Store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	fault := s.faults(claims)
 	answers := make([]dedup.Answer, len(claims))
 	s.mu.Lock()
@@ -187,11 +194,14 @@ func (s *Store) Close() error {
 }
 
 // claim decides one claim.
-func (n *namespace) claim(c *dedup.Claim, now, claimedAt time.Time, ttl time.Duration) dedup.Answer {
+func (n *namespace) claim(
+	c *dedup.Claim, now, claimedAt time.Time, ttl time.Duration,
+) dedup.Answer {
 	if owner, ok := n.claims[c.ID]; ok && now.Before(owner.expires) {
 		return owner.answer
 	}
-	answer := dedup.Answer{Outcome: dedup.Exists, Owner: c.Owner, Fingerprint: c.Fingerprint, ClaimedAt: claimedAt}
+	answer := dedup.Answer{Outcome: dedup.Exists, Owner: c.Owner, Fingerprint: c.Fingerprint,
+		ClaimedAt: claimedAt}
 	// The ID may share memory with a whole batch of records.
 	n.claims[dedup.ID(strings.Clone(string(c.ID)))] = held{answer: answer, expires: now.Add(ttl)}
 	answer.Outcome = dedup.Applied
@@ -223,7 +233,8 @@ func (s *Store) usableLocked(ctx context.Context, scope dedup.Scope) error {
 
 func (s *Store) checkClaimsLocked(scope dedup.Scope, claims []dedup.Claim) {
 	if scope.TTL < time.Second || scope.TTL%time.Second != 0 {
-		s.violation("scope %s/%s has a ttl of %v, not whole seconds", scope.ConsumerGroup, scope.Name, scope.TTL)
+		s.violation("scope %s/%s has a ttl of %v, not whole seconds", scope.ConsumerGroup,
+			scope.Name, scope.TTL)
 	}
 	clear(s.seen)
 	for i := range claims {

@@ -50,7 +50,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-var scope = dedup.Scope{ConsumerGroup: "g", Name: "orders", TTL: time.Minute, Buckets: 1, Extractor: "key"}
+var scope = dedup.Scope{ConsumerGroup: "g", Name: "orders", TTL: time.Minute, Buckets: 1,
+	Extractor: "key"}
 
 func claims(ids ...dedup.ID) []dedup.Claim {
 	claims := make([]dedup.Claim, len(ids))
@@ -79,10 +80,13 @@ func TestFaults(t *testing.T) {
 	}{
 		{"none", memory.Fault{}, nil, []dedup.Outcome{a, a, a}, []dedup.Outcome{e, e, e}},
 		{"lost", memory.Lost(boom), boom, []dedup.Outcome{u, u, u}, []dedup.Outcome{a, a, a}},
-		{"ambiguous", memory.Ambiguous(boom), boom, []dedup.Outcome{u, u, u}, []dedup.Outcome{e, e, e}},
-		{"partial", memory.Partial(boom, func(i int) memory.Effect { return memory.Effect(i) }), boom,
+		{"ambiguous", memory.Ambiguous(boom), boom, []dedup.Outcome{u, u, u},
+			[]dedup.Outcome{e, e, e}},
+		{"partial", memory.Partial(boom, func(i int) memory.Effect { return memory.Effect(i) }),
+			boom,
 			[]dedup.Outcome{a, u, u}, []dedup.Outcome{e, a, e}},
-		{"without an error", memory.Lost(nil), memory.ErrInjected, []dedup.Outcome{u, u, u}, []dedup.Outcome{a, a, a}},
+		{"without an error", memory.Lost(nil), memory.ErrInjected, []dedup.Outcome{u, u, u},
+			[]dedup.Outcome{a, a, a}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			store := newFaulty(t)
@@ -130,11 +134,20 @@ func TestImpossibleCallsAreReported(t *testing.T) {
 		call func(ctx context.Context, s *memory.Store)
 		want string
 	}{
-		{"equal ids", func(ctx context.Context, s *memory.Store) { s.Claim(ctx, scope, claims("1", "2", "1")) }, "claimed twice"},
-		{"empty id", func(ctx context.Context, s *memory.Store) { s.Claim(ctx, scope, claims("")) }, "empty id"},
-		{"fraction of a second", func(ctx context.Context, s *memory.Store) { s.Claim(ctx, brief, claims("1")) }, "whole seconds"},
-		{"use after close", func(ctx context.Context, s *memory.Store) { s.Close(); s.Lookup(ctx, scope, "1") }, "after Close"},
-		{"close twice", func(_ context.Context, s *memory.Store) { s.Close(); s.Close() }, "closed twice"},
+		{"equal ids", func(ctx context.Context, s *memory.Store) {
+			s.Claim(ctx, scope, claims("1", "2", "1"))
+		}, "claimed twice"},
+		{"empty id", func(ctx context.Context, s *memory.Store) { s.Claim(ctx, scope, claims("")) },
+			"empty id"},
+		{"fraction of a second", func(ctx context.Context, s *memory.Store) {
+			s.Claim(ctx, brief, claims("1"))
+		}, "whole seconds"},
+		{"use after close", func(ctx context.Context, s *memory.Store) {
+			s.Close()
+			s.Lookup(ctx, scope, "1")
+		}, "after Close"},
+		{"close twice", func(_ context.Context, s *memory.Store) { s.Close(); s.Close() },
+			"closed twice"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string

@@ -19,7 +19,9 @@ import (
 
 // Claim implements dedup.Store. The batches of a call run side by side, as many as there are
 // connections.
-func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (s *Store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	c := newCall(s.pool, s.sql, scope, claims)
 	c.run = s.insist
 	var batches errgroup.Group
@@ -72,14 +74,18 @@ func (c *call) decide(ctx context.Context, open []int32) error {
 		if round > 2 && !pause.For(ctx, backoff(round)) {
 			return context.Cause(ctx)
 		}
-		if err := c.run(ctx, func(ctx context.Context) error { return c.write(ctx, open, claim) }); err != nil {
+		if err := c.run(ctx, func(ctx context.Context) error {
+			return c.write(ctx, open, claim)
+		}); err != nil {
 			return err
 		}
 		crashpoint.At("rows-inserted")
 		if open = c.undecided(open); len(open) == 0 {
 			return nil
 		}
-		if err := c.run(ctx, func(ctx context.Context) error { return c.read(ctx, open) }); err != nil {
+		if err := c.run(ctx, func(ctx context.Context) error {
+			return c.read(ctx, open)
+		}); err != nil {
 			return err
 		}
 		if open = c.undecided(open); len(open) == 0 {
@@ -91,7 +97,8 @@ func (c *call) decide(ctx context.Context, open []int32) error {
 }
 
 // errOwnersUnseen leaves claims undecided: the next attempt may find the standby less behind.
-var errOwnersUnseen = errors.New("ids are taken, and their owners cannot be read: a proxy sends reads to a standby that lags; " +
+var errOwnersUnseen = errors.New("ids are taken, and their owners cannot be read: a proxy sends " +
+	"reads to a standby that lags; " +
 	"let all statements go to the primary")
 
 // backoff is the pause before the n-th attempt.
@@ -113,8 +120,8 @@ const (
 	firstPause = 10 * time.Millisecond
 )
 
-// insist runs a statement and repeats it while the server undoes it for the sake of another transaction:
-// no two claims do that to each other, but somebody else's statements may.
+// insist runs a statement and repeats it while the server undoes it for the sake of another
+// transaction: no two claims do that to each other, but somebody else's statements may.
 func (s *Store) insist(ctx context.Context, statement func(context.Context) error) error {
 	for n := 1; ; n++ {
 		err := s.timed(ctx, statement)
@@ -156,14 +163,15 @@ func (c *call) write(ctx context.Context, open []int32, sql string) error {
 	}
 	for _, i := range applied {
 		c.answers[i] = dedup.Answer{
-			Outcome: dedup.Applied, Owner: c.claims[i].Owner, Fingerprint: c.claims[i].Fingerprint, ClaimedAt: c.claimedAt,
+			Outcome: dedup.Applied, Owner: c.claims[i].Owner, Fingerprint: c.claims[i].Fingerprint,
+			ClaimedAt: c.claimedAt,
 		}
 	}
 	return nil
 }
 
-// execMode prepares no statement under a name, and gets binary answers. It is given with each statement
-// because the connection of a caller's transaction may have another one.
+// execMode prepares no statement under a name, and gets binary answers. It is given with each
+// statement because the connection of a caller's transaction may have another one.
 const execMode = pgx.QueryExecModeCacheDescribe
 
 // arguments are the claims column by column, behind the mode.
@@ -184,7 +192,8 @@ func (c *call) arguments(open []int32) []any {
 		offsets[at], epochs[at] = claim.Owner.Offset, claim.Owner.LeaderEpoch
 		fingerprints[at] = claim.Fingerprint[:]
 	}
-	return []any{execMode, c.scope, keys, topics, partitions, offsets, epochs, fingerprints, c.claimedAt, c.ttl.Seconds()}
+	return []any{execMode, c.scope, keys, topics, partitions, offsets, epochs, fingerprints,
+		c.claimedAt, c.ttl.Seconds()}
 }
 
 // read takes the owners that are there.
@@ -214,7 +223,9 @@ func (c *call) read(ctx context.Context, open []int32) error {
 
 // find returns the claim with the key; open is in the order of the keys.
 func (c *call) find(open []int32, key []byte) (int32, error) {
-	at, found := slices.BinarySearchFunc(open, key, func(i int32, key []byte) int { return bytes.Compare(c.keys[i], key) })
+	at, found := slices.BinarySearchFunc(open, key, func(i int32, key []byte) int {
+		return bytes.Compare(c.keys[i], key)
+	})
 	if !found {
 		return 0, fmt.Errorf("the server answered for an id that it was not asked for: %x", key)
 	}
@@ -224,13 +235,16 @@ func (c *call) find(open []int32, key []byte) (int32, error) {
 // scanOwner reads a row of message_id and ownerColumns.
 func scanOwner(row pgx.Row) (key []byte, answer dedup.Answer, err error) {
 	var fingerprint []byte
-	err = row.Scan(&key, &answer.Owner.TopicID, &answer.Owner.Partition, &answer.Owner.Offset, &answer.Owner.LeaderEpoch,
+	err = row.Scan(&key, &answer.Owner.TopicID, &answer.Owner.Partition, &answer.Owner.Offset,
+		&answer.Owner.LeaderEpoch,
 		&fingerprint, &answer.ClaimedAt)
 	if err != nil {
 		return nil, dedup.Answer{}, err
 	}
 	if len(fingerprint) != len(answer.Fingerprint) {
-		return nil, dedup.Answer{}, fmt.Errorf("a fingerprint has %d bytes, want %d: who wrote that row?", len(fingerprint), len(answer.Fingerprint))
+		return nil, dedup.Answer{},
+			fmt.Errorf("a fingerprint has %d bytes, want %d: who wrote that row?", len(fingerprint),
+				len(answer.Fingerprint))
 	}
 	copy(answer.Fingerprint[:], fingerprint)
 	answer.Outcome = dedup.Exists

@@ -27,8 +27,9 @@ func claims(from, n int, partition int32) []dedup.Claim {
 	list := make([]dedup.Claim, n)
 	for i := range list {
 		list[i] = dedup.Claim{
-			ID:    dedup.ID(fmt.Sprintf("id-%06d", from+i)),
-			Owner: dedup.Coordinates{Partition: partition, Offset: int64(from + i), LeaderEpoch: -1},
+			ID: dedup.ID(fmt.Sprintf("id-%06d", from+i)),
+			Owner: dedup.Coordinates{Partition: partition, Offset: int64(from + i),
+				LeaderEpoch: -1},
 		}
 	}
 	return list
@@ -51,7 +52,8 @@ VALUES ($1, $2, '00000000-0000-0000-0000-000000000000', 77, 7, 0, '\x00000000000
 func waitBlocked(t *testing.T, conn *pgx.Conn, schema string) {
 	t.Helper()
 	testkit.Eventually(t, patience, "a claim that waits", func() bool {
-		return query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO \"' || $1 || '\"%'", schema) > 0
+		return query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type "+
+			"= 'Lock' AND query LIKE '%INSERT INTO \"' || $1 || '\"%'", schema) > 0
 	})
 }
 
@@ -68,15 +70,21 @@ func TestAClaimThatWaitedForAnotherLearnsWhatBecameOfIt(t *testing.T) {
 	}{
 		{"it commits", nil, "claim", "COMMIT", dedup.Exists, 77},
 		{"it rolls back", nil, "claim", "ROLLBACK", dedup.Applied, 1},
-		{"it deletes the expired row", expired, "DELETE FROM processed_messages", "COMMIT", dedup.Applied, 1},
-		{"it keeps the expired row", expired, "DELETE FROM processed_messages", "ROLLBACK", dedup.Applied, 1},
-		{"it takes the expired row over", expired, "UPDATE processed_messages SET owner_partition = 78, expires_at = now() + interval '1 hour'", "COMMIT", dedup.Exists, 78},
-		{"it releases the claim", valid, "DELETE FROM processed_messages", "COMMIT", dedup.Applied, 1},
+		{"it deletes the expired row", expired, "DELETE FROM processed_messages", "COMMIT",
+			dedup.Applied, 1},
+		{"it keeps the expired row", expired, "DELETE FROM processed_messages", "ROLLBACK",
+			dedup.Applied, 1},
+		{"it takes the expired row over", expired, "UPDATE processed_messages SET " +
+			"owner_partition = 78, expires_at = now() + interval '1 hour'", "COMMIT", dedup.Exists,
+			78},
+		{"it releases the claim", valid, "DELETE FROM processed_messages", "COMMIT", dedup.Applied,
+			1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			options := optionsFor(t, testkit.Postgres(t))
 			create(t, options)
-			store, other, watch := open(t, options), connect(t, options.Hosts[0]), connect(t, options.Hosts[0])
+			store, other, watch := open(t, options), connect(t, options.Hosts[0]),
+				connect(t, options.Hosts[0])
 			execute(t, other, "SET search_path = "+options.Schema)
 			if c.before != nil {
 				c.before(t, other)
@@ -101,7 +109,8 @@ func TestAClaimThatWaitedForAnotherLearnsWhatBecameOfIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if answers[1].Outcome != c.outcome || answers[1].Owner.Partition != c.partition {
-				t.Errorf("got %+v, want outcome %d of partition %d", answers[1], c.outcome, c.partition)
+				t.Errorf("got %+v, want outcome %d of partition %d", answers[1], c.outcome,
+					c.partition)
 			}
 			if answers[0].Outcome != dedup.Applied || answers[2].Outcome != dedup.Applied {
 				t.Errorf("its neighbours: %+v", answers)
@@ -119,8 +128,8 @@ func expired(t *testing.T, conn *pgx.Conn) { claimRow(t, conn, -1) }
 
 func valid(t *testing.T, conn *pgx.Conn) { claimRow(t, conn, 3600) }
 
-// Lanes whose batches overlap and come in opposite orders never wait for each other in a circle: not
-// for new IDs, not for known ones, not for expired ones.
+// Lanes whose batches overlap and come in opposite orders never wait for each other in a circle:
+// not for new IDs, not for known ones, not for expired ones.
 func TestLanesWithOverlappingBatchesDoNotDeadlock(t *testing.T) {
 	const lanes, ids, rounds = 16, 2000, 3
 	options := optionsFor(t, testkit.Postgres(t))
@@ -151,7 +160,9 @@ func TestLanesWithOverlappingBatchesDoNotDeadlock(t *testing.T) {
 }
 
 // claimAtOnce lets every other lane claim backwards.
-func claimAtOnce(t *testing.T, store dedup.Store, scope dedup.Scope, lanes, ids int) [][]dedup.Answer {
+func claimAtOnce(
+	t *testing.T, store dedup.Store, scope dedup.Scope, lanes, ids int,
+) [][]dedup.Answer {
 	t.Helper()
 	answers, errs := make([][]dedup.Answer, lanes), make([]error, lanes)
 	var wg sync.WaitGroup
@@ -179,7 +190,8 @@ func wantOneWinnerEach(t *testing.T, answers [][]dedup.Answer, ids int) {
 	for id := range ids {
 		applied := 0
 		for lane := range answers {
-			if got := answers[lane][id]; got.Owner != answers[0][id].Owner || got.Owner.Offset != int64(id) {
+			if got := answers[lane][id]; got.Owner != answers[0][id].Owner ||
+				got.Owner.Offset != int64(id) {
 				t.Fatalf("id %d: owners %+v and %+v", id, answers[0][id], got)
 			}
 			if answers[lane][id].Outcome == dedup.Applied {
@@ -200,7 +212,8 @@ func TestAStatementThatTheServerUndoesIsSentAgain(t *testing.T) {
 	other, watch := connect(t, options.Hosts[0]), connect(t, options.Hosts[0])
 	role := newRole(t, options, "default_transaction_isolation = 'repeatable read'")
 	execute(t, other, "GRANT USAGE ON SCHEMA "+options.Schema+" TO "+role)
-	execute(t, other, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+options.Schema+" TO "+role)
+	execute(t, other, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+
+		options.Schema+" TO "+role)
 	options.Username = role
 	store := open(t, options)
 	execute(t, other, "SET search_path = "+options.Schema)
@@ -216,7 +229,8 @@ func TestAStatementThatTheServerUndoesIsSentAgain(t *testing.T) {
 	}()
 	waitBlocked(t, watch, options.Schema)
 	execute(t, other, "COMMIT")
-	if answers := <-done; answers[1].Outcome != dedup.Exists || answers[1].Owner.Partition != 77 || answers[0].Outcome != dedup.Applied {
+	if answers := <-done; answers[1].Outcome != dedup.Exists || answers[1].Owner.Partition != 77 ||
+		answers[0].Outcome != dedup.Applied {
 		t.Errorf("got %+v", answers)
 	}
 	if n := testutil.ToFloat64(store.Retries()); n != 1 {
@@ -253,7 +267,8 @@ func TestLongIDsAreToldApart(t *testing.T) {
 		}
 	}
 	// What is stored for the ID of 512 bytes, as an ID of its own.
-	stored := query[[]byte](t, connect(t, options.Hosts[0]), "SELECT $1::bytea", postgres.KeyOf(list[2].ID))
+	stored := query[[]byte](t, connect(t, options.Hosts[0]), "SELECT $1::bytea",
+		postgres.KeyOf(list[2].ID))
 	list = append(list, dedup.Claim{ID: dedup.ID(stored), Owner: dedup.Coordinates{Offset: 99}})
 	for i, a := range mustClaim(t, store, scope, list) {
 		if a.Outcome != dedup.Applied {
@@ -283,7 +298,8 @@ func TestRowsShowTheirOwnerInSQL(t *testing.T) {
 	if err := store.Register(t.Context(), scope); err != nil {
 		t.Fatal(err)
 	}
-	claim := dedup.Claim{ID: "order-1", Owner: dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}}
+	claim := dedup.Claim{ID: "order-1", Owner: dedup.Coordinates{TopicID: [16]byte{15: 1},
+		Partition: 3, Offset: 42, LeaderEpoch: 5}}
 	mustClaim(t, store, scope, []dedup.Claim{claim})
 	execute(t, conn, "SET search_path = "+options.Schema)
 	got := query[string](t, conn, `SELECT concat_ws(' ', consumer_group, topic, convert_from(message_id, 'UTF8'), owner_topic_id, owner_partition,
@@ -302,7 +318,8 @@ func TestASilentServerLeavesClaimsUndecided(t *testing.T) {
 	execute(t, other, "BEGIN")
 	execute(t, other, "LOCK TABLE "+options.Schema+".processed_messages")
 	answers, err := store.Claim(t.Context(), scope, claims(0, 3, 1))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "claim 3 ids: postgres: ") {
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.HasPrefix(err.Error(), "claim 3 ids: postgres: ") {
 		t.Errorf("got %v", err)
 	}
 	for _, a := range answers {

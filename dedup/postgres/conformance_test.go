@@ -23,8 +23,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func optionsFor(t *testing.T, host string) postgres.Options {
 	return postgres.Options{
-		Hosts: []string{host}, Database: "postgres", Username: "postgres", Schema: testkit.Schema(t), Table: "processed_messages",
-		Timeout: 20 * time.Second, Connections: 4, BatchClaims: 300, Logger: slog.New(slog.DiscardHandler),
+		Hosts: []string{host}, Database: "postgres", Username: "postgres",
+		Schema: testkit.Schema(t), Table: "processed_messages",
+		Timeout: 20 * time.Second, Connections: 4, BatchClaims: 300,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -95,15 +97,18 @@ func TestConformance(t *testing.T) {
 			options.SweepInterval = 100 * time.Millisecond
 			create(t, options)
 			prepare(t, options)
-			storetest.Run(t, func(t *testing.T) dedup.Store { return openProxied(t, options) }, storetest.Features{
-				Reopen: func(t *testing.T, s dedup.Store) dedup.Store {
-					if err := s.Close(); err != nil {
-						t.Fatal(err)
-					}
-					return openProxied(t, options)
-				},
-				Ambiguous: func(_ *testing.T, s dedup.Store) { s.(*proxied).proxy.LoseNext(isInserted) },
-			})
+			storetest.Run(t, func(t *testing.T) dedup.Store { return openProxied(t, options) },
+				storetest.Features{
+					Reopen: func(t *testing.T, s dedup.Store) dedup.Store {
+						if err := s.Close(); err != nil {
+							t.Fatal(err)
+						}
+						return openProxied(t, options)
+					},
+					Ambiguous: func(_ *testing.T, s dedup.Store) {
+						s.(*proxied).proxy.LoseNext(isInserted)
+					},
+				})
 		})
 	}
 }
@@ -112,9 +117,12 @@ func TestConformance(t *testing.T) {
 func partition(t *testing.T, o postgres.Options) {
 	conn := connect(t, o.Hosts[0])
 	execute(t, conn, "SET search_path = "+o.Schema)
-	execute(t, conn, "CREATE TABLE parts (LIKE processed_messages INCLUDING ALL) PARTITION BY HASH (message_id)")
+	execute(t, conn, "CREATE TABLE parts (LIKE processed_messages INCLUDING ALL) PARTITION BY "+
+		"HASH (message_id)")
 	for i := range 4 {
-		execute(t, conn, fmt.Sprintf("CREATE TABLE part%d PARTITION OF parts FOR VALUES WITH (MODULUS 4, REMAINDER %d)", i, i))
+		execute(t, conn,
+			fmt.Sprintf("CREATE TABLE part%d PARTITION OF parts FOR VALUES WITH (MODULUS 4, "+
+				"REMAINDER %d)", i, i))
 	}
 	execute(t, conn, "DROP TABLE processed_messages")
 	execute(t, conn, "ALTER TABLE parts RENAME TO processed_messages")

@@ -41,7 +41,8 @@ func explain(ctx context.Context, err error) error {
 	case undefinedTable, invalidSchema:
 		return fmt.Errorf("%w; create it with: kdedup setup -c FILE", err)
 	case readOnlyTransaction:
-		return fmt.Errorf("%w; the server is no primary any more, the next connections look for one among store.postgres.hosts", err)
+		return fmt.Errorf("%w; the server is no primary any more, the next connections look for "+
+			"one among store.postgres.hosts", err)
 	case noPrivilege:
 		return fmt.Errorf("%w; docs/stores.md lists the rights that are needed", err)
 	}

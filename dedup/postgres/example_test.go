@@ -41,7 +41,8 @@ func ExampleTxClaims() {
 		messages := dedup.Messages(fetches)
 		batch := make([]dedup.Claim, len(messages))
 		for i, m := range messages {
-			batch[i] = dedup.Claim{ID: dedup.NewID(m.Record.Key), Owner: m.Owner, Fingerprint: fingerprints.Of(m.Record)}
+			batch[i] = dedup.Claim{ID: dedup.NewID(m.Record.Key), Owner: m.Owner,
+				Fingerprint: fingerprints.Of(m.Record)}
 		}
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			judgements, err := claims.Claim(ctx, tx, batch)
@@ -52,7 +53,8 @@ func ExampleTxClaims() {
 				if judgements[i].Verdict != dedup.VerdictFirst {
 					continue // a copy, or applied before a crash
 				}
-				if _, err := tx.Exec(ctx, "INSERT INTO shipments (content) VALUES ($1)", m.Record.Value); err != nil {
+				if _, err := tx.Exec(ctx, "INSERT INTO shipments (content) VALUES ($1)",
+					m.Record.Value); err != nil {
 					return err
 				}
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// What a killed server had answered stands, at whatever moment the kill came, and the store finds the
-// server again by itself.
+// What a killed server had answered stands, at whatever moment the kill came, and the store finds
+// the server again by itself.
 func TestAKilledServerForgetsNoAnsweredClaim(t *testing.T) {
 	server := startServer(t, servers.PostgresOptions{Dir: t.TempDir()})
 	options := optionsFor(t, server.Addr())
@@ -26,7 +26,9 @@ func TestAKilledServerForgetsNoAnsweredClaim(t *testing.T) {
 	}
 	for kill := range 3 {
 		before := lanes[0].count()
-		testkit.Eventually(t, patience, "progress", func() bool { return lanes[0].count() > before+5*kill })
+		testkit.Eventually(t, patience, "progress", func() bool {
+			return lanes[0].count() > before+5*kill
+		})
 		server.Kill()
 		if err := server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
@@ -44,8 +46,10 @@ func TestAKilledServerForgetsNoAnsweredClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := range got {
-				if answered[n].Outcome != dedup.Undecided && (got[n].Outcome != dedup.Exists || got[n].Owner != answered[n].Owner) {
-					t.Fatalf("lane %d, batch %d: %+v was answered, now %+v", i, batch, answered[n], got[n])
+				if answered[n].Outcome != dedup.Undecided &&
+					(got[n].Outcome != dedup.Exists || got[n].Owner != answered[n].Owner) {
+					t.Fatalf("lane %d, batch %d: %+v was answered, now %+v", i, batch, answered[n],
+						got[n])
 				}
 			}
 		}

@@ -19,17 +19,20 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, connections func() (inUse, limit int32)) *metrics {
 	m := &metrics{
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "kdedup_postgres_statement_duration_seconds",
-			Help:    "Time of one statement that claims IDs or reads their owners, with the wait for a connection.",
+			Name: "kdedup_postgres_statement_duration_seconds",
+			Help: "Time of one statement that claims IDs or reads their owners, with the wait " +
+				"for a connection.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
 		}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kdedup_postgres_retries_total",
-			Help: "Statements that PostgreSQL undid because of a deadlock or a serialization failure, and that were sent again.",
+			Help: "Statements that PostgreSQL undid because of a deadlock or a serialization " +
+				"failure, and that were sent again.",
 		}),
 		swept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kdedup_postgres_expired_deleted_total",
-			Help: "Expired claims that this process deleted; of all processes one at a time does it.",
+			Help: "Expired claims that this process deleted; of all processes one at a time does " +
+				"it.",
 		}),
 		sweepErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kdedup_postgres_sweep_errors_total",
@@ -37,7 +40,8 @@ func newMetrics(reg prometheus.Registerer, connections func() (inUse, limit int3
 		}),
 		sweepLag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kdedup_postgres_sweep_lag_seconds",
-			Help: "How long the claims that this process deleted last had been expired, at most; 0 when it found none.",
+			Help: "How long the claims that this process deleted last had been expired, at most; " +
+				"0 when it found none.",
 		}),
 	}
 	inUse := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -52,7 +56,8 @@ func newMetrics(reg prometheus.Registerer, connections func() (inUse, limit int3
 	return m
 }
 
-// RegisterMetrics registers the families of a store without opening one, for the document that lists them.
+// RegisterMetrics registers the families of a store without opening one, for the document that
+// lists them.
 func RegisterMetrics(reg prometheus.Registerer) {
 	newMetrics(reg, func() (inUse, limit int32) { return 0, 0 })
 }

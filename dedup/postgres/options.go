@@ -19,18 +19,20 @@ import (
 
 // Options say where the table is and how it is asked. Hosts, Database and Username are needed.
 type Options struct {
-	Hosts         []string // host:port; the first that takes writes is used
-	Database      string
-	Username      string
-	Password      string
-	TLS           func() *tls.Config // what the next connection is made with; nil: no encryption
-	Schema        string             // "": kdedup
-	Table         string             // "": processed_messages
-	Timeout       time.Duration      // of one statement, and of one attempt to connect; 0: 5 seconds
-	Connections   int                // for claims; 0: 4
-	BatchClaims   int                // claims in one statement; 0: 2500
-	SweepInterval time.Duration      // between two looks for expired claims; 0: this process deletes none
-	Logger        *slog.Logger       // nil: nothing is logged
+	Hosts    []string // host:port; the first that takes writes is used
+	Database string
+	Username string
+	Password string
+	TLS      func() *tls.Config // what the next connection is made with; nil: no encryption
+	Schema   string             // "": kdedup
+	Table    string             // "": processed_messages
+	// of one statement, and of one attempt to connect; 0: 5 seconds
+	Timeout     time.Duration
+	Connections int // for claims; 0: 4
+	BatchClaims int // claims in one statement; 0: 2500
+	// between two looks for expired claims; 0: this process deletes none
+	SweepInterval time.Duration
+	Logger        *slog.Logger // nil: nothing is logged
 }
 
 func (o Options) withDefaults() Options {
@@ -49,9 +51,11 @@ func (o Options) claimsTable() string { return pgx.Identifier{o.Schema, o.Table}
 func (o Options) scopesTable() string { return pgx.Identifier{o.Schema, "dedup_scopes"}.Sanitize() }
 
 // connect makes a pool; it connects when the pool is used. Statements are not prepared under a name
-// and nothing is set for a session, so a pgbouncer may stand in between that hands every transaction
-// to another session.
-func (o Options) connect(ctx context.Context, check func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+// and nothing is set for a session, so a pgbouncer may stand in between that hands every
+// transaction to another session.
+func (o Options) connect(
+	ctx context.Context, check func(context.Context, *pgx.Conn) error,
+) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(o.address())
 	if err != nil {
 		return nil, err
@@ -125,9 +129,11 @@ func checkSession(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("read synchronous_commit: %w", err)
 	}
 	if commit == "off" {
-		return fmt.Errorf("%w; run: ALTER ROLE %s SET synchronous_commit = on", errForgetful, pgx.Identifier{user}.Sanitize())
+		return fmt.Errorf("%w; run: ALTER ROLE %s SET synchronous_commit = on", errForgetful,
+			pgx.Identifier{user}.Sanitize())
 	}
 	return nil
 }
 
-var errForgetful = errors.New("synchronous_commit is off: a crash of the server would forget claims that were answered")
+var errForgetful = errors.New(
+	"synchronous_commit is off: a crash of the server would forget claims that were answered")

@@ -15,7 +15,8 @@ func TestReadOnlySessionsLeaveThePool(t *testing.T) {
 	store, watch := open(t, options), connect(t, server.Addr())
 	mustClaim(t, store, scope, claims(0, 1, 1))
 	sessions := func() []int32 {
-		return query[[]int32](t, watch, "SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity WHERE application_name = 'kdedup'")
+		return query[[]int32](t, watch, "SELECT coalesce(array_agg(pid), '{}') FROM "+
+			"pg_stat_activity WHERE application_name = 'kdedup'")
 	}
 	before := sessions()
 	execute(t, watch, "ALTER SYSTEM SET default_transaction_read_only = on")
@@ -25,7 +26,8 @@ func TestReadOnlySessionsLeaveThePool(t *testing.T) {
 		return err != nil
 	})
 	testkit.Eventually(t, patience, "the sessions are gone", func() bool {
-		return query[int](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)", before) == 0
+		return query[int](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)",
+			before) == 0
 	})
 	execute(t, watch, "SET default_transaction_read_only = off")
 	execute(t, watch, "ALTER SYSTEM RESET default_transaction_read_only")

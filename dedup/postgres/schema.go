@@ -14,9 +14,9 @@ import (
 // the same thing would both not see it and one would fail.
 const setupLock = 0x6b64656475700000
 
-// Setup creates the schema, the tables and the index where they are missing, in one transaction, and
-// reports each step through say. It changes nothing that exists, so it may be repeated. With dryRun
-// it only says what it would do.
+// Setup creates the schema, the tables and the index where they are missing, in one transaction,
+// and reports each step through say. It changes nothing that exists, so it may be repeated. With
+// dryRun it only says what it would do.
 func Setup(ctx context.Context, o Options, dryRun bool, say func(string)) error {
 	o = o.withDefaults()
 	pool, err := o.connect(ctx, nil)
@@ -26,7 +26,8 @@ func Setup(ctx context.Context, o Options, dryRun bool, say func(string)) error 
 	defer pool.Close()
 	var said []string // what a transaction that fails has created is not there
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(setupLock)); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)",
+			int64(setupLock)); err != nil {
 			return err
 		}
 		said, err = o.create(ctx, tx, dryRun)
@@ -69,18 +70,22 @@ type step struct{ what, create, look string }
 // steps are in the order of their dependence. Names are plain words, see package config.
 func (o Options) steps() []step {
 	relation := func(kind, name string) step {
-		look := "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s)"
-		return step{what: kind + " " + o.Schema + "." + name, look: fmt.Sprintf(look, literal(o.Schema), literal(name))}
+		look := "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = " +
+			"c.relnamespace WHERE n.nspname = %s AND c.relname = %s)"
+		return step{what: kind + " " + o.Schema + "." + name,
+			look: fmt.Sprintf(look, literal(o.Schema), literal(name))}
 	}
 	schema := step{
 		what:   "schema " + o.Schema,
 		create: "CREATE SCHEMA " + pgx.Identifier{o.Schema}.Sanitize(),
-		look:   "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = " + literal(o.Schema) + ")",
+		look: "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = " + literal(o.Schema) +
+			")",
 	}
 	claims := relation("table", o.Table)
 	claims.create = o.createClaims()
 	index := relation("index", o.expiryIndex())
-	index.create = "CREATE INDEX " + pgx.Identifier{o.expiryIndex()}.Sanitize() + " ON " + o.claimsTable() + " (expires_at)"
+	index.create = "CREATE INDEX " + pgx.Identifier{o.expiryIndex()}.Sanitize() + " ON " +
+		o.claimsTable() + " (expires_at)"
 	scopes := relation("table", "dedup_scopes")
 	scopes.create = "CREATE TABLE " + o.scopesTable() + ` (
     scope bigint PRIMARY KEY, consumer_group text NOT NULL, topic text NOT NULL,
@@ -107,21 +112,26 @@ func (o Options) createClaims() string {
 // checkSchema compares the server and the tables with what the statements need.
 func checkSchema(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	var version int
-	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(
+		&version); err != nil {
 		return err
 	}
 	if version < 130000 {
-		return fmt.Errorf("the server has version %d.%d, 13 is the oldest that works", version/10000, version%10000)
+		return fmt.Errorf("the server has version %d.%d, 13 is the oldest that works",
+			version/10000, version%10000)
 	}
 	for _, want := range []struct {
 		name, table string
 		columns     []string
 	}{
 		{o.Table, o.claimsTable(), []string{
-			"claimed_at timestamp with time zone", "expires_at timestamp with time zone", "fingerprint bytea", "message_id bytea",
-			"owner_epoch integer", "owner_offset bigint", "owner_partition integer", "owner_topic_id uuid", "scope bigint",
+			"claimed_at timestamp with time zone", "expires_at timestamp with time zone",
+			"fingerprint bytea", "message_id bytea",
+			"owner_epoch integer", "owner_offset bigint", "owner_partition integer",
+			"owner_topic_id uuid", "scope bigint",
 		}},
-		{"dedup_scopes", o.scopesTable(), []string{"buckets integer", "consumer_group text", "extractor text", "scope bigint", "topic text"}},
+		{"dedup_scopes", o.scopesTable(), []string{"buckets integer", "consumer_group text",
+			"extractor text", "scope bigint", "topic text"}},
 	} {
 		have, err := columns(ctx, pool, want.table)
 		switch {
@@ -130,7 +140,8 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		case len(have) == 0:
 			return &missingError{what: "table " + o.Schema + "." + want.name}
 		case !slices.Equal(have, want.columns):
-			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in store.postgres.table",
+			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in "+
+				"store.postgres.table",
 				o.Schema, want.name, have, want.columns)
 		}
 		if err := checkRights(ctx, pool, want.table); err != nil {
@@ -154,11 +165,13 @@ func checkRights(ctx context.Context, pool *pgxpool.Pool, table string) error {
 	for _, right := range []string{"SELECT", "INSERT", "UPDATE", "DELETE"} {
 		var granted bool
 		var user string
-		if err := pool.QueryRow(ctx, "SELECT has_table_privilege($1, $2), current_user", table, right).Scan(&granted, &user); err != nil {
+		if err := pool.QueryRow(ctx, "SELECT has_table_privilege($1, $2), current_user", table,
+			right).Scan(&granted, &user); err != nil {
 			return fmt.Errorf("read the rights on %s: %w", table, err)
 		}
 		if !granted {
-			return fmt.Errorf("%s may not %s; run: GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s",
+			return fmt.Errorf(
+				"%s may not %s; run: GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s",
 				user, right, table, pgx.Identifier{user}.Sanitize())
 		}
 	}
@@ -176,9 +189,11 @@ FROM pg_class c WHERE c.oid = to_regclass($1)`, o.claimsTable()).Scan(&logged, &
 	case err != nil:
 		return fmt.Errorf("read the schema: %w", err)
 	case !logged:
-		return fmt.Errorf("table %s.%s is unlogged, a crash of the server empties it; run: ALTER TABLE %s SET LOGGED", o.Schema, o.Table, o.claimsTable())
+		return fmt.Errorf("table %s.%s is unlogged, a crash of the server empties it; run: ALTER "+
+			"TABLE %s SET LOGGED", o.Schema, o.Table, o.claimsTable())
 	case !unique:
-		return fmt.Errorf("table %s.%s has no unique index on (scope, message_id): name another table in store.postgres.table", o.Schema, o.Table)
+		return fmt.Errorf("table %s.%s has no unique index on (scope, message_id): name another "+
+			"table in store.postgres.table", o.Schema, o.Table)
 	}
 	return nil
 }

@@ -23,8 +23,11 @@ func TestSetupIsSafeToRepeatAndDryRunChangesNothing(t *testing.T) {
 		}
 		return lines
 	}
-	t.Cleanup(func() { execute(t, connect(t, options.Hosts[0]), "DROP SCHEMA IF EXISTS "+options.Schema+" CASCADE") })
-	parts := []string{"schema S", "table S.processed_messages", "index S.processed_messages_expires_at", "table S.dedup_scopes"}
+	t.Cleanup(func() {
+		execute(t, connect(t, options.Hosts[0]), "DROP SCHEMA IF EXISTS "+options.Schema+" CASCADE")
+	})
+	parts := []string{"schema S", "table S.processed_messages",
+		"index S.processed_messages_expires_at", "table S.dedup_scopes"}
 	want := func(before, after string) (lines []string) {
 		for _, part := range parts {
 			lines = append(lines, before+part+after)
@@ -73,25 +76,39 @@ func TestOpenRefusesWhatCannotKeepThePromise(t *testing.T) {
 		change func(*testing.T, *postgres.Options)
 		want   string
 	}{
-		{"no database", func(_ *testing.T, o *postgres.Options) { o.Database = "nowhere" }, `database "nowhere" does not exist`},
-		{"no table", func(_ *testing.T, o *postgres.Options) { o.Table = "other" }, ".other does not exist; create it with: kdedup setup -c FILE"},
-		{"no schema", func(_ *testing.T, o *postgres.Options) { o.Schema = "nowhere" }, "table nowhere.processed_messages does not exist; create it with: kdedup setup -c FILE"},
-		{"no scopes", table("DROP TABLE dedup_scopes"), ".dedup_scopes does not exist; create it with: kdedup setup -c FILE"},
-		{"other columns", table("ALTER TABLE processed_messages ALTER expires_at TYPE timestamp"), "name another table in store.postgres.table"},
-		{"no unique ids", table("ALTER TABLE processed_messages DROP CONSTRAINT processed_messages_pkey, ADD PRIMARY KEY (scope, message_id, expires_at)"), "has no unique index on (scope, message_id)"},
+		{"no database", func(_ *testing.T, o *postgres.Options) { o.Database = "nowhere" },
+			`database "nowhere" does not exist`},
+		{"no table", func(_ *testing.T, o *postgres.Options) { o.Table = "other" },
+			".other does not exist; create it with: kdedup setup -c FILE"},
+		{"no schema", func(_ *testing.T, o *postgres.Options) {
+			o.Schema = "nowhere"
+		}, "table nowhere.processed_messages does not exist; create it with: kdedup setup -c FILE"},
+		{"no scopes", table("DROP TABLE dedup_scopes"),
+			".dedup_scopes does not exist; create it with: kdedup setup -c FILE"},
+		{"other columns", table("ALTER TABLE processed_messages ALTER expires_at TYPE timestamp"),
+			"name another table in store.postgres.table"},
+		{"no unique ids", table("ALTER TABLE processed_messages DROP CONSTRAINT " +
+			"processed_messages_pkey, ADD PRIMARY KEY (scope, message_id, expires_at)"),
+			"has no unique index on (scope, message_id)"},
 		{"unlogged", table("ALTER TABLE processed_messages SET UNLOGGED"), "run: ALTER TABLE "},
-		{"no rights", func(t *testing.T, o *postgres.Options) { o.Username = newRole(t, *o, "") }, "permission denied for schema"},
+		{"no rights", func(t *testing.T, o *postgres.Options) { o.Username = newRole(t, *o, "") },
+			"permission denied for schema"},
 		{"too few rights", func(t *testing.T, o *postgres.Options) {
 			o.Username = newRole(t, *o, "")
 			conn := connect(t, o.Hosts[0])
 			execute(t, conn, "GRANT USAGE ON SCHEMA "+o.Schema+" TO "+o.Username)
-			execute(t, conn, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA "+o.Schema+" TO "+o.Username)
+			execute(t, conn, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA "+o.Schema+
+				" TO "+o.Username)
 		}, "may not DELETE; run: GRANT "},
-		{"commits that do not wait", func(t *testing.T, o *postgres.Options) { o.Username = newRole(t, *o, "synchronous_commit = off") }, "SET synchronous_commit = on"},
+		{"commits that do not wait", func(t *testing.T, o *postgres.Options) {
+			o.Username = newRole(t, *o, "synchronous_commit = off")
+		}, "SET synchronous_commit = on"},
 		{"a standby", func(t *testing.T, o *postgres.Options) {
 			o.Username = newRole(t, *o, "default_transaction_read_only = on")
 		}, "read only"},
-		{"nobody there", func(_ *testing.T, o *postgres.Options) { o.Hosts = []string{"127.0.0.1:1"} }, "connection refused"},
+		{"nobody there", func(_ *testing.T, o *postgres.Options) {
+			o.Hosts = []string{"127.0.0.1:1"}
+		}, "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			options := optionsFor(t, host)

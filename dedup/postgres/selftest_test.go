@@ -13,7 +13,8 @@ func TestTheSelfTestIsPassedWithTheDocumentedRights(t *testing.T) {
 	admin := connect(t, options.Hosts[0])
 	role := newRole(t, options, "")
 	execute(t, admin, "GRANT USAGE ON SCHEMA "+options.Schema+" TO "+role)
-	execute(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+options.Schema+" TO "+role)
+	execute(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+
+		options.Schema+" TO "+role)
 	options.Username = role
 	steps := selftest.Run(t.Context(), open(t, options))
 	if last := steps[len(steps)-1]; !last.Passed {
@@ -21,7 +22,8 @@ func TestTheSelfTestIsPassedWithTheDocumentedRights(t *testing.T) {
 	}
 	for _, table := range []string{"processed_messages", "dedup_scopes"} {
 		var rows int
-		if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM "+options.Schema+"."+table).Scan(&rows); err != nil || rows > 0 {
+		if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM "+options.Schema+"."+
+			table).Scan(&rows); err != nil || rows > 0 {
 			t.Errorf("%d rows are left in %s, %v", rows, table, err)
 		}
 	}

@@ -13,8 +13,8 @@ type statements struct {
 	sweep    string // some expired claims
 }
 
-// inIndexOrder is for the transactions that delete rows batch by batch: however many there are in all,
-// each must read the first of them from the index and not sort them.
+// inIndexOrder is for the transactions that delete rows batch by batch: however many there are in
+// all, each must read the first of them from the index and not sort them.
 const inIndexOrder = `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),
     set_config('enable_seqscan', 'off', true)`
 
@@ -32,16 +32,16 @@ ON CONFLICT (scope, message_id) DO `)
     owner_offset = excluded.owner_offset, owner_epoch = excluded.owner_epoch, fingerprint = excluded.fingerprint,
     claimed_at = excluded.claimed_at, expires_at = excluded.expires_at
 WHERE t.expires_at <= statement_timestamp() RETURNING message_id`,
-		// One descent of the index for each ID, whatever the planner knows: before the first ANALYZE it
-		// takes a list of IDs for a large part of the table and reads all of the scope.
+		// One descent of the index for each ID, whatever the planner knows: before the first
+		// ANALYZE it takes a list of IDs for a large part of the table and reads all of the scope.
 		read: in(`SELECT message_id, ` + ownerColumns + ` FROM unnest($2::bytea[]) AS wanted(id) CROSS JOIN LATERAL (
     SELECT * FROM {table} WHERE scope = $1 AND message_id = wanted.id LIMIT 1) AS t
 WHERE expires_at > statement_timestamp()`),
 		lookup: in(`SELECT message_id, ` + ownerColumns + ` FROM {table}
 WHERE scope = $1 AND message_id = $2 AND expires_at > statement_timestamp()`),
 		release: in(`DELETE FROM {table} WHERE scope = $1 AND message_id = $2`),
-		// The rows to delete are found by their place; in a table of several partitions places repeat,
-		// hence tableoid. See inIndexOrder.
+		// The rows to delete are found by their place; in a table of several partitions places
+		// repeat, hence tableoid. See inIndexOrder.
 		forget: in(`WITH doomed AS MATERIALIZED (
     SELECT tableoid AS part, ctid AS place FROM {table} WHERE scope = $1 ORDER BY message_id LIMIT $2)
 DELETE FROM {table} AS t USING doomed WHERE t.ctid = doomed.place AND t.tableoid = doomed.part`),

@@ -45,8 +45,12 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	}
 	sweeping, stop := context.WithCancel(context.Background())
 	s := &Store{
-		pool: pool, options: options, sql: newStatements(options.claimsTable()), stop: stop, clock: steadyclock.New(steadyclock.Options{Logger: options.Logger}),
-		metrics: newMetrics(reg, func() (acquired, limit int32) { stat := pool.Stat(); return stat.AcquiredConns(), stat.MaxConns() }),
+		pool: pool, options: options, sql: newStatements(options.claimsTable()), stop: stop,
+		clock: steadyclock.New(steadyclock.Options{Logger: options.Logger}),
+		metrics: newMetrics(reg, func() (acquired, limit int32) {
+			stat := pool.Stat()
+			return stat.AcquiredConns(), stat.MaxConns()
+		}),
 	}
 	if options.SweepInterval > 0 {
 		s.background.Go(func() { s.sweepEvery(sweeping, options.SweepInterval) })
@@ -63,7 +67,9 @@ func (s *Store) Close() error {
 }
 
 // Lookup implements dedup.Store.
-func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (answer dedup.Answer, err error) {
+func (s *Store) Lookup(
+	ctx context.Context, scope dedup.Scope, id dedup.ID,
+) (answer dedup.Answer, err error) {
 	err = s.bounded(ctx, func(ctx context.Context) error {
 		_, answer, err = scanOwner(s.pool.QueryRow(ctx, s.sql.lookup, scopeKey(scope), keyOf(id)))
 		return err
@@ -89,8 +95,9 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 	return nil
 }
 
-// bounded gives a statement its time. A session that has become read-only is that of a server which is no primary
-// any more. All leave the pool then, so that the next ones look for a server that takes writes.
+// bounded gives a statement its time. A session that has become read-only is that of a server which
+// is no primary any more. All leave the pool then, so that the next ones look for a server that
+// takes writes.
 func (s *Store) bounded(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
-// sweepBatch is how many rows one transaction of the sweep deletes. A claim on one of these very IDs
-// waits for it: some milliseconds, for an ID that has just expired.
+// sweepBatch is how many rows one transaction of the sweep deletes. A claim on one of these very
+// IDs waits for it: some milliseconds, for an ID that has just expired.
 const sweepBatch = 1000
 
 func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
@@ -32,17 +32,19 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 			return
 		case err != nil:
 			s.metrics.sweepErrors.Inc()
-			s.options.Logger.Warn("expired claims were not deleted, trying again later", "error", err, "after", interval)
+			s.options.Logger.Warn("expired claims were not deleted, trying again later",
+				"error", err, "after", interval)
 		case deleted > 0:
 			s.options.Logger.Debug("deleted expired claims", "claims", deleted)
 		}
 	}
 }
 
-// sweep deletes expired claims until there are none, or another process deletes them. They have expired by the
-// server's clock, and by a steady one of this process: what one wrong clock deletes is gone for good. It rests as
-// long as it works. It goes on behind the rows that it deleted, and so does not step over their
-// remains in the index again; what it skipped, because it was locked, the next sweep finds.
+// sweep deletes expired claims until there are none, or another process deletes them. They have
+// expired by the server's clock, and by a steady one of this process: what one wrong clock deletes
+// is gone for good. It rests as long as it works. It goes on behind the rows that it deleted, and
+// so does not step over their remains in the index again; what it skipped, because it was locked,
+// the next sweep finds.
 func (s *Store) sweep(ctx context.Context) (deleted int64, err error) {
 	var from time.Time
 	for {
@@ -76,7 +78,8 @@ func (s *Store) sweepBatch(ctx context.Context, from time.Time) (done swept, err
 	defer cancel()
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var mine bool
-		row := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1) FROM set_config('synchronous_commit', 'off', true)", s.sweepLock())
+		row := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1) FROM "+
+			"set_config('synchronous_commit', 'off', true)", s.sweepLock())
 		if err := row.Scan(&mine); err != nil || !mine {
 			return err
 		}
@@ -85,7 +88,9 @@ func (s *Store) sweepBatch(ctx context.Context, from time.Time) (done swept, err
 		if _, err := tx.Exec(ctx, inIndexOrder); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, s.sql.sweep, from, sweepBatch, s.clock.Passed(steadyclock.MostPatience)).Scan(&done.deleted, &last, &late); err != nil {
+		if err := tx.QueryRow(ctx, s.sql.sweep, from, sweepBatch,
+			s.clock.Passed(steadyclock.MostPatience)).Scan(&done.deleted, &last,
+			&late); err != nil {
 			return err
 		}
 		s.metrics.sweepLag.Set(0)

@@ -17,7 +17,8 @@ const countRows = "SELECT count(*) FROM processed_messages"
 func expire(t *testing.T, o postgres.Options, store dedup.Store, n int) {
 	t.Helper()
 	mustClaim(t, store, scope, claims(0, n, 1))
-	execute(t, connect(t, o.Hosts[0]), "UPDATE "+o.Schema+".processed_messages SET expires_at = expires_at - interval '2 hours'")
+	execute(t, connect(t, o.Hosts[0]), "UPDATE "+o.Schema+
+		".processed_messages SET expires_at = expires_at - interval '2 hours'")
 }
 
 func TestTheSweepDeletesWhatHasExpired(t *testing.T) {
@@ -30,8 +31,12 @@ func TestTheSweepDeletesWhatHasExpired(t *testing.T) {
 	options.SweepInterval = 10 * time.Millisecond
 	store, conn := open(t, options), connect(t, options.Hosts[0])
 	execute(t, conn, "SET search_path = "+options.Schema)
-	testkit.Eventually(t, patience, "700 rows", func() bool { return query[int](t, conn, countRows) == 700 })
-	testkit.Eventually(t, patience, "the count of deleted claims", func() bool { return testutil.ToFloat64(store.SweptClaims()) == n })
+	testkit.Eventually(t, patience, "700 rows", func() bool {
+		return query[int](t, conn, countRows) == 700
+	})
+	testkit.Eventually(t, patience, "the count of deleted claims", func() bool {
+		return testutil.ToFloat64(store.SweptClaims()) == n
+	})
 	for _, a := range mustClaim(t, idle, scope, claims(n, 700, 2)) {
 		if a.Outcome != dedup.Exists || a.Owner.Partition != 1 {
 			t.Fatalf("a claim that holds: %+v", a)
@@ -81,7 +86,8 @@ func TestTheSweepStepsAsideForClaims(t *testing.T) {
 	expire(t, options, store, n)
 	execute(t, other, "SET search_path = "+options.Schema)
 	execute(t, other, "BEGIN")
-	execute(t, other, "UPDATE processed_messages SET expires_at = now() + interval '1 hour' WHERE owner_offset % 3 = 0")
+	execute(t, other, "UPDATE processed_messages SET expires_at = now() + interval '1 hour' "+
+		"WHERE owner_offset % 3 = 0")
 	if deleted, err := store.Sweep(t.Context()); deleted != n-n/3 || err != nil {
 		t.Errorf("%d deleted, %v; want %d", deleted, err, n-n/3)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// issue writes a server's certificate, for the server's user to read, and returns what its clients need.
+// issue writes a server's certificate, for the server's user to read, and returns what its clients
+// need.
 func issue(t *testing.T, directory string) *tls.Config {
 	t.Helper()
 	authority := testkit.NewAuthority(t)
@@ -29,21 +30,26 @@ func TestEachConnectionTakesTheCertificatesOfItsMoment(t *testing.T) {
 	var current atomic.Pointer[tls.Config]
 	current.Store(issue(t, directory))
 	server := startServer(t, servers.PostgresOptions{Dir: directory, Config: map[string]string{
-		"ssl": "on", "ssl_cert_file": filepath.Join(directory, "cert.pem"), "ssl_key_file": filepath.Join(directory, "key.pem"),
+		"ssl": "on", "ssl_cert_file": filepath.Join(directory, "cert.pem"),
+		"ssl_key_file": filepath.Join(directory, "key.pem"),
 	}})
 	options := optionsFor(t, server.Addr())
 	options.TLS = current.Load
 	create(t, options)
 	store := open(t, options)
 	claim := func() error {
-		_, err := store.Claim(t.Context(), scope, []dedup.Claim{{ID: "a", Owner: dedup.Coordinates{Offset: 1}}})
+		_, err := store.Claim(t.Context(), scope,
+			[]dedup.Claim{{ID: "a", Owner: dedup.Coordinates{Offset: 1}}})
 		return err
 	}
 	if err := claim(); err != nil {
 		t.Fatal(err)
 	}
-	const encrypted = "SELECT count(*) FILTER (WHERE ssl) || ' of ' || count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-	if got := query[string](t, connect(t, server.Addr()), encrypted); !strings.HasPrefix(got, "1 of 1") {
+	const encrypted = "SELECT count(*) FILTER (WHERE ssl) || ' of ' || count(*) FROM pg_stat_ssl " +
+		"JOIN pg_stat_activity USING (pid) WHERE backend_type = 'client backend' AND pid <> " +
+		"pg_backend_pid()"
+	if got := query[string](t, connect(t, server.Addr()), encrypted); !strings.HasPrefix(got,
+		"1 of 1") {
 		t.Errorf("%s connections are encrypted", got)
 	}
 
@@ -51,10 +57,14 @@ func TestEachConnectionTakesTheCertificatesOfItsMoment(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, patience, "the server's certificate refused", func() bool { // broken connections are found first
+	// broken connections are found first
+	testkit.Eventually(t, patience, "the server's certificate refused", func() bool {
 		err := claim()
-		return err != nil && strings.Contains(err.Error(), "certificate signed by unknown authority")
+		return err != nil && strings.Contains(err.Error(),
+			"certificate signed by unknown authority")
 	})
 	current.Store(renewed)
-	testkit.Eventually(t, patience, "claims with the renewed certificates", func() bool { return claim() == nil })
+	testkit.Eventually(t, patience, "claims with the renewed certificates", func() bool {
+		return claim() == nil
+	})
 }

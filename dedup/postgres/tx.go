@@ -9,8 +9,8 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// TxClaims makes claims in transactions of the caller, for consumers whose effect is a row: the claim
-// of an ID and the effect of its message are committed together, or not at all.
+// TxClaims makes claims in transactions of the caller, for consumers whose effect is a row: the
+// claim of an ID and the effect of its message are committed together, or not at all.
 //
 // A claim that stands was committed, and its effect with it. So the verdicts mean:
 //
@@ -19,8 +19,8 @@ import (
 //     to do. (Judgement.Own is true, too.)
 //   - VerdictDuplicate, VerdictConflict: another record did, see Judgement.Owner.
 //
-// No other verdict occurs. Claims of Store.Claim mean something else, they precede their effect; so a
-// scope has claims of one kind only, and Register refuses it to the other.
+// No other verdict occurs. Claims of Store.Claim mean something else, they precede their effect; so
+// a scope has claims of one kind only, and Register refuses it to the other.
 //
 // # After an error
 //
@@ -33,26 +33,26 @@ import (
 //
 // # Two transactions and one ID
 //
-// The second one waits in Claim until the first one ends. It gets the ID if the first one was rolled
-// back, or its connection broke; otherwise it sees the owner. So transactions should be short; ctx
-// bounds the wait, and so does lock_timeout.
+// The second one waits in Claim until the first one ends. It gets the ID if the first one was
+// rolled back, or its connection broke; otherwise it sees the owner. So transactions should be
+// short; ctx bounds the wait, and so does lock_timeout.
 //
-// That is for READ COMMITTED, PostgreSQL's default. With REPEATABLE READ or SERIALIZABLE, a claim of an
-// ID that another transaction has claimed since this one began fails with the SQLSTATE 40001, as such
-// transactions do, and the repetition sees the owner.
+// That is for READ COMMITTED, PostgreSQL's default. With REPEATABLE READ or SERIALIZABLE, a claim
+// of an ID that another transaction has claimed since this one began fails with the SQLSTATE 40001,
+// as such transactions do, and the repetition sees the owner.
 //
 // One call claims its IDs in the order of all calls, so two transactions with one call each do not
-// deadlock over IDs. (One exception, when claims are released or expire and are deleted in that very
-// moment, ends as all deadlocks do.) Several calls in one transaction may: PostgreSQL then undoes one
-// of the two, SQLSTATE 40P01. Rows of your own that several transactions change are best locked after
-// the claim.
+// deadlock over IDs. (One exception, when claims are released or expire and are deleted in that
+// very moment, ends as all deadlocks do.) Several calls in one transaction may: PostgreSQL then
+// undoes one of the two, SQLSTATE 40P01. Rows of your own that several transactions change are best
+// locked after the claim.
 //
 // # Savepoints, TTL, rights
 //
-// A claim that is made after a savepoint (pgx: tx.Begin) goes with the rollback to it. An expired claim
-// counts as free and is replaced, by the server's clock, and comes back with a rollback. The
-// transaction must be on the database of the store's table, by a role with the rights to SELECT, INSERT
-// and UPDATE it; the connection is the caller's, in any mode, also behind a pgbouncer.
+// A claim that is made after a savepoint (pgx: tx.Begin) goes with the rollback to it. An expired
+// claim counts as free and is replaced, by the server's clock, and comes back with a rollback. The
+// transaction must be on the database of the store's table, by a role with the rights to SELECT,
+// INSERT and UPDATE it; the connection is the caller's, in any mode, also behind a pgbouncer.
 type TxClaims struct {
 	scope dedup.Scope
 	sql   statements
@@ -69,18 +69,23 @@ func (s *Store) TxClaims(ctx context.Context, scope dedup.Scope) (*TxClaims, err
 	return &TxClaims{scope: scope, sql: s.sql}, nil
 }
 
-// Claim returns one judgement per claim, in order; see TxClaims. IDs may be equal: then the first of
-// the claims comes first. It is one statement for all IDs, and a second one if some of them were known:
-// a few thousand at a time are fine. After an error the transaction can only be rolled back.
-func (t *TxClaims) Claim(ctx context.Context, tx pgx.Tx, claims []dedup.Claim) ([]dedup.Judgement, error) {
+// Claim returns one judgement per claim, in order; see TxClaims. IDs may be equal: then the first
+// of the claims comes first. It is one statement for all IDs, and a second one if some of them were
+// known: a few thousand at a time are fine. After an error the transaction can only be rolled back.
+func (t *TxClaims) Claim(
+	ctx context.Context, tx pgx.Tx, claims []dedup.Claim,
+) ([]dedup.Judgement, error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
 	distinct, answerOf := fold(claims)
 	c := newCall(tx, t.sql, t.scope, distinct)
-	c.run = func(ctx context.Context, statement func(context.Context) error) error { return statement(ctx) }
+	c.run = func(ctx context.Context, statement func(context.Context) error) error {
+		return statement(ctx)
+	}
 	if err := c.decide(ctx, inOrder(c.keys)); err != nil {
-		return nil, fmt.Errorf("claim %d ids in a transaction: postgres: %w", len(claims), explain(ctx, err))
+		return nil, fmt.Errorf("claim %d ids in a transaction: postgres: %w", len(claims),
+			explain(ctx, err))
 	}
 	judgements := make([]dedup.Judgement, len(claims))
 	for i := range claims {
@@ -107,8 +112,8 @@ func fold(claims []dedup.Claim) (distinct []dedup.Claim, at []int) {
 	return distinct, at
 }
 
-// judgeCommitted is for claims that stand only if their effect does. A claim by the same record earlier
-// in this transaction is a replay, too: its effect is in the transaction already.
+// judgeCommitted is for claims that stand only if their effect does. A claim by the same record
+// earlier in this transaction is a replay, too: its effect is in the transaction already.
 func judgeCommitted(c *dedup.Claim, a *dedup.Answer) dedup.Judgement {
 	j := dedup.Judgement{Owner: a.Owner, ClaimedAt: a.ClaimedAt}
 	switch {

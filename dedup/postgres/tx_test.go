@@ -21,8 +21,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// shop is a consumer's database: the claims, and the table of its effects, which by itself takes a message
-// any number of times.
+// shop is a consumer's database: the claims, and the table of its effects, which by itself takes a
+// message any number of times.
 type shop struct {
 	options postgres.Options
 	store   *postgres.Store
@@ -54,7 +54,9 @@ func (s *shop) begin(t *testing.T, options pgx.TxOptions) pgx.Tx {
 }
 
 // apply claims and writes the effects of what is first, as a consumer does.
-func (s *shop) apply(ctx context.Context, tx pgx.Tx, claims ...dedup.Claim) ([]dedup.Verdict, error) {
+func (s *shop) apply(
+	ctx context.Context, tx pgx.Tx, claims ...dedup.Claim,
+) ([]dedup.Verdict, error) {
 	judgements, err := s.claims.Claim(ctx, tx, claims)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func (s *shop) apply(ctx context.Context, tx pgx.Tx, claims ...dedup.Claim) ([]d
 		if j.Verdict != dedup.VerdictFirst {
 			continue
 		}
-		if _, err := tx.Exec(ctx, "INSERT INTO "+s.options.Schema+".effects VALUES ($1, $2)", string(claims[i].ID), claims[i].Owner.Partition); err != nil {
+		if _, err := tx.Exec(ctx, "INSERT INTO "+s.options.Schema+".effects VALUES ($1, $2)",
+			string(claims[i].ID), claims[i].Owner.Partition); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +87,8 @@ func (s *shop) mustApply(t *testing.T, tx pgx.Tx, claims ...dedup.Claim) []dedup
 // effects lists the partitions whose records had an effect for an ID.
 func (s *shop) effects(t *testing.T, id dedup.ID) string {
 	t.Helper()
-	return query[string](t, s.conn, "SELECT coalesce(string_agg(partition::text, ' '), '') FROM "+s.options.Schema+".effects WHERE id = $1", string(id))
+	return query[string](t, s.conn, "SELECT coalesce(string_agg(partition::text, ' '), '') FROM "+
+		s.options.Schema+".effects WHERE id = $1", string(id))
 }
 
 func commit(t *testing.T, tx pgx.Tx) {
@@ -115,7 +119,8 @@ func TestAClaimIsCommittedWithItsEffectOrNotAtAll(t *testing.T) {
 	for _, c := range []struct {
 		claim dedup.Claim
 		want  dedup.Verdict
-	}{{copied, dedup.VerdictFirst}, {copied, dedup.VerdictReplay}, {record, dedup.VerdictDuplicate}, {changed, dedup.VerdictConflict}} {
+	}{{copied, dedup.VerdictFirst}, {copied, dedup.VerdictReplay}, {record, dedup.VerdictDuplicate},
+		{changed, dedup.VerdictConflict}} {
 		tx := s.begin(t, pgx.TxOptions{})
 		if got := s.mustApply(t, tx, c.claim); got[0] != c.want {
 			t.Errorf("partition %d is %v, want %v", c.claim.Owner.Partition, got[0], c.want)
@@ -135,7 +140,8 @@ func TestOfEqualIDsInOneTransactionTheFirstIsFirst(t *testing.T) {
 	got = append(got, s.mustApply(t, tx, one, two)...)
 	commit(t, tx)
 	first, duplicate, replay := dedup.VerdictFirst, dedup.VerdictDuplicate, dedup.VerdictReplay
-	if diff := cmp.Diff([]dedup.Verdict{first, first, duplicate, replay, duplicate, replay}, got); diff != "" {
+	if diff := cmp.Diff([]dedup.Verdict{first, first, duplicate, replay, duplicate, replay},
+		got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := s.effects(t, one.ID); got != "2" {
@@ -187,7 +193,8 @@ func TestTwoTransactionsWithOneID(t *testing.T) {
 			}
 			commit(t, second)
 			if verdicts[0] != c.verdict || s.effects(t, claims(1, 1, 0)[0].ID) != c.effects {
-				t.Errorf("got %v with effects %q, want %v with %q", verdicts[0], s.effects(t, claims(1, 1, 0)[0].ID), c.verdict, c.effects)
+				t.Errorf("got %v with effects %q, want %v with %q", verdicts[0],
+					s.effects(t, claims(1, 1, 0)[0].ID), c.verdict, c.effects)
 			}
 		})
 	}
@@ -216,15 +223,18 @@ func TestARollbackToASavepointFreesTheIDsClaimedSince(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.mustApply(t, inner, claims(1, 2, 1)...); got[0] != dedup.VerdictReplay || got[1] != dedup.VerdictFirst {
+	if got := s.mustApply(t, inner, claims(1, 2, 1)...); got[0] != dedup.VerdictReplay ||
+		got[1] != dedup.VerdictFirst {
 		t.Errorf("got %v", got)
 	}
 	rollback(t, inner)
-	if got := s.mustApply(t, tx, claims(1, 2, 1)...); got[0] != dedup.VerdictReplay || got[1] != dedup.VerdictFirst {
+	if got := s.mustApply(t, tx, claims(1, 2, 1)...); got[0] != dedup.VerdictReplay ||
+		got[1] != dedup.VerdictFirst {
 		t.Errorf("after the rollback to the savepoint: %v", got)
 	}
 	commit(t, tx)
-	if one, two := s.effects(t, claims(1, 1, 0)[0].ID), s.effects(t, claims(2, 1, 0)[0].ID); one != "1" || two != "1" {
+	if one, two := s.effects(t, claims(1, 1, 0)[0].ID),
+		s.effects(t, claims(2, 1, 0)[0].ID); one != "1" || two != "1" {
 		t.Errorf("effects of %q and %q, want one each", one, two)
 	}
 }
@@ -236,15 +246,20 @@ func TestAnExpiredClaimIsFreeAndComesBackWithARollback(t *testing.T) {
 			tx := s.begin(t, pgx.TxOptions{IsoLevel: level})
 			s.mustApply(t, tx, claims(1, 1, 1)...)
 			commit(t, tx)
-			execute(t, s.conn, "UPDATE "+s.options.Schema+".processed_messages SET expires_at = now() - interval '1 second'")
+			execute(t, s.conn, "UPDATE "+s.options.Schema+
+				".processed_messages SET expires_at = now() - interval '1 second'")
 			for range 2 {
 				tx := s.begin(t, pgx.TxOptions{IsoLevel: level})
-				if got := s.mustApply(t, tx, claims(0, 3, 2)...); slices.ContainsFunc(got, func(v dedup.Verdict) bool { return v != dedup.VerdictFirst }) {
+				if got := s.mustApply(t, tx, claims(0, 3, 2)...); slices.ContainsFunc(got,
+					func(v dedup.Verdict) bool {
+						return v != dedup.VerdictFirst
+					}) {
 					t.Errorf("got %v", got)
 				}
 				rollback(t, tx)
 			}
-			owner := query[int](t, s.conn, "SELECT owner_partition FROM "+s.options.Schema+".processed_messages")
+			owner := query[int](t, s.conn, "SELECT owner_partition FROM "+s.options.Schema+
+				".processed_messages")
 			if owner != 1 {
 				t.Errorf("after the rollback the row's owner is %d, want 1", owner)
 			}
@@ -280,9 +295,11 @@ func TestACommitWithoutAnAnswerIsRepeatedWithoutHarm(t *testing.T) {
 func TestClaimsWorkInEveryModeOfTheConnection(t *testing.T) {
 	s := newShop(t, scope)
 	for n, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec,
+		pgx.QueryExecModeSimpleProtocol,
 	} {
-		config, err := pgx.ParseConfig("postgres://postgres@" + s.options.Hosts[0] + "/postgres?sslmode=disable")
+		config, err := pgx.ParseConfig("postgres://postgres@" + s.options.Hosts[0] +
+			"/postgres?sslmode=disable")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,8 +324,8 @@ func TestClaimsWorkInEveryModeOfTheConnection(t *testing.T) {
 	}
 }
 
-// A claim that precedes its effect, as the pipeline's do, would make a message of the other kind a replay
-// that never had an effect.
+// A claim that precedes its effect, as the pipeline's do, would make a message of the other kind a
+// replay that never had an effect.
 func TestAScopeHasClaimsOfOneKind(t *testing.T) {
 	s := newShop(t, scope)
 	if err := s.store.Register(t.Context(), scope); !errors.Is(err, dedup.ErrScopeMismatch) {
@@ -328,17 +345,19 @@ func TestClaimsInAMissingTableNameTheRemedy(t *testing.T) {
 	s := newShop(t, scope)
 	execute(t, s.conn, "DROP TABLE "+s.options.Schema+".processed_messages")
 	_, err := s.apply(t.Context(), s.begin(t, pgx.TxOptions{}), claims(0, 3, 1)...)
-	if err == nil || !strings.HasPrefix(err.Error(), "claim 3 ids in a transaction: postgres: ") || !strings.HasSuffix(err.Error(), "create it with: kdedup setup -c FILE") {
+	if err == nil || !strings.HasPrefix(err.Error(), "claim 3 ids in a transaction: postgres: ") ||
+		!strings.HasSuffix(err.Error(), "create it with: kdedup setup -c FILE") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Consumers with overlapping batches in any order, while their connections are killed at random. Claims end
-// all the while.
+// Consumers with overlapping batches in any order, while their connections are killed at random.
+// Claims end all the while.
 func TestConsumersWhoseConnectionsAreKilledApplyEveryMessageOnce(t *testing.T) {
 	const consumers, ids, batch = 6, 1500, 100
 	s := newShop(t, scope)
-	pool, err := pgxpool.New(t.Context(), "postgres://postgres@"+s.options.Hosts[0]+"/postgres?sslmode=disable&application_name="+s.options.Schema)
+	pool, err := pgxpool.New(t.Context(), "postgres://postgres@"+s.options.Hosts[0]+
+		"/postgres?sslmode=disable&application_name="+s.options.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +374,10 @@ func TestConsumersWhoseConnectionsAreKilledApplyEveryMessageOnce(t *testing.T) {
 			random.Shuffle(ids, func(i, j int) { list[i], list[j] = list[j], list[i] })
 			for part := range slices.Chunk(list, batch) {
 				for {
-					err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { _, err := s.apply(ctx, tx, part...); return err })
+					err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+						_, err := s.apply(ctx, tx, part...)
+						return err
+					})
 					if ctx.Err() != nil {
 						errs <- fmt.Errorf("consumer %d: %w, %w", n, ctx.Err(), err)
 						return
@@ -392,7 +414,8 @@ func TestConsumersWhoseConnectionsAreKilledApplyEveryMessageOnce(t *testing.T) {
 	if broken == 0 {
 		t.Error("no transaction was hit")
 	}
-	got := query[string](t, s.conn, "SELECT count(*) || ' of ' || count(DISTINCT id) FROM "+s.options.Schema+".effects")
+	got := query[string](t, s.conn, "SELECT count(*) || ' of ' || count(DISTINCT id) FROM "+
+		s.options.Schema+".effects")
 	if want := fmt.Sprintf("%d of %d", ids, ids); got != want {
 		t.Errorf("effects: %s, want %s", got, want)
 	}

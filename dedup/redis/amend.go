@@ -36,7 +36,8 @@ func (s *Store) HasClaims(ctx context.Context, registered dedup.Scope) (bool, er
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for claims of scope %s/%s: redis: %w", registered.ConsumerGroup, registered.Name, s.explain(ctx, err))
+		return false, fmt.Errorf("look for claims of scope %s/%s: redis: %w",
+			registered.ConsumerGroup, registered.Name, s.explain(ctx, err))
 	}
 	return false, nil
 }
@@ -48,7 +49,8 @@ func (s *Store) Amend(ctx context.Context, _, scope dedup.Scope) error {
 		err = s.client.Set(ctx, scopeKey(s.options.KeyPrefix, scopeKind, scope), text, 0).Err()
 	}
 	if err != nil {
-		return fmt.Errorf("register scope %s/%s anew: redis: %w", scope.ConsumerGroup, scope.Name, s.explain(ctx, err))
+		return fmt.Errorf("register scope %s/%s anew: redis: %w", scope.ConsumerGroup, scope.Name,
+			s.explain(ctx, err))
 	}
 	return nil
 }

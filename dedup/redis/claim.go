@@ -15,13 +15,15 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// sideBySide is how many pipelines of one call are under way: the server works on one while others are
-// written and read.
+// sideBySide is how many pipelines of one call are under way: the server works on one while others
+// are written and read.
 const sideBySide = 4
 
-// Claim implements dedup.Store. After the first pipeline that fails no other begins: the caller pauses before
-// it repeats what is open, so a server in trouble is asked little.
-func (s *Store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+// Claim implements dedup.Store. After the first pipeline that fails no other begins: the caller
+// pauses before it repeats what is open, so a server in trouble is asked little.
+func (s *Store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	claimedAt := dedup.ClaimTime(claims, time.Now())
 	var (
@@ -52,10 +54,11 @@ func (s *Store) send(ctx context.Context, b *batch, answers []dedup.Answer) erro
 	_ = pipeline.BatchProcess(ctx, b.commands...) // only queues them
 	var acked *goredis.IntCmd
 	if s.options.WaitReplicas > 0 {
-		// WAIT is about the last write of its connection, and a pipeline of known IDs writes nothing.
-		// The mark makes it wait for all that was written before, also by others.
+		// WAIT is about the last write of its connection, and a pipeline of known IDs writes
+		// nothing. The mark makes it wait for all that was written before, also by others.
 		pipeline.Set(ctx, markKey(s.options.KeyPrefix), "", time.Minute)
-		acked = goredis.NewIntCmd(ctx, "wait", s.options.WaitReplicas, s.options.WaitTimeout.Milliseconds())
+		acked = goredis.NewIntCmd(ctx, "wait", s.options.WaitReplicas,
+			s.options.WaitTimeout.Milliseconds())
 		_ = pipeline.Process(ctx, acked) // queued, as the others
 	}
 	start := time.Now()
@@ -93,7 +96,10 @@ const (
 	room  = recordBytes + 2 // with the end of line the driver reads a value in one go
 )
 
-func newBatch(ctx context.Context, prefix string, scope dedup.Scope, claims []dedup.Claim, claimedAt time.Time) *batch {
+func newBatch(
+	ctx context.Context, prefix string, scope dedup.Scope, claims []dedup.Claim,
+	claimedAt time.Time,
+) *batch {
 	b := &batch{
 		claims: claims, claimedAt: claimedAt,
 		commands: make([]goredis.Cmder, len(claims)),
@@ -104,7 +110,8 @@ func newBatch(ctx context.Context, prefix string, scope dedup.Scope, claims []de
 	args := make([]any, len(claims)*words)
 	for i := range claims {
 		set := args[i*words : (i+1)*words : (i+1)*words]
-		set[0], set[1], set[2], set[3], set[4], set[5], set[6] = "set", &texts[2*i], &texts[2*i+1], "nx", "get", "ex", &seconds
+		set[0], set[1], set[2], set[3], set[4], set[5], set[6] = "set", &texts[2*i], &texts[2*i+1],
+			"nx", "get", "ex", &seconds
 		b.commands[i] = goredis.NewZeroCopyStringCmd(ctx, b.room(i), set...)
 	}
 	return b
@@ -144,7 +151,8 @@ func (b *batch) take(answers []dedup.Answer, sent error) error {
 	var first error
 	for i, command := range b.commands {
 		var err error
-		if answers[i], err = b.answer(i, command.(*goredis.ZeroCopyStringCmd)); err != nil && first == nil {
+		if answers[i], err = b.answer(i, command.(*goredis.ZeroCopyStringCmd)); err != nil &&
+			first == nil {
 			first = err
 		}
 	}
@@ -161,7 +169,8 @@ func (b *batch) answer(i int, command *goredis.ZeroCopyStringCmd) (dedup.Answer,
 	switch {
 	case err == goredis.Nil: // never wrapped: there was no such key, so the command made it
 		c := &b.claims[i]
-		return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint, ClaimedAt: b.claimedAt}, nil
+		return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint,
+			ClaimedAt: b.claimedAt}, nil
 	case err != nil:
 		return dedup.Answer{}, err
 	case n == 0:

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func optionsFor(addresses ...string) redis.Options {
 	return redis.Options{
-		Mode: redis.Standalone, Addresses: addresses, KeyPrefix: "kdedup-test", Timeout: 20 * time.Second,
+		Mode: redis.Standalone, Addresses: addresses, KeyPrefix: "kdedup-test",
+		Timeout:     20 * time.Second,
 		Connections: 8, PipelineClaims: 1000, Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -46,7 +47,8 @@ func open(t *testing.T, o redis.Options) *redis.Store {
 func startServer(t *testing.T, config map[string]string) *servers.Server {
 	t.Helper()
 	servers.NeedRedis(t)
-	s, err := servers.StartRedis(t.Context(), servers.RedisOptions{Dir: t.TempDir(), Config: config})
+	s, err := servers.StartRedis(t.Context(),
+		servers.RedisOptions{Dir: t.TempDir(), Config: config})
 	return servers.ForTest(t, s, err)
 }
 
@@ -73,8 +75,12 @@ func TestConformance(t *testing.T) {
 		return &proxied{open(t, optionsFor(p.Addr())), p}
 	}, storetest.Features{
 		ExpiryGranularity: time.Second,
-		Reopen:            func(t *testing.T, _ dedup.Store) dedup.Store { return open(t, optionsFor(server)) },
-		Ambiguous:         func(_ *testing.T, s dedup.Store) { s.(*proxied).proxy.LoseNext(func([]byte) bool { return true }) },
+		Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
+			return open(t, optionsFor(server))
+		},
+		Ambiguous: func(_ *testing.T, s dedup.Store) {
+			s.(*proxied).proxy.LoseNext(func([]byte) bool { return true })
+		},
 	})
 }
 
@@ -85,11 +91,14 @@ type proxied struct {
 
 func TestConformanceOfACluster(t *testing.T) {
 	options := startCluster(t)
-	storetest.Run(t, func(t *testing.T) dedup.Store { return &faulty{Store: open(t, options)} }, storetest.Features{
-		ExpiryGranularity: time.Second,
-		Reopen:            func(t *testing.T, _ dedup.Store) dedup.Store { return open(t, options) },
-		Ambiguous:         func(_ *testing.T, s dedup.Store) { s.(*faulty).lose.Store(true) },
-	})
+	storetest.Run(t, func(t *testing.T) dedup.Store { return &faulty{Store: open(t, options)} },
+		storetest.Features{
+			ExpiryGranularity: time.Second,
+			Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
+				return open(t, options)
+			},
+			Ambiguous: func(_ *testing.T, s dedup.Store) { s.(*faulty).lose.Store(true) },
+		})
 }
 
 // faulty loses the answer of a claim that the servers have applied.
@@ -98,7 +107,9 @@ type faulty struct {
 	lose atomic.Bool
 }
 
-func (f *faulty) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (f *faulty) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers, err := f.Store.Claim(ctx, scope, claims)
 	if f.lose.Swap(false) {
 		return make([]dedup.Answer, len(claims)), context.DeadlineExceeded

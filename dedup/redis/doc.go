@@ -1,9 +1,9 @@
 // Package redis keeps claims in Redis 7.0 or later, or in Valkey: one key per claim.
 //
 // A claim is SET key value NX GET EX ttl. That one command decides: it answers nil when it made the
-// claim, and the value of the claim that holds the ID when there is one. The claims of a call go out
-// in few pipelines. No two keys are ever in one command, so a cluster may spread them as it likes,
-// and the server itself ends each claim with its TTL.
+// claim, and the value of the claim that holds the ID when there is one. The claims of a call go
+// out in few pipelines. No two keys are ever in one command, so a cluster may spread them as it
+// likes, and the server itself ends each claim with its TTL.
 //
 // # What survives
 //

@@ -30,7 +30,8 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	deadline, limited := ctx.Deadline()
 	switch {
 	case goredis.HasErrorPrefix(err, "OOM"):
-		return fmt.Errorf("the server is full and keeps the claims that it has: raise maxmemory, or claim with a shorter ttl: %w", err)
+		return fmt.Errorf("the server is full and keeps the claims that it has: raise maxmemory, "+
+			"or claim with a shorter ttl: %w", err)
 	case ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)):
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	case ctx.Err() == nil && limited && !time.Now().Before(deadline): // the socket noticed first

@@ -12,8 +12,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// With appendfsync everysec a server answers while the file is behind: as long as a sync is under way, what it answers
-// is in its memory alone.
+// With appendfsync everysec a server answers while the file is behind: as long as a sync is under
+// way, what it answers is in its memory alone.
 func TestAKilledServerForgetsWhatItPutOff(t *testing.T) {
 	server := startOnSlowDisk(t)
 	store, client := open(t, optionsFor(server.Addr())), admin(t, server.Addr())
@@ -29,9 +29,11 @@ func TestAKilledServerForgetsWhatItPutOff(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	last, err := open(t, optionsFor(server.Addr())).Lookup(t.Context(), scope, claims[answered-1].ID)
+	last, err := open(t, optionsFor(server.Addr())).Lookup(t.Context(), scope,
+		claims[answered-1].ID)
 	if err != nil || last.Outcome != dedup.Undecided {
-		t.Errorf("the last of %d claims is %+v, %v: docs/stores.md and the package comment say that it may be forgotten",
+		t.Errorf("the last of %d claims is %+v, %v: docs/stores.md and the package comment say "+
+			"that it may be forgotten",
 			answered, last, err)
 	}
 }
@@ -43,7 +45,8 @@ func startOnSlowDisk(t *testing.T) *servers.Server {
 		t.Skip("LD_PRELOAD is Linux's")
 	}
 	library := filepath.Join(t.TempDir(), "slowsync.so")
-	compile := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", library, "testdata/slowsync.c", "-ldl")
+	compile := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", library,
+		"testdata/slowsync.c", "-ldl")
 	if out, err := compile.CombinedOutput(); err != nil { // the race detector needs a cc as well
 		t.Fatalf("%v: %s", err, strings.TrimSpace(string(out)))
 	}

@@ -17,8 +17,9 @@ func (i info) Info(context.Context, ...string) *goredis.StringCmd {
 // Valkey 8 calls the mode otherwise: its sentinels and the nodes of its clusters went unrecognised.
 func TestAModeIsReadAsRedisAndAsValkeyCallIt(t *testing.T) {
 	for said, want := range map[info]string{
-		"redis_version:7.0.15\r\nredis_mode:cluster\r\n":                                                "cluster",
-		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\nserver_mode:sentinel\r\n": "sentinel",
+		"redis_version:7.0.15\r\nredis_mode:cluster\r\n": "cluster",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\n" +
+			"valkey_version:8.0.1\r\nserver_mode:sentinel\r\n": "sentinel",
 	} {
 		got, err := ask(t.Context(), said)
 		if err != nil || got.mode != want {

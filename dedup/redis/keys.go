@@ -8,8 +8,9 @@ import (
 )
 
 // Keys read PREFIX:KIND:{}:LENGTH:GROUP:LENGTH:NAME, and a claim's goes on with a colon and the ID.
-// The lengths keep names apart that hold colons. The empty braces make a cluster hash the whole key:
-// without them braces in an ID would put all IDs that share what is between them into one slot.
+// The lengths keep names apart that hold colons. The empty braces make a cluster hash the whole
+// key: without them braces in an ID would put all IDs that share what is between them into one
+// slot.
 const (
 	claimKind = ":c"
 	scopeKind = ":s"

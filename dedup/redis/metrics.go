@@ -21,8 +21,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kdedup_redis_failures_total",
-			Help: "Pipelines and other calls that left something open: full (out of memory), replicas (too few had the claims), " +
-				"refused (any other error of the server), no_answer (timeouts and broken connections).",
+			Help: "Pipelines and other calls that left something open: full (out of memory), " +
+				"replicas (too few had the claims), " +
+				"refused (any other error of the server), no_answer (timeouts and broken " +
+				"connections).",
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{reasonFull, reasonReplicas, reasonRefused, reasonNoAnswer} {
@@ -32,10 +34,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// RegisterMetrics registers the families of a store without opening one, for the document that lists them.
+// RegisterMetrics registers the families of a store without opening one, for the document that
+// lists them.
 func RegisterMetrics(reg prometheus.Registerer) { newMetrics(reg) }
 
 // Facts are for the status page.
 func (s *Store) Facts() []dedup.Fact {
-	return []dedup.Fact{{Name: "requests_failed", Value: telemetry.Total(s.metrics.failures), Unit: "count"}}
+	return []dedup.Fact{{Name: "requests_failed", Value: telemetry.Total(s.metrics.failures),
+		Unit: "count"}}
 }

@@ -21,8 +21,9 @@ const (
 
 // Options say where the server is and how it is asked. All fields without "optional" are needed.
 type Options struct {
-	Mode             string
-	Addresses        []string           // host:port or host: of the server, of sentinels, or of some nodes of the cluster
+	Mode string
+	// host:port or host: of the server, of sentinels, or of some nodes of the cluster
+	Addresses        []string
 	MasterName       string             // only with Sentinel
 	Database         int                // optional; not with Cluster
 	Username         string             // optional
@@ -34,9 +35,10 @@ type Options struct {
 	Timeout          time.Duration // of one pipeline, and of one dial
 	Connections      int           // to each server; further calls wait
 	PipelineClaims   int           // claims in one pipeline
-	WaitReplicas     int           // optional: replicas that must have a claim before it is answered; not with Cluster
-	WaitTimeout      time.Duration // how long that may take; less than Timeout
-	Logger           *slog.Logger
+	// optional: replicas that must have a claim before it is answered; not with Cluster
+	WaitReplicas int
+	WaitTimeout  time.Duration // how long that may take; less than Timeout
+	Logger       *slog.Logger
 }
 
 const buffer = 128 << 10 // bytes, per connection and direction; a pipeline is larger
@@ -49,10 +51,14 @@ func (o Options) client() goredis.UniversalClient {
 	switch o.Mode {
 	case Cluster:
 		return goredis.NewClusterClient(&goredis.ClusterOptions{
-			Addrs: o.addresses("6379"), Username: o.Username, Password: o.Password, Dialer: o.dialer(),
-			OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
-			DialTimeout: o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
-			PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer, WriteBufferSize: buffer,
+			Addrs: o.addresses("6379"), Username: o.Username, Password: o.Password,
+			Dialer:    o.dialer(),
+			OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+			ContextTimeoutEnabled: true,
+			DialTimeout:           o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout,
+			WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
+			PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer,
+			WriteBufferSize:          buffer,
 			MaintNotificationsConfig: noNotifications(),
 		})
 	case Sentinel:
@@ -60,22 +66,29 @@ func (o Options) client() goredis.UniversalClient {
 			MasterName: o.MasterName, SentinelAddrs: o.addresses("26379"),
 			SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
 			Username: o.Username, Password: o.Password, Dialer: o.dialer(), DB: o.Database,
-			OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
-			DialTimeout: o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
-			PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer, WriteBufferSize: buffer,
+			OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+			ContextTimeoutEnabled: true,
+			DialTimeout:           o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout,
+			WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
+			PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer,
+			WriteBufferSize: buffer,
 		})
 	}
 	return goredis.NewClient(&goredis.Options{
-		Addr: o.addresses("6379")[0], Username: o.Username, Password: o.Password, Dialer: o.dialer(), DB: o.Database,
-		OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
-		DialTimeout: o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
-		PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer, WriteBufferSize: buffer,
+		Addr: o.addresses("6379")[0], Username: o.Username, Password: o.Password,
+		Dialer: o.dialer(), DB: o.Database,
+		OnConnect: o.check, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+		ContextTimeoutEnabled: true,
+		DialTimeout:           o.Timeout, DialerRetries: 1, ReadTimeout: o.Timeout,
+		WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
+		PoolSize: o.Connections, PipelinePoolSize: -1, ReadBufferSize: buffer,
+		WriteBufferSize:          buffer,
 		MaintNotificationsConfig: noNotifications(),
 	})
 }
 
-// dialer asks for the TLS configuration at each connection: certificates are renewed while the client
-// lives. It is nil, the driver's own, without TLS.
+// dialer asks for the TLS configuration at each connection: certificates are renewed while the
+// client lives. It is nil, the driver's own, without TLS.
 func (o Options) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	if o.TLS == nil {
 		return nil

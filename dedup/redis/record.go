@@ -10,7 +10,8 @@ import (
 )
 
 // A claim is stored as its version, topic ID, partition, offset, leader epoch, fingerprint, and the
-// time at which it was made, in milliseconds; all numbers big-endian. When it ends the server knows.
+// time at which it was made, in milliseconds; all numbers big-endian. When it ends the server
+// knows.
 const (
 	recordVersion = 1
 	recordBytes   = 1 + 16 + 4 + 8 + 4 + len(dedup.Fingerprint{}) + 8

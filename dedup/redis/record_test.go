@@ -13,7 +13,8 @@ import (
 
 func TestRecordsRoundTrip(t *testing.T) {
 	claim := &dedup.Claim{
-		Owner:       dedup.Coordinates{TopicID: [16]byte{0: 1, 15: 0xff}, Partition: math.MaxInt32, Offset: math.MaxInt64, LeaderEpoch: -1},
+		Owner: dedup.Coordinates{TopicID: [16]byte{0: 1, 15: 0xff}, Partition: math.MaxInt32,
+			Offset: math.MaxInt64, LeaderEpoch: -1},
 		Fingerprint: dedup.Fingerprint{0: 9, 15: 8},
 	}
 	at := time.UnixMilli(1_700_000_000_123)
@@ -21,7 +22,8 @@ func TestRecordsRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := dedup.Answer{Outcome: dedup.Exists, Owner: claim.Owner, Fingerprint: claim.Fingerprint, ClaimedAt: at}
+	want := dedup.Answer{Outcome: dedup.Exists, Owner: claim.Owner, Fingerprint: claim.Fingerprint,
+		ClaimedAt: at}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -40,7 +42,8 @@ func FuzzRecord(f *testing.F) {
 			}
 			return
 		}
-		again := appendRecord(nil, &dedup.Claim{Owner: a.Owner, Fingerprint: a.Fingerprint}, a.ClaimedAt)
+		again := appendRecord(nil, &dedup.Claim{Owner: a.Owner, Fingerprint: a.Fingerprint},
+			a.ClaimedAt)
 		if string(again) != string(data) {
 			t.Errorf("%x was read as %x", data, again)
 		}
@@ -77,9 +80,11 @@ func TestServersThatCannotKeepClaimsAreRefused(t *testing.T) {
 		{func(s *server) { s.version = "8.2.0" }, Sentinel, ""},
 		{func(s *server) { s.mode = Cluster }, Cluster, ""},
 		{func(s *server) { s.mode = Cluster }, Standalone, "set mode to cluster"},
-		{func(s *server) { s.version = "6.2.14" }, Standalone, `Redis "6.2.14": claims need Redis 7.0 or later`},
+		{func(s *server) { s.version = "6.2.14" },
+			Standalone, `Redis "6.2.14": claims need Redis 7.0 or later`},
 		{func(s *server) { s.version = "" }, Standalone, "claims need Redis 7.0 or later"},
-		{func(s *server) { s.policy = "allkeys-lru" }, Standalone, `"allkeys-lru": short of memory it would delete claims`},
+		{func(s *server) { s.policy = "allkeys-lru" },
+			Standalone, `"allkeys-lru": short of memory it would delete claims`},
 		{func(s *server) { s.policy = "volatile-ttl" }, Standalone, "set it to noeviction"},
 		{func(s *server) { s.policy = "" }, Standalone, "set it to noeviction"},
 	} {

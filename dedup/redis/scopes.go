@@ -29,7 +29,8 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("register scope %s/%s: redis: %w", scope.ConsumerGroup, scope.Name, s.explain(ctx, err))
+		return fmt.Errorf("register scope %s/%s: redis: %w", scope.ConsumerGroup, scope.Name,
+			s.explain(ctx, err))
 	}
 	registered, err := parseRegistration(scope, before)
 	if err != nil {
@@ -39,13 +40,16 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 }
 
 // Registered implements dedup.Store.
-func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered dedup.Scope, found bool, err error) {
+func (s *Store) Registered(
+	ctx context.Context, scope dedup.Scope,
+) (registered dedup.Scope, found bool, err error) {
 	text, err := s.client.Get(ctx, scopeKey(s.options.KeyPrefix, scopeKind, scope)).Result()
 	if errors.Is(err, goredis.Nil) {
 		return dedup.Scope{}, false, nil
 	}
 	if err != nil {
-		return dedup.Scope{}, false, fmt.Errorf("read scope %s/%s: redis: %w", scope.ConsumerGroup, scope.Name, s.explain(ctx, err))
+		return dedup.Scope{}, false, fmt.Errorf("read scope %s/%s: redis: %w", scope.ConsumerGroup,
+			scope.Name, s.explain(ctx, err))
 	}
 	registered, err = parseRegistration(scope, text)
 	return registered, err == nil, err
@@ -54,21 +58,27 @@ func (s *Store) Registered(ctx context.Context, scope dedup.Scope) (registered d
 func parseRegistration(scope dedup.Scope, text string) (dedup.Scope, error) {
 	var r registration
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return dedup.Scope{}, fmt.Errorf("read scope %s/%s: redis: not a registration: %w", scope.ConsumerGroup, scope.Name, err)
+		return dedup.Scope{}, fmt.Errorf("read scope %s/%s: redis: not a registration: %w",
+			scope.ConsumerGroup, scope.Name, err)
 	}
-	return dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: r.Buckets, Extractor: r.Extractor}, nil
+	return dedup.Scope{ConsumerGroup: scope.ConsumerGroup, Name: scope.Name, Buckets: r.Buckets,
+		Extractor: r.Extractor}, nil
 }
 
 // Forget implements dedup.Store. It looks at every key of every master, some at a time, so that the
-// server stays free for others; the keys go one by one, because a cluster takes no more in a command.
+// server stays free for others; the keys go one by one, because a cluster takes no more in a
+// command.
 func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 	pattern := startingWith(claimPrefix(s.options.KeyPrefix, scope))
-	err := s.eachMaster(ctx, func(ctx context.Context, master *goredis.Client) error { return forget(ctx, master, pattern) })
+	err := s.eachMaster(ctx, func(ctx context.Context, master *goredis.Client) error {
+		return forget(ctx, master, pattern)
+	})
 	if err == nil {
 		err = s.client.Del(ctx, scopeKey(s.options.KeyPrefix, scopeKind, scope)).Err()
 	}
 	if err != nil {
-		return fmt.Errorf("forget scope %s/%s: redis: %w", scope.ConsumerGroup, scope.Name, s.explain(ctx, err))
+		return fmt.Errorf("forget scope %s/%s: redis: %w", scope.ConsumerGroup, scope.Name,
+			s.explain(ctx, err))
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func ask(ctx context.Context, cn interface {
 		}
 	}
 	return server{
-		version: said["redis_version"],                           // of Valkey the one that it is like
+		// of Valkey the one that it is like
+		version: said["redis_version"],
 		mode:    cmp.Or(said["redis_mode"], said["server_mode"]), // as Redis and as Valkey calls it
 		policy:  said["maxmemory_policy"], appendOnly: said["aof_enabled"] == "1",
 	}, nil
@@ -56,14 +57,17 @@ func (o Options) check(ctx context.Context, cn *goredis.Conn) error {
 func (s server) problem(mode string) error {
 	major, _, _ := strings.Cut(s.version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < oldestMajor {
-		return fmt.Errorf("the server is Redis %q: claims need Redis 7.0 or later, or Valkey", s.version)
+		return fmt.Errorf("the server is Redis %q: claims need Redis 7.0 or later, or Valkey",
+			s.version)
 	}
 	if s.mode == Cluster && mode != Cluster {
 		return errors.New("the server is a node of a cluster: set mode to cluster")
 	}
 	if s.policy != "noeviction" {
-		return fmt.Errorf("the server's maxmemory-policy is %q: short of memory it would delete claims, and their messages would be "+
-			"forwarded again; set it to noeviction, with CONFIG SET maxmemory-policy noeviction and in redis.conf, or in the "+
+		return fmt.Errorf("the server's maxmemory-policy is %q: short of memory it would delete "+
+			"claims, and their messages would be "+
+			"forwarded again; set it to noeviction, with CONFIG SET maxmemory-policy noeviction "+
+			"and in redis.conf, or in the "+
 			"parameters of a managed service", s.policy)
 	}
 	return nil

@@ -27,7 +27,8 @@ func claimsOf(n int, partition int32) []dedup.Claim {
 	claims := make([]dedup.Claim, n)
 	for i := range claims {
 		claims[i] = dedup.Claim{
-			ID: dedup.ID(fmt.Sprint("id-", i)), Owner: dedup.Coordinates{TopicID: [16]byte{1}, Partition: partition, Offset: int64(i)},
+			ID: dedup.ID(fmt.Sprint("id-", i)), Owner: dedup.Coordinates{TopicID: [16]byte{1},
+				Partition: partition, Offset: int64(i)},
 		}
 	}
 	return claims
@@ -86,11 +87,14 @@ func TestAnsweredClaimsOutliveAKillWithAppendfsyncAlways(t *testing.T) {
 		ended <- result{answers, err}
 	}()
 	client := admin(t, server.Addr())
-	testkit.Eventually(t, patience, "claims in the server", func() bool { return client.DBSize(t.Context()).Val() > 1000 })
+	testkit.Eventually(t, patience, "claims in the server", func() bool {
+		return client.DBSize(t.Context()).Val() > 1000
+	})
 	server.Kill()
 	got := <-ended
 	if open := undecided(got.answers); got.err == nil || open == 0 || open == len(claims) {
-		t.Fatalf("%d of %d undecided, %v: the kill came too early or too late", open, len(claims), got.err)
+		t.Fatalf("%d of %d undecided, %v: the kill came too early or too late", open, len(claims),
+			got.err)
 	}
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -112,7 +116,8 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 	if err == nil {
 		_ = store.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), `maxmemory-policy is "allkeys-lru"`) || !strings.Contains(err.Error(), "noeviction") {
+	if err == nil || !strings.Contains(err.Error(), `maxmemory-policy is "allkeys-lru"`) ||
+		!strings.Contains(err.Error(), "noeviction") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -139,7 +144,8 @@ func TestAFullServerLeavesClaimsUndecidedUntilItHasRoom(t *testing.T) {
 	store, client := open(t, optionsFor(server.Addr())), admin(t, server.Addr())
 	do(t, client, "config", "set", "maxmemory", "1")
 	answers, err := store.Claim(t.Context(), scope, claimsOf(2500, 1))
-	if err == nil || !strings.Contains(err.Error(), "the server is full") || !strings.Contains(err.Error(), "raise maxmemory") {
+	if err == nil || !strings.Contains(err.Error(), "the server is full") ||
+		!strings.Contains(err.Error(), "raise maxmemory") {
 		t.Errorf("got %v", err)
 	}
 	if undecided(answers) != 2500 {
@@ -184,10 +190,12 @@ func TestAStoppedServerLeavesClaimsUndecidedWithinTheTimeout(t *testing.T) {
 func startReplica(t *testing.T, master *servers.Server) *servers.Server {
 	t.Helper()
 	host, port, _ := strings.Cut(master.Addr(), ":")
-	replica := startServer(t, map[string]string{"replicaof": host + " " + port, "repl-diskless-load": "swapdb"})
+	replica := startServer(t, map[string]string{"replicaof": host + " " + port,
+		"repl-diskless-load": "swapdb"})
 	client := admin(t, replica.Addr())
 	testkit.Eventually(t, patience, "the replica's link", func() bool {
-		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+		return strings.Contains(client.Info(t.Context(), "replication").Val(),
+			"master_link_status:up")
 	})
 	return replica
 }
@@ -209,10 +217,12 @@ func TestClaimsWaitForReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, claims := range map[string][]dedup.Claim{
-		"known and replicated": claimsOf(10, 2), "new": claimsOf(2600, 3)[2500:], "known and not replicated": claimsOf(2600, 4)[2500:],
+		"known and replicated": claimsOf(10, 2), "new": claimsOf(2600, 3)[2500:],
+		"known and not replicated": claimsOf(2600, 4)[2500:],
 	} {
 		answers, err := impatient.Claim(t.Context(), scope, claims)
-		if err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") || undecided(answers) != len(claims) {
+		if err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") ||
+			undecided(answers) != len(claims) {
 			t.Errorf("%s: %d of %d undecided, %v", name, undecided(answers), len(claims), err)
 		}
 	}
@@ -232,7 +242,9 @@ func TestAFailoverForgetsWhatWasNotReplicated(t *testing.T) {
 	store := open(t, optionsFor(master.Addr()))
 	client := admin(t, replica.Addr())
 	wantClaimed(t, store, claimsOf(10, 1))
-	testkit.Eventually(t, patience, "the first claims at the replica", func() bool { return client.DBSize(t.Context()).Val() == 10 })
+	testkit.Eventually(t, patience, "the first claims at the replica", func() bool {
+		return client.DBSize(t.Context()).Val() == 10
+	})
 	do(t, client, "replicaof", "no", "one")
 	wantClaimed(t, store, claimsOf(20, 1)[10:]) // the old master does not know yet
 	master.Kill()
@@ -258,7 +270,9 @@ func TestSentinelLeadsToTheNewMaster(t *testing.T) {
 	store := open(t, options)
 	wantClaimed(t, store, claimsOf(100, 1))
 	client := admin(t, replica.Addr())
-	testkit.Eventually(t, patience, "the claims at the replica", func() bool { return client.DBSize(t.Context()).Val() == 100 })
+	testkit.Eventually(t, patience, "the claims at the replica", func() bool {
+		return client.DBSize(t.Context()).Val() == 100
+	})
 	watch := admin(t, sentinel)
 	testkit.Eventually(t, patience, "the sentinel to know the replica", func() bool {
 		return watch.Do(t.Context(), "sentinel", "failover", "claims").Err() == nil
@@ -299,7 +313,8 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	if _, err := store.Lookup(t.Context(), scope, "id-1"); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(store.Register(t.Context(), scope), store.Release(t.Context(), scope, "id-1"), store.Forget(t.Context(), scope)); err != nil {
+	if err := errors.Join(store.Register(t.Context(), scope),
+		store.Release(t.Context(), scope, "id-1"), store.Forget(t.Context(), scope)); err != nil {
 		t.Error(err)
 	}
 	wantSelfTestPassed(t, store, client)
@@ -308,7 +323,8 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	if err == nil {
 		_ = wrong.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "wrong\"") {
+	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") ||
+		strings.Contains(err.Error(), "wrong\"") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -328,10 +344,13 @@ func wantSelfTestPassed(t *testing.T, store dedup.Store, client *goredis.Client)
 func TestSetupSaysWhatItFound(t *testing.T) {
 	server := startServer(t, map[string]string{"appendonly": "yes"})
 	var lines []string
-	if err := redis.Setup(t.Context(), optionsFor(server.Addr()), func(line string) { lines = append(lines, line) }); err != nil {
+	if err := redis.Setup(t.Context(), optionsFor(server.Addr()), func(line string) {
+		lines = append(lines, line)
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(lines) != 1 || !strings.Contains(lines[0], server.Addr()+" needs no setup") || !strings.Contains(lines[0], "appendonly on") {
+	if len(lines) != 1 || !strings.Contains(lines[0], server.Addr()+" needs no setup") ||
+		!strings.Contains(lines[0], "appendonly on") {
 		t.Errorf("got %q", lines)
 	}
 }

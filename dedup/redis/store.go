@@ -25,8 +25,8 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-// Open connects and refuses servers that cannot keep claims, see the package. With a nil Registerer there are no
-// metrics.
+// Open connects and refuses servers that cannot keep claims, see the package. With a nil Registerer
+// there are no metrics.
 func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Store, error) {
 	if reg == nil {
 		reg = prometheus.NewRegistry()
@@ -34,11 +34,14 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	s := &Store{client: options.client(), options: options}
 	servers, err := s.servers(ctx)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open store: redis %v: %w", options.Addresses, err), s.client.Close())
+		return nil, errors.Join(fmt.Errorf("open store: redis %v: %w", options.Addresses, err),
+			s.client.Close())
 	}
 	for _, one := range servers {
 		if !one.appendOnly {
-			options.Logger.Warn("the store forgets its claims when its server restarts: appendonly is off", "redis", one.address)
+			options.Logger.Warn(
+				"the store forgets its claims when its server restarts: appendonly is off", "redis",
+				one.address)
 		}
 	}
 	s.metrics = newMetrics(reg)
@@ -55,7 +58,9 @@ func Setup(ctx context.Context, options Options, say func(string)) error {
 	slices.SortFunc(servers, func(a, b server) int { return strings.Compare(a.address, b.address) })
 	for _, one := range servers {
 		appendOnly := map[bool]string{true: "on", false: "off"}[one.appendOnly]
-		say(fmt.Sprintf("store redis %s needs no setup: version %s, maxmemory-policy %s, appendonly %s", one.address, one.version, one.policy, appendOnly))
+		say(fmt.Sprintf(
+			"store redis %s needs no setup: version %s, maxmemory-policy %s, appendonly %s",
+			one.address, one.version, one.policy, appendOnly))
 	}
 	return errors.Join(err, s.Close())
 }
@@ -86,14 +91,17 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 
 // Release implements dedup.Store.
 func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
-	if err := s.client.Del(ctx, claimPrefix(s.options.KeyPrefix, scope)+string(id)).Err(); err != nil {
+	if err := s.client.Del(ctx, claimPrefix(s.options.KeyPrefix, scope)+
+		string(id)).Err(); err != nil {
 		return fmt.Errorf("release an id: redis: %w", s.explain(ctx, err))
 	}
 	return nil
 }
 
 // eachMaster runs f for every server that takes claims, at the same time.
-func (s *Store) eachMaster(ctx context.Context, f func(ctx context.Context, master *goredis.Client) error) error {
+func (s *Store) eachMaster(
+	ctx context.Context, f func(ctx context.Context, master *goredis.Client) error,
+) error {
 	switch client := s.client.(type) {
 	case *goredis.ClusterClient:
 		return client.ForEachMaster(ctx, f)

@@ -17,7 +17,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// issue writes a server's certificate and returns what its clients need, whose certificate it asks for.
+// issue writes a server's certificate and returns what its clients need, whose certificate it asks
+// for.
 func issue(t *testing.T, directory string) *tls.Config {
 	t.Helper()
 	authority := testkit.NewAuthority(t)
@@ -43,7 +44,8 @@ func TestEachConnectionTakesTheCertificatesOfItsMoment(t *testing.T) {
 	port := strconv.Itoa(ports[0])
 	server := startServer(t, map[string]string{
 		"tls-port": port, "tls-auth-clients": "yes",
-		"tls-cert-file": filepath.Join(directory, "cert.pem"), "tls-key-file": filepath.Join(directory, "key.pem"),
+		"tls-cert-file":    filepath.Join(directory, "cert.pem"),
+		"tls-key-file":     filepath.Join(directory, "key.pem"),
 		"tls-ca-cert-file": filepath.Join(directory, "ca.pem"),
 	})
 	options := optionsFor(net.JoinHostPort("127.0.0.1", port))
@@ -59,9 +61,11 @@ func TestEachConnectionTakesTheCertificatesOfItsMoment(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, patience, "the server's certificate refused", func() bool { // broken connections are found first
+	// broken connections are found first
+	testkit.Eventually(t, patience, "the server's certificate refused", func() bool {
 		_, err := store.Claim(t.Context(), scope, claimsOf(10, 1))
-		return err != nil && strings.Contains(err.Error(), "certificate signed by unknown authority")
+		return err != nil && strings.Contains(err.Error(),
+			"certificate signed by unknown authority")
 	})
 	current.Store(renewed)
 	testkit.Eventually(t, patience, "claims with the renewed certificates", func() bool {

@@ -1,6 +1,7 @@
-// Package selftest asks a store for what kdedup relies on, as `kdedup setup` does with the store of a configuration. The
-// contract is in dedup/storetest, for the tests of a store; this is the part of it that tells a server that cannot keep
-// the contract, in seconds and on a store that is in use.
+// Package selftest asks a store for what kdedup relies on, as `kdedup setup` does with the store of
+// a configuration. The contract is in dedup/storetest, for the tests of a store; this is the part
+// of it that tells a server that cannot keep the contract, in seconds and on a store that is in
+// use.
 package selftest
 
 import (
@@ -47,10 +48,11 @@ const (
 	cleaning  = 10 * time.Second
 )
 
-// Run returns the steps that were taken; the last has failed, or all are passed. It claims six IDs in a scope of its own,
-// which it does not register, and releases them; should it be killed, they end within a minute. A step that gets no answer is
-// no verdict: then all is asked again in another scope, five times at most. It takes a second or two on a store that
-// keeps the contract, and ends with ctx.
+// Run returns the steps that were taken; the last has failed, or all are passed. It claims six IDs
+// in a scope of its own, which it does not register, and releases them; should it be killed, they
+// end within a minute. A step that gets no answer is no verdict: then all is asked again in another
+// scope, five times at most. It takes a second or two on a store that keeps the contract, and ends
+// with ctx.
 func Run(ctx context.Context, store dedup.Store) []Step {
 	for attempt := 1; ; attempt++ {
 		s := newSubject(store)
@@ -70,7 +72,8 @@ type subject struct {
 
 func newSubject(store dedup.Store) *subject {
 	return &subject{store: store, scope: dedup.Scope{
-		ConsumerGroup: "kdedup-self-test", Name: rand.Text(), TTL: ttl, Buckets: 1, Extractor: "self-test",
+		ConsumerGroup: "kdedup-self-test", Name: rand.Text(), TTL: ttl, Buckets: 1,
+		Extractor: "self-test",
 	}}
 }
 
@@ -79,7 +82,8 @@ func (s *subject) run(ctx context.Context) (steps []Step, answered bool) {
 	for _, step := range s.steps() {
 		start := time.Now()
 		got, err := step.ask(ctx)
-		taken := Step{Name: step.name, Expected: step.expected, Got: got.text, Passed: err == nil && got.passed, Took: time.Since(start)}
+		taken := Step{Name: step.name, Expected: step.expected, Got: got.text, Passed: err == nil &&
+			got.passed, Took: time.Since(start)}
 		if err != nil {
 			taken.Got = err.Error()
 		}
@@ -92,7 +96,9 @@ func (s *subject) run(ctx context.Context) (steps []Step, answered bool) {
 }
 
 // claim returns an answer for each claim, or the reason why one has none.
-func (s *subject) claim(ctx context.Context, scope dedup.Scope, claims ...dedup.Claim) ([]dedup.Answer, error) {
+func (s *subject) claim(
+	ctx context.Context, scope dedup.Scope, claims ...dedup.Claim,
+) ([]dedup.Answer, error) {
 	for _, c := range claims {
 		if !slices.Contains(s.claimed, c.ID) {
 			s.claimed = append(s.claimed, c.ID)

@@ -22,11 +22,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var allSteps = []string{
-	selftest.First, selftest.Again, selftest.Other, selftest.Conflict, selftest.Batch, selftest.Repeat, selftest.LookUp,
+	selftest.First, selftest.Again, selftest.Other, selftest.Conflict, selftest.Batch,
+	selftest.Repeat, selftest.LookUp,
 	selftest.Expiry, selftest.CleanUp,
 }
 
-// wantSteps checks that the steps end with the given one, whose result begins with got, and that all before are passed.
+// wantSteps checks that the steps end with the given one, whose result begins with got, and that
+// all before are passed.
 func wantSteps(t *testing.T, steps []selftest.Step, last, got string) {
 	t.Helper()
 	for i, s := range steps {
@@ -50,12 +52,15 @@ func wantSteps(t *testing.T, steps []selftest.Step, last, got string) {
 // broken is a store with some methods replaced.
 type broken struct {
 	dedup.Store
-	claim   func(ctx context.Context, next dedup.Store, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error)
+	claim func(ctx context.Context, next dedup.Store, scope dedup.Scope,
+		claims []dedup.Claim) ([]dedup.Answer, error)
 	lookup  func(next dedup.Answer) (dedup.Answer, error)
 	release func() error
 }
 
-func (b *broken) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (b *broken) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	if b.claim == nil {
 		return b.Store.Claim(ctx, scope, claims)
 	}
@@ -79,7 +84,8 @@ func (b *broken) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) er
 
 // changed replaces each answer.
 func changed(change func(c dedup.Claim, a dedup.Answer) dedup.Answer) *broken {
-	return &broken{claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+	return &broken{claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope,
+		claims []dedup.Claim) ([]dedup.Answer, error) {
 		answers, err := next.Claim(ctx, scope, claims)
 		for i := range answers {
 			answers[i] = change(claims[i], answers[i])
@@ -90,7 +96,8 @@ func changed(change func(c dedup.Claim, a dedup.Answer) dedup.Answer) *broken {
 
 // failing returns an error for the first calls that have so many claims.
 func failing(calls, claims int) *broken {
-	return &broken{claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope, asked []dedup.Claim) ([]dedup.Answer, error) {
+	return &broken{claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope,
+		asked []dedup.Claim) ([]dedup.Answer, error) {
 		if len(asked) >= claims && calls > 0 {
 			calls--
 			return make([]dedup.Answer, len(asked)), errors.New("no conditions in batches")
@@ -110,7 +117,8 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 	}{
 		{"a store that keeps the contract", &broken{}, nil, "", "nothing is left"},
 		{"one that has no answer at first", failing(2, 1), nil, "", "nothing is left"},
-		{"one that has none at all", failing(100, 1), nil, selftest.First, "no conditions in batches"},
+		{"one that has none at all", failing(100, 1), nil, selftest.First,
+			"no conditions in batches"},
 		{"every claim is applied", changed(func(c dedup.Claim, a dedup.Answer) dedup.Answer {
 			return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint}
 		}), nil, selftest.Again, "applied"},
@@ -118,17 +126,20 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 			a.Owner = dedup.Coordinates{}
 			return a
 		}), nil, selftest.Again, "a record is returned that does not own the ID"},
-		{"whoever asks is called the owner", changed(func(c dedup.Claim, a dedup.Answer) dedup.Answer {
-			a.Owner, a.Fingerprint = c.Owner, c.Fingerprint
-			return a
-		}), nil, selftest.Other, "refused: it owns the ID already"},
-		{"the content is that of the asking record", changed(func(c dedup.Claim, a dedup.Answer) dedup.Answer {
-			a.Fingerprint = c.Fingerprint
-			return a
-		}), nil, selftest.Conflict, "does not own the ID"},
+		{"whoever asks is called the owner",
+			changed(func(c dedup.Claim, a dedup.Answer) dedup.Answer {
+				a.Owner, a.Fingerprint = c.Owner, c.Fingerprint
+				return a
+			}), nil, selftest.Other, "refused: it owns the ID already"},
+		{"the content is that of the asking record",
+			changed(func(c dedup.Claim, a dedup.Answer) dedup.Answer {
+				a.Fingerprint = c.Fingerprint
+				return a
+			}), nil, selftest.Conflict, "does not own the ID"},
 		{"batches are refused", failing(100, 2), nil, selftest.Batch, "no conditions in batches"},
 		{"a batch is applied in part, and that is told as refused", &broken{
-			claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+			claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope,
+				claims []dedup.Claim) ([]dedup.Answer, error) {
 				answers, err := next.Claim(ctx, scope, claims)
 				if err == nil && len(claims) > 1 {
 					answers, err = next.Claim(ctx, scope, claims)
@@ -136,17 +147,25 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 				return answers, err
 			},
 		}, nil, selftest.Batch, "order-2 refused: it owns the ID already; order-3 refused"},
-		{"a look-up finds nobody", &broken{lookup: func(dedup.Answer) (dedup.Answer, error) { return dedup.Answer{}, nil }},
+		{"a look-up finds nobody", &broken{lookup: func(dedup.Answer) (dedup.Answer, error) {
+			return dedup.Answer{}, nil
+		}},
 			nil, selftest.LookUp, "nobody is found"},
-		{"a look-up is not possible", &broken{lookup: func(dedup.Answer) (dedup.Answer, error) { return dedup.Answer{}, errors.New("no serial reads") }},
+		{"a look-up is not possible", &broken{lookup: func(dedup.Answer) (dedup.Answer, error) {
+			return dedup.Answer{}, errors.New("no serial reads")
+		}},
 			nil, selftest.LookUp, "no serial reads"},
 		{"a look-up finds anybody", &broken{lookup: func(a dedup.Answer) (dedup.Answer, error) {
 			a.Outcome = dedup.Exists
 			return a, nil
 		}}, nil, selftest.LookUp, "somebody is found"},
-		{"claims never end", &broken{}, func() time.Time { return frozen }, selftest.Expiry, "still refused after 15s"},
-		{"a release does nothing", &broken{release: func() error { return nil }}, nil, selftest.CleanUp, "is still owned"},
-		{"a release is refused", &broken{release: func() error { return errors.New("no right to delete") }}, nil, selftest.CleanUp, "no right to delete"},
+		{"claims never end", &broken{}, func() time.Time { return frozen },
+			selftest.Expiry, "still refused after 15s"},
+		{"a release does nothing", &broken{release: func() error { return nil }},
+			nil, selftest.CleanUp, "is still owned"},
+		{"a release is refused", &broken{release: func() error {
+			return errors.New("no right to delete")
+		}}, nil, selftest.CleanUp, "no right to delete"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,10 +198,13 @@ func TestOnServersThatAnswerAsDocumented(t *testing.T) {
 	}{
 		{"Cassandra", cqltest.Dialect{}, "", ""},
 		{"ScyllaDB", cqltest.ScyllaDB, "", ""},
-		{"ScyllaDB before 2025.4, with tablets", cqltest.ScyllaTablets, selftest.First, "LWT is not yet supported with tablets"},
+		{"ScyllaDB before 2025.4, with tablets", cqltest.ScyllaTablets, selftest.First,
+			"LWT is not yet supported with tablets"},
 		{"Amazon Keyspaces", cqltest.Keyspaces, "", ""},
-		{"no serial levels, and another name", unnamed, selftest.First, "is not supported for this operation"},
-		{"no conditions in batches", cqltest.Dialect{UnconditionalBatches: true}, selftest.Batch, "Only unconditional statements"},
+		{"no serial levels, and another name", unnamed, selftest.First,
+			"is not supported for this operation"},
+		{"no conditions in batches", cqltest.Dialect{UnconditionalBatches: true}, selftest.Batch,
+			"Only unconditional statements"},
 		{"Azure Cosmos DB", cqltest.CosmosDB, selftest.Expiry, "still refused after 15s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -199,10 +221,14 @@ func TestOnServersThatAnswerAsDocumented(t *testing.T) {
 func openCassandra(t *testing.T, addr string) dedup.Store {
 	t.Helper()
 	options := cassandra.Options{
-		Hosts: []string{addr}, Keyspace: "kdedup", Table: "processed_messages", Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
+		Hosts: []string{addr}, Keyspace: "kdedup", Table: "processed_messages",
+		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
+		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
+		Logger: slog.New(slog.DiscardHandler),
 	}
-	if err := cassandra.Setup(t.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false, func(string) {}); err != nil {
+	if err := cassandra.Setup(t.Context(), options,
+		"{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	store, err := cassandra.Open(t.Context(), options, prometheus.NewRegistry())

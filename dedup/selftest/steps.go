@@ -38,8 +38,9 @@ type step struct {
 // record is the claim of record n for an ID; records with other numbers have other content.
 func record(id string, n byte) dedup.Claim {
 	return dedup.Claim{
-		ID:          dedup.ID(id),
-		Owner:       dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: int32(n), Offset: int64(n), LeaderEpoch: 1},
+		ID: dedup.ID(id),
+		Owner: dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: int32(n),
+			Offset: int64(n), LeaderEpoch: 1},
 		Fingerprint: dedup.Fingerprint{15: n},
 	}
 }
@@ -47,7 +48,8 @@ func record(id string, n byte) dedup.Claim {
 func (s *subject) steps() []step {
 	owner, copied, changed := record("order-1", 1), record("order-1", 2), record("order-1", 3)
 	copied.Fingerprint = owner.Fingerprint
-	batch := []dedup.Claim{copied, record("order-2", 4), record("order-3", 5), record("order-4", 6), record("order-5", 7)}
+	batch := []dedup.Claim{copied, record("order-2", 4), record("order-3", 5), record("order-4", 6),
+		record("order-5", 7)}
 	one := func(name, expected string, c dedup.Claim) step {
 		return step{name, expected, func(ctx context.Context) (answer, error) {
 			answers, err := s.claim(ctx, s.scope, c)
@@ -62,11 +64,16 @@ func (s *subject) steps() []step {
 		one(Again, itsOwn, owner),
 		one(Other, others, copied),
 		one(Conflict, others, changed),
-		{Batch, partly, func(ctx context.Context) (answer, error) { return s.batch(ctx, batch, owner, applied, partly) }},
-		{Repeat, allItsOwn, func(ctx context.Context) (answer, error) {
-			return s.batch(ctx, append([]dedup.Claim{owner}, batch[1:]...), owner, itsOwn, allItsOwn)
+		{Batch, partly, func(ctx context.Context) (answer, error) {
+			return s.batch(ctx, batch, owner, applied, partly)
 		}},
-		{LookUp, lookedUp, func(ctx context.Context) (answer, error) { return s.lookUp(ctx, owner) }},
+		{Repeat, allItsOwn, func(ctx context.Context) (answer, error) {
+			return s.batch(ctx, append([]dedup.Claim{owner}, batch[1:]...), owner, itsOwn,
+				allItsOwn)
+		}},
+		{LookUp, lookedUp, func(ctx context.Context) (answer, error) {
+			return s.lookUp(ctx, owner)
+		}},
 		{Expiry, freeAgain, s.expiry},
 		{CleanUp, nothing, s.cleanUp},
 	}
@@ -82,11 +89,16 @@ func words(got dedup.Answer, c, owner dedup.Claim) string {
 	case c.ID == owner.ID && got.Owner == owner.Owner && got.Fingerprint == owner.Fingerprint:
 		return others
 	}
-	return fmt.Sprintf("refused: a record is returned that does not own the ID (partition %d, offset %d)", got.Owner.Partition, got.Owner.Offset)
+	return fmt.Sprintf(
+		"refused: a record is returned that does not own the ID (partition %d, offset %d)",
+		got.Owner.Partition, got.Owner.Offset)
 }
 
-// batch claims all at once. The first ID is the known one; each of the others must be answered in the given words.
-func (s *subject) batch(ctx context.Context, claims []dedup.Claim, owner dedup.Claim, rest, expected string) (answer, error) {
+// batch claims all at once. The first ID is the known one; each of the others must be answered in
+// the given words.
+func (s *subject) batch(
+	ctx context.Context, claims []dedup.Claim, owner dedup.Claim, rest, expected string,
+) (answer, error) {
 	answers, err := s.claim(ctx, s.scope, claims...)
 	if err != nil {
 		return answer{}, err
@@ -147,10 +159,12 @@ func (s *subject) expiry(ctx context.Context) (answer, error) {
 			return answer{}, err
 		}
 		if answers[0].Outcome == dedup.Applied {
-			return answer{fmt.Sprintf("%s after %.1f s, with a ttl of %v", freeAgain, time.Since(start).Seconds(), expiring), true}, nil
+			return answer{fmt.Sprintf("%s after %.1f s, with a ttl of %v", freeAgain,
+				time.Since(start).Seconds(), expiring), true}, nil
 		}
 	}
-	return answer{fmt.Sprintf("still refused after %v, with a ttl of %v", expiresIn, expiring), false}, nil
+	return answer{fmt.Sprintf("still refused after %v, with a ttl of %v", expiresIn, expiring),
+		false}, nil
 }
 
 // cleanUp releases everything and looks for what is left.

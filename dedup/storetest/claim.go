@@ -44,7 +44,8 @@ func repeatedClaim(t *testing.T, s *subject) {
 	}
 }
 
-// claimAfter has a claimant whose clock is five minutes behind the one that made the settled claims.
+// claimAfter has a claimant whose clock is five minutes behind the one that made the settled
+// claims.
 func claimAfter(t *testing.T, s *subject) {
 	scope, c, plain := newScope(), claimOf("order-1", 1), claimOf("order-2", 2)
 	c.After = time.Now().Add(5 * time.Minute).Truncate(time.Millisecond)
@@ -91,7 +92,8 @@ func coordinates(t *testing.T, s *subject) {
 		{"no leader epoch", dedup.Coordinates{TopicID: ascending, LeaderEpoch: -1}},
 		{"a huge offset", dedup.Coordinates{TopicID: ascending, Offset: 1 << 62}},
 		{"everything at its maximum", dedup.Coordinates{
-			TopicID: full, Partition: math.MaxInt32, Offset: math.MaxInt64, LeaderEpoch: math.MaxInt32,
+			TopicID: full, Partition: math.MaxInt32, Offset: math.MaxInt64,
+			LeaderEpoch: math.MaxInt32,
 		}},
 		{"everything zero", dedup.Coordinates{}},
 	} {

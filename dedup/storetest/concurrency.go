@@ -39,7 +39,8 @@ func oneWinner(t *testing.T, s *subject) {
 		for n := range claimants {
 			got := answers[n][id]
 			if got.Owner != answers[0][id].Owner || got.Fingerprint != answers[0][id].Fingerprint {
-				t.Fatalf("id %d: claimants 0 and %d were told different owners: %+v and %+v", id, n, answers[0][id], got)
+				t.Fatalf("id %d: claimants 0 and %d were told different owners: %+v and %+v", id,
+					n, answers[0][id], got)
 			}
 			if got.Owner == owner(n) {
 				winners++
@@ -57,7 +58,9 @@ func oneWinner(t *testing.T, s *subject) {
 
 // claimShuffled claims the IDs 0 … count-1 for record n in batches of random order and returns the
 // answers by ID.
-func (s *subject) claimShuffled(ctx context.Context, scope dedup.Scope, count, n int) ([]dedup.Answer, bool, error) {
+func (s *subject) claimShuffled(
+	ctx context.Context, scope dedup.Scope, count, n int,
+) ([]dedup.Answer, bool, error) {
 	const batch = 250
 	random := rand.New(rand.NewPCG(uint64(n), 1))
 	order := random.Perm(count)

@@ -27,7 +27,8 @@ func cancelledBefore(t *testing.T, s *subject) {
 		t.Errorf("Claim with a cancelled context took %v", took)
 	}
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Claim with a cancelled context: %v, want an error that wraps context.Canceled", err)
+		t.Errorf("Claim with a cancelled context: %v, want an error that wraps context.Canceled",
+			err)
 	}
 	wantUndecided(t, answers, len(claims))
 	for i, a := range s.claim(t, scope, claims...) {
@@ -48,7 +49,8 @@ func wantUndecided(t *testing.T, answers []dedup.Answer, count int) {
 }
 
 // cancelledDuring ends the context after longer and longer delays, so that some calls are caught
-// before, some in and some after their work. The claims are the caller's again once the call returned.
+// before, some in and some after their work. The claims are the caller's again once the call
+// returned.
 func cancelledDuring(t *testing.T, s *subject) {
 	for delay := 50 * time.Microsecond; delay < 200*time.Millisecond; delay *= 2 {
 		scope, claims := newScope(), claimsOf(2000, 0)

@@ -42,7 +42,8 @@ func scopesAreNamespaces(t *testing.T, s *subject) {
 func scopeNamesAreNotRunTogether(t *testing.T, s *subject) {
 	base := newScope()
 	for n, row := range []struct{ group, name, id string }{
-		{"a", "b", "cd"}, {"ab", "", "cd"}, {"a", "bc", "d"}, {"ab", "c", "d"}, {"a/b", "c", "d"}, {"a", "b/c", "d"}, {"a:b", "c", "d"}, {"a", "b:c", "d"},
+		{"a", "b", "cd"}, {"ab", "", "cd"}, {"a", "bc", "d"}, {"ab", "c", "d"}, {"a/b", "c", "d"},
+		{"a", "b/c", "d"}, {"a:b", "c", "d"}, {"a", "b:c", "d"},
 	} {
 		scope := base
 		scope.ConsumerGroup += row.group
@@ -75,8 +76,10 @@ func registerOther(t *testing.T, s *subject) {
 		scope func(dedup.Scope) dedup.Scope
 		both  []string // what the error names
 	}{
-		{"buckets", func(s dedup.Scope) dedup.Scope { s.Buckets = 4711; return s }, []string{"16", "4711"}},
-		{"extractor", func(s dedup.Scope) dedup.Scope { s.Extractor = "key"; return s }, []string{"header:message-id", "key"}},
+		{"buckets", func(s dedup.Scope) dedup.Scope { s.Buckets = 4711; return s },
+			[]string{"16", "4711"}},
+		{"extractor", func(s dedup.Scope) dedup.Scope { s.Extractor = "key"; return s },
+			[]string{"header:message-id", "key"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			scope := newScope()
@@ -129,7 +132,9 @@ func registerAtOnce(t *testing.T, s *subject) {
 	}
 }
 
-func (s *subject) wantRegistered(t *testing.T, asked dedup.Scope, want dedup.Scope, wantFound bool) {
+func (s *subject) wantRegistered(
+	t *testing.T, asked dedup.Scope, want dedup.Scope, wantFound bool,
+) {
 	t.Helper()
 	got, found, err := s.Registered(t.Context(), asked)
 	if err != nil || found != wantFound {

@@ -24,7 +24,9 @@ type subject struct {
 }
 
 // Claim registers the scope first, if no call before has done that.
-func (s *subject) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (s *subject) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	var err error
 	s.once(scope).Do(func() { err = s.Register(context.WithoutCancel(ctx), scope) })
 	if err != nil {
@@ -48,12 +50,14 @@ func newScope() dedup.Scope {
 
 // owner returns the coordinates of record n; different numbers give different records.
 func owner(n int) dedup.Coordinates {
-	return dedup.Coordinates{TopicID: [16]byte{0xfe, 1: 0, 15: 7}, Partition: int32(n % 8), Offset: int64(n), LeaderEpoch: 3}
+	return dedup.Coordinates{TopicID: [16]byte{0xfe, 1: 0, 15: 7}, Partition: int32(n % 8),
+		Offset: int64(n), LeaderEpoch: 3}
 }
 
 // claimOf is the claim of record n for an ID, with a fingerprint that tells n.
 func claimOf(id string, n int) dedup.Claim {
-	return dedup.Claim{ID: dedup.ID(id), Owner: owner(n), Fingerprint: dedup.Fingerprint{0: 0xff, 14: byte(n >> 8), 15: byte(n)}}
+	return dedup.Claim{ID: dedup.ID(id), Owner: owner(n),
+		Fingerprint: dedup.Fingerprint{0: 0xff, 14: byte(n >> 8), 15: byte(n)}}
 }
 
 // claimsOf are the claims for the IDs 0 … count-1, by the records first, first+1, ….
@@ -85,7 +89,9 @@ func (s *subject) claim(t *testing.T, scope dedup.Scope, claims ...dedup.Claim) 
 
 // insist repeats undecided claims as a caller does, for tests that load the store enough to time
 // out. It reports whether that happened, and is for goroutines: it returns errors.
-func (s *subject) insist(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) (answers []dedup.Answer, repeated bool, err error) {
+func (s *subject) insist(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) (answers []dedup.Answer, repeated bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answers = make([]dedup.Answer, len(claims))
@@ -100,7 +106,8 @@ func (s *subject) insist(ctx context.Context, scope dedup.Scope, claims []dedup.
 		}
 		got, claimErr := s.Claim(ctx, scope, batch)
 		if len(got) != len(batch) {
-			return nil, repeated, fmt.Errorf("%d answers to %d claims, error %w", len(got), len(batch), claimErr)
+			return nil, repeated, fmt.Errorf("%d answers to %d claims, error %w", len(got),
+				len(batch), claimErr)
 		}
 		left := open[:0]
 		for i, at := range open {
@@ -112,7 +119,8 @@ func (s *subject) insist(ctx context.Context, scope dedup.Scope, claims []dedup.
 			return answers, repeated, nil
 		}
 		if repeated = true; ctx.Err() != nil {
-			return nil, repeated, fmt.Errorf("%d claims undecided after %v: %w", len(open), patience, claimErr)
+			return nil, repeated, fmt.Errorf("%d claims undecided after %v: %w", len(open),
+				patience, claimErr)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// InTurn stands for several processes that share their claims: each call goes to the next of the stores. Whoever opened them
-// closes them.
+// InTurn stands for several processes that share their claims: each call goes to the next of the
+// stores. Whoever opened them closes them.
 func InTurn(stores ...dedup.Store) dedup.Store { return &turns{all: stores} }
 
 type turns struct {

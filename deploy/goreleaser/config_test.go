@@ -1,5 +1,6 @@
-// Package goreleaser checks .goreleaser.yaml with goreleaser's own types. It is a module of its own, so that
-// nothing else takes goreleaser for a dependency; only the package with the types is compiled.
+// Package goreleaser checks .goreleaser.yaml with goreleaser's own types. It is a module of its
+// own, so that nothing else takes goreleaser for a dependency; only the package with the types is
+// compiled.
 package goreleaser
 
 import (
@@ -19,7 +20,8 @@ func TestEveryKeyIsOneOfGoreleaser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if project.ProjectName != "kdedup" || len(project.Builds) != 1 || len(project.DockersV2) != 1 || len(project.SBOMs) != 1 {
+	if project.ProjectName != "kdedup" || len(project.Builds) != 1 || len(project.DockersV2) != 1 ||
+		len(project.SBOMs) != 1 {
 		t.Errorf("got %+v", project)
 	}
 }

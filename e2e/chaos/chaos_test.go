@@ -34,12 +34,13 @@ type options struct {
 func readOptions(t *testing.T) options {
 	t.Helper()
 	o := options{
-		seed:       uint64(testkit.Number(t, "CHAOS_SEED", 1)),
-		deliveries: strings.Split(cmp.Or(os.Getenv("CHAOS_DELIVERY"), exactlyOnce+","+atLeastOnce), ","),
-		rate:       testkit.Number(t, "CHAOS_RATE", 2000),
-		commitLog:  cmp.Or(os.Getenv("CHAOS_COMMITLOG"), "batch"),
-		settings:   os.Getenv("CHAOS_SETTINGS"),
-		dir:        os.Getenv("CHAOS_DIR"),
+		seed: uint64(testkit.Number(t, "CHAOS_SEED", 1)),
+		deliveries: strings.Split(cmp.Or(os.Getenv("CHAOS_DELIVERY"), exactlyOnce+","+atLeastOnce),
+			","),
+		rate:      testkit.Number(t, "CHAOS_RATE", 2000),
+		commitLog: cmp.Or(os.Getenv("CHAOS_COMMITLOG"), "batch"),
+		settings:  os.Getenv("CHAOS_SETTINGS"),
+		dir:       os.Getenv("CHAOS_DIR"),
 	}
 	for _, delivery := range o.deliveries {
 		if !slices.Contains([]string{exactlyOnce, atLeastOnce}, delivery) {
@@ -73,7 +74,8 @@ func TestChaos(t *testing.T) {
 			s.logf("everything is committed")
 			s.waitReady()
 			s.checkCalm(calmRecords)
-			if delivery == exactlyOnce || o.length >= time.Minute { // in a short run once: the claims are the same
+			// in a short run once: the claims are the same
+			if delivery == exactlyOnce || o.length >= time.Minute {
 				s.loseQuorum(calmRecords)
 			}
 			s.finish(o)

@@ -16,14 +16,16 @@ type verdict struct {
 	repeated     []string // IDs of which one copy was forwarded more than once
 	unaccounted  []place  // input records that are on neither of the topics
 	twice        []place  // input records that are on them more than once
-	changed      []*seen  // clean records that are not byte for byte an input record of their partition
-	disordered   []*seen  // clean records that came after one that followed them on the input
+	// clean records that are not byte for byte an input record of their partition
+	changed    []*seen
+	disordered []*seen // clean records that came after one that followed them on the input
 }
 
 // broken reports whether this is less than the delivery promises. A copy of a forwarded message is
 // never forwarded, also with at_least_once.
 func (v verdict) broken(delivery string) bool {
-	broken := len(v.lost) > 0 || len(v.doubled) > 0 || len(v.unaccounted) > 0 || len(v.changed) > 0 || len(v.disordered) > 0
+	broken := len(v.lost) > 0 || len(v.doubled) > 0 || len(v.unaccounted) > 0 ||
+		len(v.changed) > 0 || len(v.disordered) > 0
 	if delivery == exactlyOnce {
 		broken = broken || len(v.repeated) > 0 || len(v.twice) > 0
 	}
@@ -31,8 +33,9 @@ func (v verdict) broken(delivery string) bool {
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("%d records with %d ids, %d dropped as duplicates: %d lost, %d doubled, %d repeated; "+
-		"%d changed, %d out of order; %d input records without a trace, %d with several",
+	return fmt.Sprintf(
+		"%d records with %d ids, %d dropped as duplicates: %d lost, %d doubled, %d repeated; "+
+			"%d changed, %d out of order; %d input records without a trace, %d with several",
 		v.records, v.ids, v.duplicates, len(v.lost), len(v.doubled), len(v.repeated),
 		len(v.changed), len(v.disordered), len(v.unaccounted), len(v.twice))
 }
@@ -67,7 +70,9 @@ func compare(in, clean, dropped *contents) verdict {
 }
 
 func sameDigest(records []*seen) bool {
-	return !slices.ContainsFunc(records, func(r *seen) bool { return r.digest != records[0].digest })
+	return !slices.ContainsFunc(records, func(r *seen) bool {
+		return r.digest != records[0].digest
+	})
 }
 
 // trace finds the input record of every clean record. Each must be byte for byte one of the same
@@ -113,7 +118,8 @@ const mostExplained = 10
 func (s *storm) explain(v verdict, in, clean, dropped *contents) {
 	s.t.Helper()
 	wrong := map[string][]string{
-		"lost": v.lost, "doubled": v.doubled, "changed": idsOf(v.changed), "out of order": idsOf(v.disordered),
+		"lost": v.lost, "doubled": v.doubled, "changed": idsOf(v.changed),
+		"out of order": idsOf(v.disordered),
 	}
 	if s.delivery == exactlyOnce {
 		wrong["repeated"] = v.repeated

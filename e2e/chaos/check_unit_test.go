@@ -14,7 +14,8 @@ func sample() (x, copyOfX, y *kgo.Record) {
 	record := func(id, attempt string, partition int32, offset int64) *kgo.Record {
 		return &kgo.Record{
 			Partition: partition, Offset: offset, Value: []byte("value of " + id),
-			Headers: []kgo.RecordHeader{{Key: idHeader, Value: []byte(id)}, {Key: "attempt", Value: []byte(attempt)}},
+			Headers: []kgo.RecordHeader{{Key: idHeader, Value: []byte(id)},
+				{Key: "attempt", Value: []byte(attempt)}},
 		}
 	}
 	return record("x", "1", 0, 0), record("x", "2", 1, 0), record("y", "3", 0, 1)
@@ -37,7 +38,8 @@ func drop(r *kgo.Record, offset string) *kgo.Record {
 	dropped := *r
 	dropped.Headers = append(r.Headers[:2:2],
 		kgo.RecordHeader{Key: forwarder.HeaderVerdict, Value: []byte("duplicate")},
-		kgo.RecordHeader{Key: forwarder.HeaderSourcePartition, Value: []byte{'0' + byte(r.Partition)}},
+		kgo.RecordHeader{Key: forwarder.HeaderSourcePartition,
+			Value: []byte{'0' + byte(r.Partition)}},
 		kgo.RecordHeader{Key: forwarder.HeaderSourceOffset, Value: []byte(offset)})
 	return &dropped
 }
@@ -57,24 +59,35 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		want           map[string]int
 		once, least    bool // broken with exactly_once, at_least_once
 	}{
-		{"all is well", []*kgo.Record{x, y}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{}, false, false},
-		{"the copy came first", []*kgo.Record{y, copyOfX}, []*kgo.Record{drop(x, "0")}, map[string]int{}, false, false},
-		{"lost", []*kgo.Record{x}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{"lost": 1, "unaccounted": 1}, true, true},
-		{"lost for its copy", []*kgo.Record{y}, []*kgo.Record{drop(x, "0"), drop(copyOfX, "0")}, map[string]int{"lost": 1}, true, true},
+		{"all is well", []*kgo.Record{x, y}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{},
+			false, false},
+		{"the copy came first", []*kgo.Record{y, copyOfX}, []*kgo.Record{drop(x, "0")},
+			map[string]int{}, false, false},
+		{"lost", []*kgo.Record{x}, []*kgo.Record{drop(copyOfX, "0")},
+			map[string]int{"lost": 1, "unaccounted": 1}, true, true},
+		{"lost for its copy", []*kgo.Record{y}, []*kgo.Record{drop(x, "0"), drop(copyOfX, "0")},
+			map[string]int{"lost": 1}, true, true},
 		{"doubled", []*kgo.Record{x, y, copyOfX}, nil, map[string]int{"doubled": 1}, true, true},
-		{"repeated", []*kgo.Record{x, y, x}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{"repeated": 1, "twice": 1}, true, false},
-		{"dropped twice", []*kgo.Record{x, y}, []*kgo.Record{drop(copyOfX, "0"), drop(copyOfX, "0")}, map[string]int{"twice": 1}, true, false},
+		{"repeated", []*kgo.Record{x, y, x}, []*kgo.Record{drop(copyOfX, "0")},
+			map[string]int{"repeated": 1, "twice": 1}, true, false},
+		{"dropped twice", []*kgo.Record{x, y}, []*kgo.Record{drop(copyOfX, "0"),
+			drop(copyOfX, "0")}, map[string]int{"twice": 1}, true, false},
 		{"a copy vanished", []*kgo.Record{x, y}, nil, map[string]int{"unaccounted": 1}, true, true},
-		{"out of order", []*kgo.Record{y, x}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{"disordered": 1}, true, true},
-		{"changed", []*kgo.Record{x, &changed}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{"changed": 1, "unaccounted": 1}, true, true},
-		{"moved", []*kgo.Record{x, &moved}, []*kgo.Record{drop(copyOfX, "0")}, map[string]int{"changed": 1, "unaccounted": 1}, true, true},
+		{"out of order", []*kgo.Record{y, x}, []*kgo.Record{drop(copyOfX, "0")},
+			map[string]int{"disordered": 1}, true, true},
+		{"changed", []*kgo.Record{x, &changed}, []*kgo.Record{drop(copyOfX, "0")},
+			map[string]int{"changed": 1, "unaccounted": 1}, true, true},
+		{"moved", []*kgo.Record{x, &moved}, []*kgo.Record{drop(copyOfX, "0")},
+			map[string]int{"changed": 1, "unaccounted": 1}, true, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			v := compare(topicOf(x, copyOfX, y), topicOf(c.clean...), topicOf(c.dropped...))
 			got := map[string]int{
-				"lost": len(v.lost), "doubled": len(v.doubled), "repeated": len(v.repeated), "unaccounted": len(v.unaccounted),
-				"twice": len(v.twice), "changed": len(v.changed), "disordered": len(v.disordered),
+				"lost": len(v.lost), "doubled": len(v.doubled), "repeated": len(v.repeated),
+				"unaccounted": len(v.unaccounted),
+				"twice":       len(v.twice), "changed": len(v.changed),
+				"disordered": len(v.disordered),
 			}
 			for what, n := range got {
 				if n == 0 {
@@ -84,8 +97,10 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if once, least := v.broken(exactlyOnce), v.broken(atLeastOnce); once != c.once || least != c.least {
-				t.Errorf("broken: %v with exactly_once, %v with at_least_once; want %v, %v", once, least, c.once, c.least)
+			if once, least := v.broken(exactlyOnce), v.broken(atLeastOnce); once != c.once ||
+				least != c.least {
+				t.Errorf("broken: %v with exactly_once, %v with at_least_once; want %v, %v", once,
+					least, c.once, c.least)
 			}
 		})
 	}

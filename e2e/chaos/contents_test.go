@@ -80,7 +80,8 @@ func (s *storm) waitStable(topic string) {
 		ends.Each(func(end kadm.ListedOffset) {
 			at, _ := stable.Lookup(topic, end.Partition)
 			if at.Offset < end.Offset {
-				err = fmt.Errorf("partition %d is committed up to %d of %d", end.Partition, at.Offset, end.Offset)
+				err = fmt.Errorf("partition %d is committed up to %d of %d", end.Partition,
+					at.Offset, end.Offset)
 			}
 		})
 		return err
@@ -96,7 +97,8 @@ func (c *contents) add(r *kgo.Record) {
 		s.source.Partition = int32(number(headerOf(r, forwarder.HeaderSourcePartition)))
 		s.source.Offset = number(headerOf(r, forwarder.HeaderSourceOffset))
 		s.note = fmt.Sprintf("says: %v is a %s of [%s]@%s, claimed %s", s.source, verdict,
-			headerOf(r, forwarder.HeaderOwnerPartition), headerOf(r, forwarder.HeaderOwnerOffset), headerOf(r, forwarder.HeaderClaimedAt))
+			headerOf(r, forwarder.HeaderOwnerPartition), headerOf(r, forwarder.HeaderOwnerOffset),
+			headerOf(r, forwarder.HeaderClaimedAt))
 	}
 	c.all = append(c.all, s)
 	c.byID[s.id] = append(c.byID[s.id], s)
@@ -130,7 +132,8 @@ func (s *storm) claimOf(id string) string {
 		return err.Error()
 	}
 	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: s.group(), Name: s.input, TTL: 7 * 24 * time.Hour, Buckets: buckets}
+	scope := dedup.Scope{ConsumerGroup: s.group(), Name: s.input, TTL: 7 * 24 * time.Hour,
+		Buckets: buckets}
 	answer, err := store.Lookup(ctx, scope, dedup.ID(id))
 	if err != nil {
 		return err.Error()
@@ -138,6 +141,7 @@ func (s *storm) claimOf(id string) string {
 	if answer.Outcome != dedup.Exists {
 		return "nothing"
 	}
-	return fmt.Sprintf("[%d]@%d with epoch %d owns it since %s", answer.Owner.Partition, answer.Owner.Offset,
+	return fmt.Sprintf("[%d]@%d with epoch %d owns it since %s", answer.Owner.Partition,
+		answer.Owner.Offset,
 		answer.Owner.LeaderEpoch, answer.ClaimedAt.UTC().Format("15:04:05.000"))
 }

@@ -72,17 +72,20 @@ func (c counters) checkConsistent(t *testing.T, name string) {
 		"conflict":  0, "passed_through": 0, "dropped": 0, "dead_lettered": 0,
 	}
 	if diff := cmp.Diff(want, c.outcomes); diff != "" {
-		t.Errorf("%s: outcomes do not follow from the verdicts %v: -want +got:\n%s", name, c.verdicts, diff)
+		t.Errorf("%s: outcomes do not follow from the verdicts %v: -want +got:\n%s", name,
+			c.verdicts, diff)
 	}
 }
 
 func (c counters) String() string {
-	return fmt.Sprintf("outcomes %v, verdicts %v, %d batches given back or failed, %d lane failures, %d s blocked by the store",
+	return fmt.Sprintf("outcomes %v, verdicts %v, %d batches given back or failed, %d lane "+
+		"failures, %d s blocked by the store",
 		c.outcomes, c.verdicts, c.aborted, c.failures, c.blocked)
 }
 
-// checkCounters looks at the processes that live at the end. A batch whose commit was not answered is
-// counted by nobody, so the sum may fall short of the records; with exactly_once it never exceeds them.
+// checkCounters looks at the processes that live at the end. A batch whose commit was not answered
+// is counted by nobody, so the sum may fall short of the records; with exactly_once it never
+// exceeds them.
 func (s *storm) checkCounters(records int) {
 	s.t.Helper()
 	total := 0

@@ -13,9 +13,10 @@ type kind string
 
 const (
 	// To kdedup processes.
-	killProcess   kind = "kill -9 a process"
-	freezeProcess kind = "freeze a process" // SIGSTOP beyond the session timeout, then SIGCONT: a zombie
-	rollProcesses kind = "rolling restart"  // SIGTERM one after the other
+	killProcess kind = "kill -9 a process"
+	// SIGSTOP beyond the session timeout, then SIGCONT: a zombie
+	freezeProcess kind = "freeze a process"
+	rollProcesses kind = "rolling restart" // SIGTERM one after the other
 	scale         kind = "scale to 1, 4 and back to 3"
 
 	// To Cassandra nodes.
@@ -54,11 +55,12 @@ func (d direction) String() string {
 
 // fault is one disturbance of one of the parts that are disturbed independently of each other.
 type fault struct {
-	Kind   kind
-	After  time.Duration // of calm since the last fault of this part ended
-	For    time.Duration // until it is healed; that takes a while itself if a server must start
-	Target int           // a process, a node, or the process whose network it is; everyone means all
-	Lost   direction     // of halfOpen
+	Kind  kind
+	After time.Duration // of calm since the last fault of this part ended
+	For   time.Duration // until it is healed; that takes a while itself if a server must start
+	// a process, a node, or the process whose network it is; everyone means all
+	Target int
+	Lost   direction // of halfOpen
 }
 
 // everyone as the target: the fault hits all.
@@ -86,9 +88,12 @@ type part struct {
 var networkKinds = []kind{latency, cut, halfOpen, halfOpen, slowClose, resetPeer, bandwidth}
 
 var parts = []part{
-	{"processes", []kind{killProcess, freezeProcess, rollProcesses, scale, killProcess, freezeProcess}, usualProcesses},
-	{"cassandra", append([]kind{killNode, pauseNode, killNodes, pauseNodes, killNode}, networkKinds...), nodes},
-	{"kafka", append([]kind{restartBroker, killBroker, pauseBroker, killBroker}, networkKinds...), usualProcesses},
+	{"processes", []kind{killProcess, freezeProcess, rollProcesses, scale, killProcess,
+		freezeProcess}, usualProcesses},
+	{"cassandra", append([]kind{killNode, pauseNode, killNodes, pauseNodes, killNode},
+		networkKinds...), nodes},
+	{"kafka", append([]kind{restartBroker, killBroker, pauseBroker, killBroker}, networkKinds...),
+		usualProcesses},
 }
 
 // partsFor leaves out the faults after which nodes may forget claims with a commit log that is
@@ -99,7 +104,9 @@ func partsFor(commitLog string) []part {
 	}
 	gentle := slices.Clone(parts)
 	for i, p := range gentle {
-		gentle[i].kinds = slices.DeleteFunc(slices.Clone(p.kinds), func(k kind) bool { return k == killNodes })
+		gentle[i].kinds = slices.DeleteFunc(slices.Clone(p.kinds), func(k kind) bool {
+			return k == killNodes
+		})
 	}
 	return gentle
 }
@@ -125,7 +132,8 @@ func schedule(p part, seed uint64) iter.Seq[fault] {
 }
 
 func draw(random *rand.Rand, p part, k kind) fault {
-	f := fault{Kind: k, After: between(random, 1, 6), Target: random.IntN(p.targets), Lost: direction(random.IntN(3))}
+	f := fault{Kind: k, After: between(random, 1, 6), Target: random.IntN(p.targets),
+		Lost: direction(random.IntN(3))}
 	if random.IntN(4) == 0 {
 		f.Target = everyone
 	}
@@ -140,7 +148,8 @@ func draw(random *rand.Rand, p part, k kind) fault {
 
 // durations are how long a fault lasts, at least and at most, in seconds.
 var durations = map[kind][2]float64{
-	killProcess:   {0, 5}, // at once: a successor fences its predecessor; late: the group notices first
+	// at once: a successor fences its predecessor; late: the group notices first
+	killProcess:   {0, 5},
 	freezeProcess: {7, 18},
 	rollProcesses: {0, 1}, // between two restarts
 	scale:         {2, 5}, // at each size

@@ -54,7 +54,8 @@ func TestFaultsStayWithinTheirLimits(t *testing.T) {
 	for _, p := range parts {
 		for _, f := range first(p, 5, 500) {
 			limits := durations[f.Kind]
-			if f.For.Seconds() < limits[0] || f.For.Seconds() > limits[1] || f.For == 0 && limits[0] > 0 {
+			if f.For.Seconds() < limits[0] || f.For.Seconds() > limits[1] || f.For == 0 &&
+				limits[0] > 0 {
 				t.Errorf("%s lasts %v", f, f.For)
 			}
 			if f.Target < everyone || f.Target >= p.targets {
@@ -65,7 +66,9 @@ func TestFaultsStayWithinTheirLimits(t *testing.T) {
 }
 
 func TestAFrozenProcessIsFrozenBeyondItsSession(t *testing.T) {
-	if least := time.Duration(durations[freezeProcess][0] * float64(time.Second)); least <= sessionTimeout {
-		t.Errorf("frozen for %v, which may be within the session timeout of %v", least, sessionTimeout)
+	if least := time.Duration(durations[freezeProcess][0] * float64(
+		time.Second)); least <= sessionTimeout {
+		t.Errorf("frozen for %v, which may be within the session timeout of %v", least,
+			sessionTimeout)
 	}
 }

@@ -35,7 +35,8 @@ func (s *storm) disturb(ctx context.Context, p part) {
 			return
 		}
 		s.count(f.Kind)
-		s.logf("%-9s healed after %v: %v", p.name, time.Since(start).Round(100*time.Millisecond), f.Kind)
+		s.logf("%-9s healed after %v: %v", p.name, time.Since(start).Round(100*time.Millisecond),
+			f.Kind)
 	}
 }
 

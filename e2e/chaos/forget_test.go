@@ -18,12 +18,12 @@ import (
 )
 
 // TestAKilledNodeAndALateOne is about the one way in which single faults of two nodes break the
-// promise with three replicas. One node misses some claims, because it is slow; of the two that have
-// them, one is killed. If that one forgets what it had acknowledged, the claims are left on one node,
-// and the other two are a quorum that knows nothing of them.
+// promise with three replicas. One node misses some claims, because it is slow; of the two that
+// have them, one is killed. If that one forgets what it had acknowledged, the claims are left on
+// one node, and the other two are a quorum that knows nothing of them.
 //
-// With commitlog_sync batch no claim may be given twice. With periodic (CHAOS_COMMITLOG) the test only
-// counts and reports them.
+// With commitlog_sync batch no claim may be given twice. With periodic (CHAOS_COMMITLOG) the test
+// only counts and reports them.
 func TestAKilledNodeAndALateOne(t *testing.T) {
 	if os.Getenv("CHAOS_NODES") == "" {
 		t.Skip("set CHAOS_NODES=1: it takes a cluster of its own and two minutes")
@@ -31,10 +31,12 @@ func TestAKilledNodeAndALateOne(t *testing.T) {
 	o := readOptions(t)
 	w := startWorld(t, o)
 	killed, witness, late := w.cassandra.Nodes[0], w.cassandra.Nodes[1], w.cassandra.Nodes[2]
-	scope := dedup.Scope{ConsumerGroup: "group", Name: "orders", TTL: time.Hour, Buckets: buckets, Extractor: "key"}
+	scope := dedup.Scope{ConsumerGroup: "group", Name: "orders", TTL: time.Hour, Buckets: buckets,
+		Extractor: "key"}
 	options := storeOptions(w, testkit.Keyspace(t))
 	replication := fmt.Sprintf("{'class': 'SimpleStrategy', 'replication_factor': %d}", nodes)
-	if err := cassandra.Setup(t.Context(), options, replication, false, func(string) {}); err != nil {
+	if err := cassandra.Setup(t.Context(), options, replication, false,
+		func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -46,7 +48,8 @@ func TestAKilledNodeAndALateOne(t *testing.T) {
 	given := claimAgain(t, options, scope, claimed)
 	must(t, witness.Resume())
 
-	t.Logf("commitlog_sync %s: of %d claims that were answered, %d were given to another record", o.commitLog, len(claimed), given)
+	t.Logf("commitlog_sync %s: of %d claims that were answered, %d were given to another record",
+		o.commitLog, len(claimed), given)
 	if o.commitLog != periodic && given > 0 {
 		t.Error("a claim that was answered was forgotten")
 	}
@@ -67,13 +70,16 @@ func storeOptions(w *world, keyspace string) cassandra.Options {
 	return cassandra.Options{
 		Hosts: hosts, Keyspace: keyspace, Table: "processed_messages",
 		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL",
-		Timeout: 5 * time.Second, Connections: 1, InFlight: 64, BatchClaims: 200, Logger: slog.New(slog.DiscardHandler),
+		Timeout: 5 * time.Second, Connections: 1, InFlight: 64, BatchClaims: 200,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
 // claimUntil claims new IDs in many small calls side by side, kills the node in their midst, and
 // returns the claims that were answered.
-func claimUntil(t *testing.T, options cassandra.Options, scope dedup.Scope, victim *servers.Server) []dedup.Claim {
+func claimUntil(
+	t *testing.T, options cassandra.Options, scope dedup.Scope, victim *servers.Server,
+) []dedup.Claim {
 	t.Helper()
 	store, err := cassandra.Open(t.Context(), options, prometheus.NewRegistry())
 	must(t, err)
@@ -90,7 +96,8 @@ func claimUntil(t *testing.T, options cassandra.Options, scope dedup.Scope, vict
 		wg.Go(func() {
 			for call := int64(0); ctx.Err() == nil; call++ {
 				claims := newClaims(claimer, call)
-				answers, _ := store.Claim(ctx, scope, claims) // what is not answered does not matter
+				// what is not answered does not matter
+				answers, _ := store.Claim(ctx, scope, claims)
 				mu.Lock()
 				for i, a := range answers {
 					if a.Outcome == dedup.Applied {
@@ -134,7 +141,9 @@ const (
 )
 
 // claimAgain claims the same IDs for other records and returns how many were given.
-func claimAgain(t *testing.T, options cassandra.Options, scope dedup.Scope, claims []dedup.Claim) (given int) {
+func claimAgain(
+	t *testing.T, options cassandra.Options, scope dedup.Scope, claims []dedup.Claim,
+) (given int) {
 	t.Helper()
 	var store *cassandra.Store
 	testkit.Eventually(t, recoveryLimit, "a store that opens", func() (ok bool) {

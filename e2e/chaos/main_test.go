@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 // build makes the binary; the tests of the schedule do not need it.
 func build(t *testing.T) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", kdedup, "github.com/kdedup/kdedup/cmd/kdedup")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", kdedup,
+		"github.com/kdedup/kdedup/cmd/kdedup")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build kdedup: %v\n%s", err, out)
 	}

@@ -24,10 +24,12 @@ func startNetwork(t *testing.T, kafka *servers.Server, cassandra *servers.Cluste
 	engine := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	n := new(network)
 	for i, route := range kafka.Routes() {
-		n.kafka = append(n.kafka, &line{engine: engine, name: fmt.Sprint("kafka-", i), route: route})
+		n.kafka = append(n.kafka, &line{engine: engine, name: fmt.Sprint("kafka-", i),
+			route: route})
 	}
 	for i, node := range cassandra.Nodes {
-		n.cassandra = append(n.cassandra, &line{engine: engine, name: fmt.Sprint("cassandra-", i), route: node.Routes()[0]})
+		n.cassandra = append(n.cassandra, &line{engine: engine, name: fmt.Sprint("cassandra-", i),
+			route: node.Routes()[0]})
 	}
 	if err := each(append(n.kafka, n.cassandra...), (*line).restore); err != nil {
 		t.Fatal(err)
@@ -53,9 +55,10 @@ func (n *network) choose(partName string, target int) []*line {
 	return all[target : target+1]
 }
 
-// line is a proxy. To change a connection, toxiproxy waits for the bytes on their way, and for ever if
-// the connection breaks before they arrive. So a proxy gets a fault at most once; the line is restored
-// by another proxy, and one that hangs is given up. The methods are called by one part's faults only.
+// line is a proxy. To change a connection, toxiproxy waits for the bytes on their way, and for ever
+// if the connection breaks before they arrive. So a proxy gets a fault at most once; the line is
+// restored by another proxy, and one that hangs is given up. The methods are called by one part's
+// faults only.
 type line struct {
 	engine *toxiproxy.ApiServer
 	name   string

@@ -9,8 +9,8 @@ import (
 // longBlock is how long the two lanes of a process wait together in two session timeouts.
 const longBlock = 4 * sessionTimeout
 
-// loseQuorum kills two of the three nodes while all else is well, and starts them again. Nothing can be
-// claimed meanwhile: the lanes wait in their group, and go on by themselves.
+// loseQuorum kills two of the three nodes while all else is well, and starts them again. Nothing
+// can be claimed meanwhile: the lanes wait in their group, and go on by themselves.
 func (s *storm) loseQuorum(records int) {
 	s.t.Helper()
 	lost := s.world.cassandra.Nodes[:2]
@@ -24,7 +24,9 @@ func (s *storm) loseQuorum(records int) {
 		s.t.Errorf("without a quorum %d of %d records are left, %v", left, records, err)
 	}
 	s.logf("the nodes start again")
-	if err := each(lost, func(node *servers.Server) error { return restart(s.t.Context(), node) }); err != nil {
+	if err := each(lost, func(node *servers.Server) error {
+		return restart(s.t.Context(), node)
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.waitDone()
@@ -36,7 +38,8 @@ func (s *storm) waited(before []counters) error {
 	for i, now := range s.allCounters() {
 		waited := now.blocked - before[i].blocked
 		if float64(waited) < longBlock.Seconds() || now.storeUp {
-			return fmt.Errorf("%s waited for %d s, store up: %v", s.workers[i].name, waited, now.storeUp)
+			return fmt.Errorf("%s waited for %d s, store up: %v", s.workers[i].name, waited,
+				now.storeUp)
 		}
 	}
 	return nil

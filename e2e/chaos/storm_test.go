@@ -64,7 +64,8 @@ func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	s.traffic = newTraffic(t, brokers, s.input, o.seed)
 	s.admin = kadm.NewClient(s.traffic.client)
 	for i := range processes {
-		s.workers = append(s.workers, newWorker(t, s.dir, s.writeConfig(i, o.settings), fmt.Sprintf("process-%d", i)))
+		s.workers = append(s.workers, newWorker(t, s.dir, s.writeConfig(i, o.settings),
+			fmt.Sprintf("process-%d", i)))
 	}
 	s.setup()
 	for _, w := range s.workers[:usualProcesses] {
@@ -109,7 +110,8 @@ topics:
     session_timeout: %v
     %s
 `, s.world.network.kafka[process].route.Listen, strings.Join(hosts, ", "), s.keyspace, nodes, s.input, s.output(),
-		s.duplicates(), s.input+".dlq", s.group(), s.delivery, idHeader, buckets, sessionTimeout, settings)
+		s.duplicates(), s.input+".dlq", s.group(), s.delivery, idHeader, buckets, sessionTimeout,
+		settings)
 	file := filepath.Join(s.dir, fmt.Sprintf("kdedup-%d.yaml", process))
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		s.t.Fatal(err)
@@ -123,7 +125,8 @@ topics:
 func (s *storm) setup() {
 	s.t.Helper()
 	var out bytes.Buffer
-	cmd := exec.CommandContext(s.t.Context(), kdedup, "setup", "-c", filepath.Join(s.dir, "kdedup-0.yaml"))
+	cmd := exec.CommandContext(s.t.Context(), kdedup, "setup", "-c",
+		filepath.Join(s.dir, "kdedup-0.yaml"))
 	cmd.Env, cmd.Stdout, cmd.Stderr = testkit.Environment(), &out, &out
 	if err := cmd.Run(); err != nil {
 		s.t.Fatalf("kdedup setup: %v\n%s", err, out.String())

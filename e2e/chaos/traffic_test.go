@@ -13,7 +13,8 @@ import (
 
 const (
 	partitions = 12
-	// farthest is how many IDs ago the original of a copy may be, about ten seconds at the usual rate.
+	// farthest is how many IDs ago the original of a copy may be, about ten seconds at the usual
+	// rate.
 	farthest = 20_000
 	burst    = 50 * time.Millisecond
 )
@@ -33,7 +34,8 @@ type traffic struct {
 
 func newTraffic(t *testing.T, brokers []string, topic string, seed uint64) *traffic {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(100_000))
 	if err != nil {
 		t.Fatal(err)

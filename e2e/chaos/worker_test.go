@@ -53,7 +53,8 @@ func newWorker(t *testing.T, dir, config, name string) *worker {
 }
 
 // httpClient makes a connection for each request: a process that is gone leaves none behind.
-var httpClient = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+var httpClient = http.Client{Transport: &http.Transport{DisableKeepAlives: true},
+	Timeout: 10 * time.Second}
 
 func get(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

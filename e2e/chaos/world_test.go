@@ -51,19 +51,21 @@ func startWorld(t *testing.T, o options) *world {
 
 func startKafka(ctx context.Context, dir string) (*servers.Server, error) {
 	return servers.StartKafka(ctx, servers.KafkaOptions{
-		Dir: filepath.Join(dir, "kafka"), Heap: "512m", Flags: servers.QuickStart, Proxies: processes,
+		Dir: filepath.Join(dir, "kafka"), Heap: "512m", Flags: servers.QuickStart,
+		Proxies: processes,
 	})
 }
 
-// startCassandra makes the nodes' answers outlive kill -9 on two nodes, unless told otherwise: a node
-// that writes its commit log now and then forgets what it acknowledged last.
+// startCassandra makes the nodes' answers outlive kill -9 on two nodes, unless told otherwise: a
+// node that writes its commit log now and then forgets what it acknowledged last.
 func startCassandra(ctx context.Context, dir, commitLog string) (*servers.Cluster, error) {
 	config := map[string]any{"commitlog_sync": commitLog, "commitlog_sync_period": nil}
 	if commitLog == periodic {
 		config["commitlog_sync_period"] = "10000ms"
 	}
 	return servers.StartCassandraCluster(ctx, nodes, servers.CassandraOptions{
-		Dir: filepath.Join(dir, "cassandra"), Heap: "512m", Flags: servers.QuickStart, Proxied: true, Config: config,
+		Dir: filepath.Join(dir, "cassandra"), Heap: "512m", Flags: servers.QuickStart,
+		Proxied: true, Config: config,
 	})
 }
 

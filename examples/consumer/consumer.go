@@ -27,8 +27,8 @@ type consumer struct {
 // A larger batch claims and commits more at a time, and repeats more after a crash.
 const batchRecords = 500
 
-// run takes batch after batch. After an error nothing more is committed: whoever has the partitions next
-// gets the batch again, and knows its own claims.
+// run takes batch after batch. After an error nothing more is committed: whoever has the partitions
+// next gets the batch again, and knows its own claims.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil && (c.records == 0 || c.read < c.records) {
 		if err := c.turn(ctx); err != nil {
@@ -38,8 +38,8 @@ func (c *consumer) run(ctx context.Context) error {
 	return nil
 }
 
-// turn takes one batch all the way: claim, ship, commit, in this order. When the context ends before the
-// batch is claimed, it comes again.
+// turn takes one batch all the way: claim, ship, commit, in this order. When the context ends
+// before the batch is claimed, it comes again.
 func (c *consumer) turn(ctx context.Context) error {
 	fetches := c.client.PollRecords(ctx, batchRecords)
 	defer c.client.AllowRebalance()
@@ -59,7 +59,8 @@ func (c *consumer) turn(ctx context.Context) error {
 	defer cancel()
 	for i := range messages {
 		if err := c.act(ctx, messages[i].Record, judgements[i]); err != nil {
-			return fmt.Errorf("record %d/%d: %w", messages[i].Record.Partition, messages[i].Record.Offset, err)
+			return fmt.Errorf("record %d/%d: %w", messages[i].Record.Partition,
+				messages[i].Record.Offset, err)
 		}
 	}
 	if err := c.client.CommitUncommittedOffsets(ctx); err != nil {
@@ -69,19 +70,21 @@ func (c *consumer) turn(ctx context.Context) error {
 	return nil
 }
 
-// act does what the verdict says. Without a fence, and with a retry that never gives up, there are no
-// replays and nothing is unclaimed.
+// act does what the verdict says. Without a fence, and with a retry that never gives up, there are
+// no replays and nothing is unclaimed.
 func (c *consumer) act(ctx context.Context, order *kgo.Record, j dedup.Judgement) error {
 	switch j.Verdict {
 	case dedup.VerdictDuplicate:
 		c.copies++
 		return nil
 	case dedup.VerdictConflict: // a producer's mistake: its ID is another order's
-		slog.Error("not shipped: another order has this ID", "partition", order.Partition, "offset", order.Offset,
+		slog.Error("not shipped: another order has this ID",
+			"partition", order.Partition, "offset", order.Offset,
 			"owner_partition", j.Owner.Partition, "owner_offset", j.Owner.Offset)
 		return nil
 	case dedup.VerdictMissing: // shipped: nobody can say that it is a copy
-		slog.Warn("an order has no ID", "partition", order.Partition, "offset", order.Offset, "reason", j.Missing)
+		slog.Warn("an order has no ID", "partition", order.Partition, "offset", order.Offset,
+			"reason", j.Missing)
 	}
 	// First, or mine: this record claimed its ID before a crash, maybe before it was shipped.
 	if err := c.ship(ctx, order); err != nil {

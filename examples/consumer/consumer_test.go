@@ -52,7 +52,8 @@ func start(t *testing.T) settings {
 	t.Helper()
 	_, brokers := testkit.FakeKafka(t)
 	s := settings{
-		brokers: brokers, group: "shipping", header: "message-id", ttl: time.Hour, data: t.TempDir(),
+		brokers: brokers, group: "shipping", header: "message-id", ttl: time.Hour,
+		data:  t.TempDir(),
 		topic: testkit.Topic(t, brokers, "orders", demoPartitions, nil),
 	}
 	if err := produceOrders(t.Context(), s); err != nil {
@@ -78,13 +79,14 @@ func TestEveryOrderIsShippedOnce(t *testing.T) {
 	}
 }
 
-// The consumer ends in the middle of a batch: every order of that batch was claimed, some were shipped,
-// and nothing was committed.
+// The consumer ends in the middle of a batch: every order of that batch was claimed, some were
+// shipped, and nothing was committed.
 func TestAConsumerThatDiesInABatchLosesNothing(t *testing.T) {
 	s := start(t)
 	const before = batchRecords + batchRecords/2
 	w := &warehouse{shipped: make(map[string]int), fails: before}
-	if err := run(t.Context(), s, w.ship); !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "record ") {
+	if err := run(t.Context(), s, w.ship); !errors.Is(err, errBroken) ||
+		!strings.HasPrefix(err.Error(), "record ") {
 		t.Fatalf("got %v", err)
 	}
 	w.shipTheRest(t, s)

@@ -34,10 +34,11 @@ func demo(ctx context.Context, s settings, ship effect) (err error) {
 	return run(ctx, s, ship)
 }
 
-// produceOrders sends every tenth order twice: a producer that got no answer sends it again, and the copy
-// may be on another partition.
+// produceOrders sends every tenth order twice: a producer that got no answer sends it again, and
+// the copy may be on another partition.
 func produceOrders(ctx context.Context, s settings) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,8 @@ func produceOrders(ctx context.Context, s settings) error {
 
 func order(s settings, n, copied int) *kgo.Record {
 	return &kgo.Record{
-		Topic: s.topic, Partition: int32((n + copied) % demoPartitions), Value: fmt.Appendf(nil, `{"order": %d, "item": "teapot"}`, n),
+		Topic: s.topic, Partition: int32((n + copied) % demoPartitions),
+		Value:   fmt.Appendf(nil, `{"order": %d, "item": "teapot"}`, n),
 		Headers: []kgo.RecordHeader{{Key: s.header, Value: fmt.Appendf(nil, "order-%04d", n)}},
 	}
 }

@@ -1,5 +1,6 @@
 // Consumer ships each order of a Kafka topic once, although some orders are on it twice. It claims
-// message IDs with package dedup in its own loop, without the sidecar. See README.md beside this file.
+// message IDs with package dedup in its own loop, without the sidecar. See README.md beside this
+// file.
 package main
 
 import (
@@ -32,12 +33,14 @@ type settings struct {
 
 func main() {
 	s := settings{}
-	brokers := flag.String("brokers", "", "addresses of Kafka, with commas; none: a Kafka in this process, with orders on it")
+	brokers := flag.String("brokers", "",
+		"addresses of Kafka, with commas; none: a Kafka in this process, with orders on it")
 	flag.StringVar(&s.topic, "topic", "orders", "topic to read")
 	flag.StringVar(&s.group, "group", "shipping", "consumer group")
 	flag.StringVar(&s.header, "header", "message-id", "header that has the message ID")
 	flag.DurationVar(&s.ttl, "ttl", 7*24*time.Hour, "how late a copy may come and be known as one")
-	flag.StringVar(&s.data, "data", "consumer-data", "directory of the claims, for one process; unused with the Kafka in this process")
+	flag.StringVar(&s.data, "data", "consumer-data",
+		"directory of the claims, for one process; unused with the Kafka in this process")
 	flag.IntVar(&s.records, "records", 0, "end after so many records; 0: at a signal")
 	flag.Parse()
 
@@ -75,7 +78,8 @@ func run(ctx context.Context, s settings, ship effect) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	scope := dedup.Scope{ConsumerGroup: s.group, Name: s.topic, TTL: s.ttl, Buckets: 64, Extractor: extractor.String()}
+	scope := dedup.Scope{ConsumerGroup: s.group, Name: s.topic, TTL: s.ttl, Buckets: 64,
+		Extractor: extractor.String()}
 	if err := store.Register(ctx, scope); err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ func (b *bank) pay(w http.ResponseWriter, r *http.Request) {
 		Amount int    `json:"amount"`
 		To     string `json:"to"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&order); err != nil || order.Amount <= 0 || order.To == "" {
+	if err := json.NewDecoder(r.Body).Decode(&order); err != nil || order.Amount <= 0 ||
+		order.To == "" {
 		http.Error(w, `want {"amount": 10, "to": "bob"}`, http.StatusBadRequest)
 		return
 	}
@@ -40,7 +41,8 @@ func (b *bank) pay(w http.ResponseWriter, r *http.Request) {
 	b.payments++
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(map[string]any{"payment": b.payments, "amount": order.Amount, "to": order.To})
+	_ = json.NewEncoder(w).Encode(map[string]any{"payment": b.payments, "amount": order.Amount,
+		"to": order.To})
 }
 
 func (b *bank) showBalance(w http.ResponseWriter, _ *http.Request) {

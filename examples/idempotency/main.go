@@ -1,5 +1,5 @@
-// Idempotency is a payment server whose clients may repeat every request: a payment is made once per
-// Idempotency-Key. See README.md beside this file.
+// Idempotency is a payment server whose clients may repeat every request: a payment is made once
+// per Idempotency-Key. See README.md beside this file.
 package main
 
 import (
@@ -23,7 +23,8 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "address to listen on")
-	data := flag.String("data", "", "directory for keys and responses, which a restart remembers; none: memory")
+	data := flag.String("data", "",
+		"directory for keys and responses, which a restart remembers; none: memory")
 	delay := flag.Duration("delay", 0, "how long a payment takes")
 	flag.Parse()
 
@@ -81,7 +82,8 @@ func newHandler(store idempotency.Store, delay time.Duration) (http.Handler, err
 	if err != nil {
 		return nil, err
 	}
-	protect, err := httpidempotency.New(executor, httpidempotency.Options{Namespace: customer, Logger: slog.Default()})
+	protect, err := httpidempotency.New(executor,
+		httpidempotency.Options{Namespace: customer, Logger: slog.Default()})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,8 @@ func check(ctx context.Context, p place) error {
 			return err
 		}
 		if t.Waiting == 0 && t.Missing == 0 && t.Mailed == t.Orders {
-			fmt.Printf("%d orders: %d shipped once, %d twice; %d mailed\n", t.Orders, t.Once, t.Twice, t.Mailed)
+			fmt.Printf("%d orders: %d shipped once, %d twice; %d mailed\n", t.Orders, t.Once,
+				t.Twice, t.Mailed)
 			return nil
 		}
 		select {

@@ -20,8 +20,8 @@ import (
 // window is how late a redelivery may come and be known as one.
 const window = 7 * 24 * time.Hour
 
-// consumer applies each event once. The clean topic has it once, but a consumer that dies before it commits its offsets
-// reads it again.
+// consumer applies each event once. The clean topic has it once, but a consumer that dies before it
+// commits its offsets reads it again.
 type consumer struct {
 	client *kgo.Client
 	pool   *pgxpool.Pool
@@ -38,7 +38,8 @@ func consume(ctx context.Context, p place) error {
 		return err
 	}
 	defer c.pool.Close()
-	if c.ids, err = dedup.NewExtractor(dedup.Source{From: "header", Name: "message-id"}); err != nil {
+	if c.ids, err = dedup.NewExtractor(dedup.Source{From: "header",
+		Name: "message-id"}); err != nil {
 		return err
 	}
 	store, err := claims.Open(ctx, claimOptions(p), nil)
@@ -46,7 +47,8 @@ func consume(ctx context.Context, p place) error {
 		return err
 	}
 	defer store.Close()
-	c.claims, err = store.TxClaims(ctx, dedup.Scope{ConsumerGroup: p.group(), Name: p.cleanTopic(), TTL: window, Extractor: c.ids.String()})
+	c.claims, err = store.TxClaims(ctx, dedup.Scope{ConsumerGroup: p.group(), Name: p.cleanTopic(),
+		TTL: window, Extractor: c.ids.String()})
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,8 @@ func consume(ctx context.Context, p place) error {
 		return err
 	}
 	defer keyStore.Close()
-	c.once, err = idempotency.New(keyStore, idempotency.Options{TTL: window, Lease: 10 * time.Second, Logger: slog.Default()})
+	c.once, err = idempotency.New(keyStore,
+		idempotency.Options{TTL: window, Lease: 10 * time.Second, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
@@ -67,9 +70,11 @@ func consume(ctx context.Context, p place) error {
 }
 
 func join(p place) (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(p.kafka), kgo.ConsumerGroup(p.group()), kgo.ConsumeTopics(p.cleanTopic()),
+	return kgo.NewClient(kgo.SeedBrokers(p.kafka), kgo.ConsumerGroup(p.group()),
+		kgo.ConsumeTopics(p.cleanTopic()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // or it would read what kdedup took back
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.InstanceID("consumer-1")) // after a kill -9 the next one has its partitions at once
 }
@@ -124,7 +129,8 @@ func (c *consumer) ship(ctx context.Context, messages []dedup.Message) error {
 			if err := json.Unmarshal(m.Record.Value, &e); err != nil {
 				return fmt.Errorf("event %s: %w", batch[i].ID, err)
 			}
-			if _, err := tx.Exec(ctx, "INSERT INTO shipments (order_id, item) VALUES ($1, $2)", e.Order, e.Item); err != nil {
+			if _, err := tx.Exec(ctx, "INSERT INTO shipments (order_id, item) VALUES ($1, $2)",
+				e.Order, e.Item); err != nil {
 				return err
 			}
 		}
@@ -138,7 +144,8 @@ func (c *consumer) claimsOf(messages []dedup.Message) ([]dedup.Claim, error) {
 	for i, m := range messages {
 		id, missing := c.ids.Extract(m.Record)
 		if missing != dedup.NotMissing {
-			return nil, fmt.Errorf("record %d/%d has no message-id: %v", m.Owner.Partition, m.Owner.Offset, missing)
+			return nil, fmt.Errorf("record %d/%d has no message-id: %v", m.Owner.Partition,
+				m.Owner.Offset, missing)
 		}
 		batch[i] = dedup.Claim{ID: id, Owner: m.Owner, Fingerprint: fingerprints.Of(m.Record)}
 	}

@@ -1,5 +1,5 @@
-// Outbox is an order service, the relay of its outbox, and a consumer of its events. However often they
-// and kdedup are killed, every order is shipped once. See README.md beside this file.
+// Outbox is an order service, the relay of its outbox, and a consumer of its events. However often
+// they and kdedup are killed, every order is shipped once. See README.md beside this file.
 package main
 
 import (

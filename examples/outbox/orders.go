@@ -36,19 +36,21 @@ func placeOrders(ctx context.Context, p place) error {
 	return nil
 }
 
-// placeOrder writes the order and its event in one transaction. To write the one and then send the other
-// could lose an event, or tell of an order that was never placed.
+// placeOrder writes the order and its event in one transaction. To write the one and then send the
+// other could lose an event, or tell of an order that was never placed.
 func placeOrder(ctx context.Context, pool *pgxpool.Pool, item string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		e := event{Item: item}
-		if err := tx.QueryRow(ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id", item).Scan(&e.Order); err != nil {
+		if err := tx.QueryRow(ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id",
+			item).Scan(&e.Order); err != nil {
 			return err
 		}
 		payload, err := json.Marshal(e)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "INSERT INTO outbox (order_id, payload) VALUES ($1, $2)", e.Order, string(payload))
+		_, err = tx.Exec(ctx, "INSERT INTO outbox (order_id, payload) VALUES ($1, $2)", e.Order,
+			string(payload))
 		return err
 	})
 }

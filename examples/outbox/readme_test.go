@@ -19,12 +19,14 @@ func TestTheCommandsOfTheReadmeDoWhatItSays(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "kdedup.yaml")
 	text, err := os.ReadFile("kdedup.yaml")
 	if err == nil {
-		err = os.WriteFile(config, []byte(strings.ReplaceAll(string(text), "127.0.0.1:9480", "127.0.0.1:0")), 0o600)
+		err = os.WriteFile(config,
+			[]byte(strings.ReplaceAll(string(text), "127.0.0.1:9480", "127.0.0.1:0")), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, server := range []string{testkit.KafkaEnv, testkit.CassandraEnv, testkit.CassandraV1Env, testkit.PostgresEnv, "KDEDUP_TEST_REDIS"} {
+	for _, server := range []string{testkit.KafkaEnv, testkit.CassandraEnv, testkit.CassandraV1Env,
+		testkit.PostgresEnv, "KDEDUP_TEST_REDIS"} {
 		t.Setenv(server, "") // else kdedup takes them for settings
 		_ = os.Unsetenv(server)
 	}
@@ -40,7 +42,8 @@ func drop(t *testing.T, server, database string) {
 		return
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{database}.Sanitize()+" WITH (FORCE)"); err != nil {
+	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{database}.Sanitize()+
+		" WITH (FORCE)"); err != nil {
 		t.Error(err)
 	}
 }

@@ -54,8 +54,9 @@ type outboxRow struct {
 	Payload string
 }
 
-// publishBatch takes the oldest events that no other relay has, publishes them, and deletes them. If it dies in
-// between, the rows are unlocked and still there, and the events are published a second time, with the same IDs.
+// publishBatch takes the oldest events that no other relay has, publishes them, and deletes them.
+// If it dies in between, the rows are unlocked and still there, and the events are published a
+// second time, with the same IDs.
 func publishBatch(ctx context.Context, pool *pgxpool.Pool, client *kgo.Client) (n int, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT id, event_id::text, order_id, payload FROM outbox
@@ -82,7 +83,8 @@ func publishBatch(ctx context.Context, pool *pgxpool.Pool, client *kgo.Client) (
 
 func (e outboxRow) record() *kgo.Record {
 	return &kgo.Record{
-		Key: strconv.AppendInt(nil, e.OrderID, 10), Value: []byte(e.Payload), // events of one order stay in order
+		// events of one order stay in order
+		Key: strconv.AppendInt(nil, e.OrderID, 10), Value: []byte(e.Payload),
 		Headers: []kgo.RecordHeader{{Key: "message-id", Value: []byte(e.EventID)}},
 	}
 }

@@ -22,7 +22,8 @@ var schema string
 
 // claimOptions are for the consumer's claims, which have a schema of their own beside kdedup's.
 func claimOptions(p place) claims.Options {
-	return claims.Options{Hosts: []string{p.postgres}, Database: p.shop, Username: "postgres", Schema: "shipping", Logger: slog.Default()}
+	return claims.Options{Hosts: []string{p.postgres}, Database: p.shop, Username: "postgres",
+		Schema: "shipping", Logger: slog.Default()}
 }
 
 // setup may be repeated.

@@ -1,5 +1,5 @@
-// Uniquestore keeps objects of which no two have the same content: to put one that is there returns the ID
-// of the first. See README.md beside this file.
+// Uniquestore keeps objects of which no two have the same content: to put one that is there returns
+// the ID of the first. See README.md beside this file.
 package main
 
 import (
@@ -36,8 +36,10 @@ type settings struct {
 func main() {
 	s := settings{}
 	flag.StringVar(&s.data, "data", "unique-data", "directory of the objects")
-	flag.StringVar(&s.postgres, "postgres", "", "URL of a PostgreSQL for the checksums, so that several processes may put; none: files, for one process at a time")
-	flag.DurationVar(&s.lease, "lease", 30*time.Second, "after which a put that died in the middle is taken over")
+	flag.StringVar(&s.postgres, "postgres", "", "URL of a PostgreSQL for the checksums, so that "+
+		"several processes may put; none: files, for one process at a time")
+	flag.DurationVar(&s.lease, "lease", 30*time.Second,
+		"after which a put that died in the middle is taken over")
 	flag.Usage = func() { fmt.Fprint(os.Stderr, usage); flag.PrintDefaults() }
 	flag.Parse()
 
@@ -91,7 +93,9 @@ func objects(s settings) string { return filepath.Join(s.data, "objects") }
 // forever is as long as every store can keep a key: Cassandra's largest TTL is 20 years.
 const forever = 20 * 365 * 24 * time.Hour
 
-func open(ctx context.Context, s settings) (store *uniqueStore, closeStore func() error, err error) {
+func open(
+	ctx context.Context, s settings,
+) (store *uniqueStore, closeStore func() error, err error) {
 	if err := os.MkdirAll(objects(s), 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -99,16 +103,20 @@ func open(ctx context.Context, s settings) (store *uniqueStore, closeStore func(
 	if err != nil {
 		return nil, nil, err
 	}
-	once, err := idempotency.New(keys, idempotency.Options{TTL: forever, Lease: s.lease, Logger: slog.Default()})
+	once, err := idempotency.New(keys, idempotency.Options{TTL: forever, Lease: s.lease,
+		Logger: slog.Default()})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}
 	return newUniqueStore(objects(s), once), closeStore, nil
 }
 
-func openKeys(ctx context.Context, s settings) (keys idempotency.Store, closeKeys func() error, err error) {
+func openKeys(
+	ctx context.Context, s settings,
+) (keys idempotency.Store, closeKeys func() error, err error) {
 	if s.postgres == "" {
-		files, err := embedded.Open(embedded.Options{Path: filepath.Join(s.data, "checksums"), Logger: slog.Default()})
+		files, err := embedded.Open(embedded.Options{Path: filepath.Join(s.data, "checksums"),
+			Logger: slog.Default()})
 		if err != nil {
 			return nil, nil, err
 		}

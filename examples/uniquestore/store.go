@@ -12,24 +12,26 @@ import (
 	"github.com/kdedup/kdedup/idempotency"
 )
 
-// uniqueStore keeps each content once. Its objects are files in a directory, under IDs of its own; the
-// executor knows which object a checksum belongs to.
+// uniqueStore keeps each content once. Its objects are files in a directory, under IDs of its own;
+// the executor knows which object a checksum belongs to.
 type uniqueStore struct {
 	once  *idempotency.Executor
 	write func(id string, content []byte) error
 }
 
 func newUniqueStore(directory string, once *idempotency.Executor) *uniqueStore {
-	return &uniqueStore{once, func(id string, content []byte) error { return writeObject(directory, id, content) }}
+	return &uniqueStore{once, func(id string, content []byte) error {
+		return writeObject(directory, id, content)
+	}}
 }
 
-// put returns the ID of the object with this content, which is new or was there. Of many puts at once, one writes
-// the object, and the others wait for its ID.
+// put returns the ID of the object with this content, which is new or was there. Of many puts at
+// once, one writes the object, and the others wait for its ID.
 //
-// The object is durable before its checksum leads to it. So whenever the process dies, no checksum points to
-// nothing: either the key is completed, and its object is there; or it is not, and a later put writes the
-// object anew, under another ID, when the lease is over. What the first one may have left is an object whose ID
-// nobody was told.
+// The object is durable before its checksum leads to it. So whenever the process dies, no checksum
+// points to nothing: either the key is completed, and its object is there; or it is not, and a
+// later put writes the object anew, under another ID, when the lease is over. What the first one
+// may have left is an object whose ID nobody was told.
 func (s *uniqueStore) put(ctx context.Context, content []byte) (id string, err error) {
 	checksum := idempotency.HashOf(content)
 	key := idempotency.Key{Namespace: "objects", ID: hex.EncodeToString(checksum[:])}

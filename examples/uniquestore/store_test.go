@@ -98,7 +98,8 @@ func TestPutsAtOnceOfOneContentMakeOneObject(t *testing.T) {
 				for p := range puts {
 					wg.Go(func() {
 						var err error
-						if ids[c][p], err = store.put(t.Context(), fmt.Append(nil, "content ", c)); err != nil {
+						if ids[c][p], err = store.put(t.Context(),
+							fmt.Append(nil, "content ", c)); err != nil {
 							t.Error(err)
 						}
 					})
@@ -109,13 +110,16 @@ func TestPutsAtOnceOfOneContentMakeOneObject(t *testing.T) {
 			for c := range contents {
 				for _, id := range ids[c] {
 					different[id] = true
-					if got, err := readObject(objects(s), id); err != nil || string(got) != fmt.Sprint("content ", c) {
+					if got, err := readObject(objects(s), id); err != nil ||
+						string(got) != fmt.Sprint("content ", c) {
 						t.Errorf("content %d: object %s holds %q, %v", c, id, got, err)
 					}
 				}
 			}
-			if files, err := os.ReadDir(objects(s)); err != nil || len(files) != contents || len(different) != contents {
-				t.Errorf("%d files and %d ids for %d contents, %v", len(files), len(different), contents, err)
+			if files, err := os.ReadDir(objects(s)); err != nil || len(files) != contents ||
+				len(different) != contents {
+				t.Errorf("%d files and %d ids for %d contents, %v", len(files), len(different),
+					contents, err)
 			}
 		})
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // Schema returns the statement that creates the table of the options, for a migration. It may be
-// repeated. Rows end by their TTL alone, so tombstones are kept no longer than Paxos state: 3 hours.
+// repeated. Rows end by their TTL alone, so tombstones are kept no longer than Paxos state: 3
+// hours.
 func Schema(o Options) string {
 	return "CREATE TABLE IF NOT EXISTS " + o.withDefaults().Table + ` (
 	namespace blob, id blob,
@@ -36,14 +37,16 @@ func Setup(ctx context.Context, session *gocql.Session, o Options) error {
 // statements are those of one table.
 type statements struct{ get, first, next string }
 
-// newStatements. A first record is an UPDATE, too: an INSERT would leave a row marker with its own TTL,
-// and a row that exists without any value when a later record had a shorter one.
+// newStatements. A first record is an UPDATE, too: an INSERT would leave a row marker with its own
+// TTL, and a row that exists without any value when a later record had a shorter one.
 func newStatements(table string) statements {
 	update := "UPDATE " + table + " USING TTL ?" +
-		" SET owner = ?, revision = ?, state = ?, fencing_token = ?, lease_ms = ?, request = ?, response = ?" +
+		" SET owner = ?, revision = ?, state = ?, fencing_token = ?, lease_ms = ?, request = ?, " +
+		"response = ?" +
 		" WHERE namespace = ? AND id = ? IF owner = "
 	return statements{
-		get:   "SELECT owner, revision, state, fencing_token, lease_ms, request, response FROM " + table + " WHERE namespace = ? AND id = ?",
+		get: "SELECT owner, revision, state, fencing_token, lease_ms, request, response FROM " +
+			table + " WHERE namespace = ? AND id = ?",
 		first: update + "null",
 		next:  update + "? AND revision = ?",
 	}
@@ -58,7 +61,8 @@ func parseRow(row map[string]any) (record idempotency.Record, err error) {
 	request, _ := row["request"].([]byte)
 	state, _ := row["state"].(string)
 	if len(owner) != len(record.Owner) || len(request) != len(record.Request) {
-		return record, fmt.Errorf("%w: an owner of %d bytes, a request hash of %d", idempotency.ErrRecord, len(owner), len(request))
+		return record, fmt.Errorf("%w: an owner of %d bytes, a request hash of %d",
+			idempotency.ErrRecord, len(owner), len(request))
 	}
 	copy(record.Owner[:], owner)
 	copy(record.Request[:], request)

@@ -1,20 +1,20 @@
 // Package cassandra is an idempotency.Store in a Cassandra table, by lightweight transactions.
 //
-// A key is a partition of one row. Every record is an UPDATE … IF owner = … AND revision = … that writes
-// all columns with the TTL anew. Nothing else writes to the table: plain writes beside Paxos writes
-// are lost or resurrected. Records are read at the serial consistency, which completes what is in
-// flight.
+// A key is a partition of one row. Every record is an UPDATE … IF owner = … AND revision = … that
+// writes all columns with the TTL anew. Nothing else writes to the table: plain writes beside Paxos
+// writes are lost or resurrected. Records are read at the serial consistency, which completes what
+// is in flight.
 //
 // The timestamps of the cells are Paxos ballots, and leases are measured by the callers' own clocks
 // (see package idempotency), so no clock of a server is compared with one of a client. A TTL is
 // measured by each replica: replicas whose clocks differ by a second forget a key a second apart.
 //
-// With the default LOCAL_SERIAL a key is claimed once per data centre: two data centres that both take
-// requests run a function twice. Choose SERIAL there, or send a key always to the same data centre.
-// Set paxos_variant: v2 in cassandra.yaml: it halves the round trips.
+// With the default LOCAL_SERIAL a key is claimed once per data centre: two data centres that both
+// take requests run a function twice. Choose SERIAL there, or send a key always to the same data
+// centre. Set paxos_variant: v2 in cassandra.yaml: it halves the round trips.
 //
-// Answers are read by the names of their columns, of which ScyllaDB documents more than Cassandra gives; no test runs
-// on ScyllaDB. Amazon Keyspaces refuses serial reads, and so this store.
+// Answers are read by the names of their columns, of which ScyllaDB documents more than Cassandra
+// gives; no test runs on ScyllaDB. Amazon Keyspaces refuses serial reads, and so this store.
 package cassandra
 
 import (
@@ -33,9 +33,12 @@ const DefaultTable = "idempotency_keys"
 
 // Options may all be left zero.
 type Options struct {
-	Table  string                  // optionally with its keyspace: "billing.keys"; "": DefaultTable, in the session's keyspace
+	// optionally with its keyspace: "billing.keys"; "": DefaultTable, in the session's keyspace
+	Table  string
 	Serial gocql.SerialConsistency // of the Paxos rounds; 0: LOCAL_SERIAL
-	Commit gocql.Consistency       // of what Paxos decided; 0: the session's, for which choose LOCAL_QUORUM, or QUORUM beside SERIAL
+	// of what Paxos decided; 0: the session's, for which choose LOCAL_QUORUM, or QUORUM beside
+	// SERIAL
+	Commit gocql.Consistency
 }
 
 // Store is an idempotency.Store on a gocql session. Any number of processes may share its table.
@@ -52,7 +55,8 @@ func Open(ctx context.Context, session *gocql.Session, o Options) (*Store, error
 	o = o.withDefaults()
 	s := &Store{session: session, options: o, sql: newStatements(o.Table)}
 	if _, err := s.Get(ctx, idempotency.Key{ID: "\x00"}); err != nil {
-		return nil, fmt.Errorf("open idempotency store: cassandra: table %s; create it with cassandra.Setup or with the statement of cassandra.Schema: %w", o.Table, err)
+		return nil, fmt.Errorf("open idempotency store: cassandra: table %s; create it with "+
+			"cassandra.Setup or with the statement of cassandra.Schema: %w", o.Table, err)
 	}
 	return s, nil
 }
@@ -81,7 +85,8 @@ func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Recor
 
 // Swap implements idempotency.Store.
 func (s *Store) Swap(
-	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
 ) (current idempotency.Record, done bool, err error) {
 	row, err := s.conditional(ctx, s.query(key, old, next, ttl))
 	if err != nil {
@@ -89,7 +94,9 @@ func (s *Store) Swap(
 	}
 	if applied, ok := row["[applied]"].(bool); !ok || applied {
 		if !ok {
-			err = wrap("swap", errors.New("the answer to a conditional statement does not say whether it was applied"))
+			err = wrap("swap",
+				errors.New(
+					"the answer to a conditional statement does not say whether it was applied"))
 		}
 		return current, ok && err == nil, err
 	}
@@ -98,9 +105,12 @@ func (s *Store) Swap(
 	return current, false, err
 }
 
-func (s *Store) query(key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration) *gocql.Query {
+func (s *Store) query(
+	key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+) *gocql.Query {
 	values := []any{
-		seconds(ttl), next.Owner[:], next.Revision, next.State.String(), next.Token, next.Lease.Milliseconds(),
+		seconds(ttl), next.Owner[:], next.Revision, next.State.String(), next.Token,
+		next.Lease.Milliseconds(),
 		next.Request[:], nonNil(next.Response), []byte(key.Namespace), []byte(key.ID),
 	}
 	if old == (idempotency.Version{}) {
@@ -115,7 +125,8 @@ func seconds(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second
 // conditional runs a lightweight transaction. The driver must not repeat it: the executor does, and
 // recognises what was applied.
 func (s *Store) conditional(ctx context.Context, query *gocql.Query) (map[string]any, error) {
-	query = query.WithContext(ctx).RetryPolicy(nil).SerialConsistency(s.options.Serial).DefaultTimestamp(false)
+	query = query.WithContext(ctx).RetryPolicy(nil).SerialConsistency(
+		s.options.Serial).DefaultTimestamp(false)
 	if s.options.Commit != 0 {
 		query = query.Consistency(s.options.Commit)
 	}
@@ -123,7 +134,8 @@ func (s *Store) conditional(ctx context.Context, query *gocql.Query) (map[string
 	return row, err
 }
 
-// onlyRow reads the answer by names: the columns of a conditional answer differ from one to the next.
+// onlyRow reads the answer by names: the columns of a conditional answer differ from one to the
+// next.
 func onlyRow(query *gocql.Query) (row map[string]any, found bool, err error) {
 	iter := query.NoSkipMetadata().Iter()
 	row = make(map[string]any)

@@ -39,7 +39,8 @@ func connect(host, keyspace string) (*gocql.Session, error) {
 	cluster.Consistency = gocql.LocalQuorum
 	cluster.Timeout, cluster.ConnectTimeout = 20*time.Second, 20*time.Second
 	// The driver sleeps out this interval even after Close, which is a leak to the check for leaks.
-	cluster.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: 3, Interval: 50 * time.Millisecond}
+	cluster.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: 3,
+		Interval: 50 * time.Millisecond}
 	return cluster.CreateSession()
 }
 
@@ -58,7 +59,8 @@ func keyspace(t *testing.T, host string) string {
 	t.Helper()
 	name := testkit.Keyspace(t)
 	s := session(t, host, "")
-	create := "CREATE KEYSPACE " + name + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+	create := "CREATE KEYSPACE " + name +
+		" WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 	if err := s.Query(create).WithContext(t.Context()).Exec(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,8 @@ func TestConformance(t *testing.T) {
 		options cassandra.Options
 	}{
 		{"paxos v2", testkit.Cassandra, cassandra.Options{}},
-		{"paxos v1", testkit.CassandraV1, cassandra.Options{Serial: gocql.Serial, Commit: gocql.Quorum}},
+		{"paxos v1", testkit.CassandraV1,
+			cassandra.Options{Serial: gocql.Serial, Commit: gocql.Quorum}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			host := row.host(t)
@@ -93,13 +96,15 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			store := open(t, s, row.options)
-			storetest.Run(t, func(*testing.T) idempotency.Store { return store }, storetest.Features{
-				ExpiryGranularity: 2 * time.Second,
-				Reopen: func(t *testing.T, _ idempotency.Store) idempotency.Store {
-					return open(t, session(t, host, space), row.options)
-				},
-				Owner: &storetest.Owner{Env: []string{hostEnv + "=" + host, keyspaceEnv + "=" + space}},
-			})
+			storetest.Run(t, func(*testing.T) idempotency.Store { return store },
+				storetest.Features{
+					ExpiryGranularity: 2 * time.Second,
+					Reopen: func(t *testing.T, _ idempotency.Store) idempotency.Store {
+						return open(t, session(t, host, space), row.options)
+					},
+					Owner: &storetest.Owner{Env: []string{hostEnv + "=" + host,
+						keyspaceEnv + "=" + space}},
+				})
 		})
 	}
 }

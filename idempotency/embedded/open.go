@@ -27,7 +27,8 @@ func (s *Store) open() error {
 		return err
 	}
 	if !mine {
-		return errors.New("in use; one store per directory, and another kind of store to share it between processes")
+		return errors.New("in use; one store per directory, and another kind of store to share " +
+			"it between processes")
 	}
 	if err := s.load(); err != nil {
 		return errors.Join(err, s.lock.Unlock())
@@ -37,22 +38,27 @@ func (s *Store) open() error {
 
 func (s *Store) load() (err error) {
 	clock, records := filepath.Join(s.o.Path, "CLOCK"), filepath.Join(s.o.Path, "records")
-	// The file of the clock is written after the records were begun. Without them all keys would be new.
+	// The file of the clock is written after the records were begun. Without them all keys would be
+	// new.
 	if _, err := os.Stat(clock); err == nil && !hashlog.Exists(records) {
-		return fmt.Errorf("%s: the records are missing; bring them back, or empty the store's directory", records)
+		return fmt.Errorf(
+			"%s: the records are missing; bring them back, or empty the store's directory", records)
 	}
-	options := steadyclock.Options{Wall: s.o.now, Elapsed: s.o.elapsed, Logger: s.o.Logger, Disk: s.o.disk}
+	options := steadyclock.Options{Wall: s.o.now, Elapsed: s.o.elapsed, Logger: s.o.Logger,
+		Disk: s.o.disk}
 	if s.clock, err = steadyclock.Open(clock, options); err != nil {
 		return err
 	}
 	if err := durable.MakeDirectories(s.o.disk, records); err != nil {
 		return err
 	}
-	s.records, err = hashlog.Open(records, hashlog.Options{Logger: s.o.Logger, Disk: s.o.disk, SegmentBytes: s.o.segmentBytes})
+	s.records, err = hashlog.Open(records, hashlog.Options{Logger: s.o.Logger, Disk: s.o.disk,
+		SegmentBytes: s.o.segmentBytes})
 	return err
 }
 
-// refuseOthers knows the databases of earlier versions by their files. Beside them, all keys would be new.
+// refuseOthers knows the databases of earlier versions by their files. Beside them, all keys would
+// be new.
 func (s *Store) refuseOthers() error {
 	for _, pattern := range []string{"MANIFEST-*", "OPTIONS-*", "marker.*", "*.sst"} {
 		found, err := filepath.Glob(filepath.Join(s.o.Path, pattern))
@@ -60,8 +66,10 @@ func (s *Store) refuseOthers() error {
 			return err
 		}
 		if len(found) > 0 {
-			return fmt.Errorf("%s is of a Pebble database, which an earlier version made; finish its executions with that version, "+
-				"wait for the ttl in which callers repeat their requests, then empty the directory or name another", found[0])
+			return fmt.Errorf("%s is of a Pebble database, which an earlier version made; finish "+
+				"its executions with that version, "+
+				"wait for the ttl in which callers repeat their requests, then empty the "+
+				"directory or name another", found[0])
 		}
 	}
 	return nil

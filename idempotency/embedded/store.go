@@ -20,9 +20,10 @@ import (
 
 // Options say where the store is. Only Path is needed.
 type Options struct {
-	Path          string        // the directory; it is created if it is missing
-	SweepInterval time.Duration // between two deletions of expired records; 0: 10 minutes, below 0: never
-	Logger        *slog.Logger  // nil: nothing is logged
+	Path string // the directory; it is created if it is missing
+	// between two deletions of expired records; 0: 10 minutes, below 0: never
+	SweepInterval time.Duration
+	Logger        *slog.Logger // nil: nothing is logged
 
 	// For tests; nil or zero: the system's, and hashlog's.
 	now          func() time.Time
@@ -113,7 +114,8 @@ func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Recor
 
 // Swap implements idempotency.Store.
 func (s *Store) Swap(
-	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
 ) (current idempotency.Record, done bool, err error) {
 	if ctx.Err() != nil {
 		return current, false, fmt.Errorf("swap: embedded: %w", context.Cause(ctx))
@@ -155,9 +157,11 @@ func (s *Store) read(key []byte) (record idempotency.Record, ends int64, err err
 	return record, ends, nil
 }
 
-// write returns when the record is durable. In the log it ends no earlier than its predecessor, which would be
-// seen again otherwise.
-func (s *Store) write(ctx context.Context, key []byte, record idempotency.Record, ttl time.Duration, ends int64) error {
+// write returns when the record is durable. In the log it ends no earlier than its predecessor,
+// which would be seen again otherwise.
+func (s *Store) write(
+	ctx context.Context, key []byte, record idempotency.Record, ttl time.Duration, ends int64,
+) error {
 	s.keepFor(ttl)
 	// A wall clock that is behind must not end records early, when it is right again.
 	expires := s.clock.Now().Add(ttl)
@@ -166,13 +170,15 @@ func (s *Store) write(ctx context.Context, key []byte, record idempotency.Record
 		return err
 	}
 	if len(value) > hashlog.MaxLength {
-		return fmt.Errorf("a record of %d bytes, at most %d fit; lower MaxResponse", len(value), hashlog.MaxLength)
+		return fmt.Errorf("a record of %d bytes, at most %d fit; lower MaxResponse", len(value),
+			hashlog.MaxLength)
 	}
 	var batch hashlog.Batch
 	batch.Put(key, value, max(ends, endOf(expires)))
 	mark, err := s.records.Append(ctx, &batch)
 	if err == nil {
-		// Not with the caller's context: the stripe is held until it is known whether the record is durable.
+		// Not with the caller's context: the stripe is held until it is known whether the record is
+		// durable.
 		err = s.records.Sync(context.WithoutCancel(ctx), mark)
 	}
 	if broken := s.err(); broken != nil {
@@ -184,7 +190,8 @@ func (s *Store) write(ctx context.Context, key []byte, record idempotency.Record
 // err is why nothing can be written any more.
 func (s *Store) err() error {
 	if err := s.records.Err(); err != nil {
-		return fmt.Errorf("the store cannot write its files; make room or mend the disk, then restart: %w", err)
+		return fmt.Errorf(
+			"the store cannot write its files; make room or mend the disk, then restart: %w", err)
 	}
 	return nil
 }

@@ -23,7 +23,9 @@ import (
 const pathEnv = "KDEDUP_TEST_OWNER_PATH"
 
 func TestMain(m *testing.M) {
-	storetest.OwnerProcess(func() (idempotency.Store, error) { return Open(Options{Path: os.Getenv(pathEnv)}) })
+	storetest.OwnerProcess(func() (idempotency.Store, error) {
+		return Open(Options{Path: os.Getenv(pathEnv)})
+	})
 	goleak.VerifyTestMain(m)
 }
 
@@ -44,14 +46,15 @@ func mustClose(t *testing.T, store *Store) {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) idempotency.Store { return openFor(t, t.TempDir()) }, storetest.Features{
-		ExpiryGranularity: time.Millisecond,
-		Reopen: func(t *testing.T, store idempotency.Store) idempotency.Store {
-			closing := store.(*closing)
-			closing.close(t)
-			return openFor(t, closing.path)
-		},
-	})
+	storetest.Run(t, func(t *testing.T) idempotency.Store { return openFor(t, t.TempDir()) },
+		storetest.Features{
+			ExpiryGranularity: time.Millisecond,
+			Reopen: func(t *testing.T, store idempotency.Store) idempotency.Store {
+				closing := store.(*closing)
+				closing.close(t)
+				return openFor(t, closing.path)
+			},
+		})
 }
 
 // The files are for one process, so this one opens them when the other is dead.
@@ -87,7 +90,8 @@ func TestASecondStoreOfADirectoryIsRefusedWithTheRemedy(t *testing.T) {
 	path := t.TempDir()
 	store := mustOpen(t, path)
 	defer mustClose(t, store)
-	if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), "one store per directory") {
+	if _, err := Open(Options{Path: path}); err == nil ||
+		!strings.Contains(err.Error(), "one store per directory") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -113,8 +117,10 @@ func (c *clock) open(t *testing.T, o Options) *Store {
 // put swaps a revision for the next one.
 func put(t *testing.T, store *Store, id string, old int64, ttl time.Duration) {
 	t.Helper()
-	record := idempotency.Record{Version: idempotency.Version{Revision: old + 1}, State: idempotency.Started}
-	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: id}, idempotency.Version{Revision: old}, record, ttl)
+	record := idempotency.Record{Version: idempotency.Version{Revision: old + 1},
+		State: idempotency.Started}
+	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: id},
+		idempotency.Version{Revision: old}, record, ttl)
 	if err != nil || !done {
 		t.Fatal(err, done)
 	}
@@ -122,13 +128,14 @@ func put(t *testing.T, store *Store, id string, old int64, ttl time.Duration) {
 
 func wantRevision(t *testing.T, store *Store, id string, want int64) {
 	t.Helper()
-	if got, err := store.Get(t.Context(), idempotency.Key{ID: id}); err != nil || got.Revision != want {
+	if got, err := store.Get(t.Context(), idempotency.Key{ID: id}); err != nil ||
+		got.Revision != want {
 		t.Errorf("%s has revision %d, %v; want %d", id, got.Revision, err, want)
 	}
 }
 
-// The files of what has expired go, and the answers stay the same: a record that replaced one that was to live
-// longer does not bring it back.
+// The files of what has expired go, and the answers stay the same: a record that replaced one that
+// was to live longer does not bring it back.
 func TestTheSweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	var c clock
 	store := c.open(t, Options{Path: t.TempDir(), SweepInterval: -1})
@@ -172,16 +179,20 @@ func TestTheSweepRunsByItself(t *testing.T) {
 		put(t, store, fmt.Sprint(n), 0, time.Minute)
 	}
 	c.unix.Add(3600)
-	testkit.Eventually(t, 30*time.Second, "one empty file", func() bool { return store.records.Stats().Segments == 1 })
+	testkit.Eventually(t, 30*time.Second, "one empty file", func() bool {
+		return store.records.Stats().Segments == 1
+	})
 }
 
 // A clock that is wrong for hours deletes nothing for good, and ends nothing early.
 func TestAWrongClockForgetsNothingForGood(t *testing.T) {
-	for name, wrong := range map[string]int64{"ahead": 400 * 24 * 3600, "behind": -400 * 24 * 3600} {
+	for name, wrong := range map[string]int64{"ahead": 400 * 24 * 3600,
+		"behind": -400 * 24 * 3600} {
 		t.Run(name, func(t *testing.T) {
 			var right, error clock
 			now := func() time.Time { return right.now().Add(error.elapsed()) }
-			store, err := Open(Options{Path: t.TempDir(), SweepInterval: -1, now: now, elapsed: right.elapsed, segmentBytes: 1 << 10})
+			store, err := Open(Options{Path: t.TempDir(), SweepInterval: -1, now: now,
+				elapsed: right.elapsed, segmentBytes: 1 << 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +232,8 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 		if _, err := store.Get(t.Context(), key); !errors.Is(err, idempotency.ErrRecord) {
 			t.Errorf("%q: get: %v", value, err)
 		}
-		if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{}, time.Hour); done || !errors.Is(err, idempotency.ErrRecord) {
+		if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{},
+			time.Hour); done || !errors.Is(err, idempotency.ErrRecord) {
 			t.Errorf("%q: swap: %v", value, err)
 		}
 	}
@@ -231,8 +243,10 @@ func TestARecordThatIsTooLongIsRefused(t *testing.T) {
 	store := mustOpen(t, t.TempDir())
 	defer mustClose(t, store)
 	key := idempotency.Key{ID: "1"}
-	record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Completed, Response: make([]byte, hashlog.MaxLength)}
-	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record, time.Hour); done || err == nil || !strings.Contains(err.Error(), "lower MaxResponse") {
+	record := idempotency.Record{Version: idempotency.Version{Revision: 1},
+		State: idempotency.Completed, Response: make([]byte, hashlog.MaxLength)}
+	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record,
+		time.Hour); done || err == nil || !strings.Contains(err.Error(), "lower MaxResponse") {
 		t.Errorf("got %t, %v", done, err)
 	}
 	put(t, store, "1", 0, time.Hour)
@@ -247,9 +261,12 @@ func TestNoSwapIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 	}
 	put(t, store, "1", 0, time.Hour)
 	d.Full.Store(true)
-	next := idempotency.Record{Version: idempotency.Version{Revision: 2}, State: idempotency.Started}
-	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{Revision: 1}, next, time.Hour)
-	if done || err == nil || !strings.Contains(err.Error(), "make room or mend the disk, then restart") {
+	next := idempotency.Record{Version: idempotency.Version{Revision: 2},
+		State: idempotency.Started}
+	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"},
+		idempotency.Version{Revision: 1}, next, time.Hour)
+	if done || err == nil || !strings.Contains(err.Error(),
+		"make room or mend the disk, then restart") {
 		t.Errorf("got %t, %v", done, err)
 	}
 	if _, err := store.Get(t.Context(), idempotency.Key{ID: "1"}); err == nil {
@@ -264,12 +281,14 @@ func TestNoSwapIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 }
 
 func TestADirectoryOfPebbleIsRefused(t *testing.T) {
-	for _, name := range []string{"MANIFEST-000001", "OPTIONS-000003", "marker.format-version.000001.024", "000005.sst"} {
+	for _, name := range []string{"MANIFEST-000001", "OPTIONS-000003",
+		"marker.format-version.000001.024", "000005.sst"} {
 		path := t.TempDir()
 		if err := os.WriteFile(filepath.Join(path, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), name+" is of a Pebble database") {
+		if _, err := Open(Options{Path: path}); err == nil ||
+			!strings.Contains(err.Error(), name+" is of a Pebble database") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -281,7 +300,8 @@ func TestAStoreWithoutItsRecordsIsRefused(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(path, "records")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), "the records are missing; bring them back") {
+	if _, err := Open(Options{Path: path}); err == nil ||
+		!strings.Contains(err.Error(), "the records are missing; bring them back") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package httpidempotency makes an [net/http.Handler] safe to retry: a request with the header
-// Idempotency-Key is handled once, and later requests with the same key get the recorded response. It
-// follows draft-ietf-httpapi-idempotency-key-header-07.
+// Idempotency-Key is handled once, and later requests with the same key get the recorded response.
+// It follows draft-ietf-httpapi-idempotency-key-header-07.
 //
 //	executor, err := idempotency.New(store, idempotency.Options{})
 //	…
@@ -21,27 +21,30 @@
 //	500  an earlier attempt failed for good
 //	503  the store cannot be asked; nothing was done
 //
-// These are problem details (RFC 9457). A replayed response has the header Idempotent-Replayed: true.
+// These are problem details (RFC 9457). A replayed response has the header Idempotent-Replayed:
+// true.
 //
 // # What is recorded
 //
-// The status, the body, and the headers that the handler set or changed. Never recorded, though the first
-// client gets them: Set-Cookie, because a session must not be handed out twice, nor lie in the store;
-// Date and Content-Length, which are made anew; hop-by-hop headers (RFC 9110, 7.6.1) and trailers;
-// and Options.DropHeaders. Informational responses (1xx) are dropped.
+// The status, the body, and the headers that the handler set or changed. Never recorded, though the
+// first client gets them: Set-Cookie, because a session must not be handed out twice, nor lie in
+// the store; Date and Content-Length, which are made anew; hop-by-hop headers (RFC 9110, 7.6.1) and
+// trailers; and Options.DropHeaders. Informational responses (1xx) are dropped.
 //
-// A response is held back until it is recorded, so handlers cannot flush it or hijack the connection:
-// the writer that they get has neither, nor Unwrap. From Executor.MaxResponse bytes on a response is
-// passed through instead. The key is then completed without the body, and retries get 410.
+// A response is held back until it is recorded, so handlers cannot flush it or hijack the
+// connection: the writer that they get has neither, nor Unwrap. From Executor.MaxResponse bytes on
+// a response is passed through instead. The key is then completed without the body, and retries get
+// 410.
 //
-// Responses with a status of 500 and more, and 401, 403, 407, 408, 421, 423, 425 and 429, are sent and
-// not recorded: the next request with the key is handled anew. Options.Record decides otherwise. A handler that may have
-// done its work before it failed should answer with another status, or be recorded.
+// Responses with a status of 500 and more, and 401, 403, 407, 408, 421, 423, 425 and 429, are sent
+// and not recorded: the next request with the key is handled anew. Options.Record decides
+// otherwise. A handler that may have done its work before it failed should answer with another
+// status, or be recorded.
 //
-// A handler is not cancelled when its client goes away: the client's retry gets the response. A deadline of the
-// request's context still holds. When the lease is lost, the context is cancelled with
-// [idempotency.ErrLeaseLost]; [idempotency.Token] gives the fencing token. A panic releases the key and
-// goes on.
+// A handler is not cancelled when its client goes away: the client's retry gets the response. A
+// deadline of the request's context still holds. When the lease is lost, the context is cancelled
+// with [idempotency.ErrLeaseLost]; [idempotency.Token] gives the fencing token. A panic releases
+// the key and goes on.
 //
 // If the response cannot be recorded, the client gets it nevertheless, and the Logger an error.
 package httpidempotency

@@ -34,7 +34,8 @@ func ExampleNew() {
 		r.Header.Set(httpidempotency.Header, `"8e03978e-40d5-43e8-bc93-6894a57f9324"`)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
-		fmt.Printf("%d %s, replayed: %q\n", w.Code, w.Body, w.Header().Get(httpidempotency.ReplayedHeader))
+		fmt.Printf("%d %s, replayed: %q\n", w.Code, w.Body,
+			w.Header().Get(httpidempotency.ReplayedHeader))
 	}
 	// Output:
 	// 201 payment 1, replayed: ""

@@ -35,7 +35,8 @@ func parseKey(values []string, unquoted bool) (string, error) {
 	case key == "":
 		return "", fmt.Errorf("the header %s must not be empty", Header)
 	case len(key) > MaxKey:
-		return "", fmt.Errorf("the header %s must have at most %d characters, got %d", Header, MaxKey, len(key))
+		return "", fmt.Errorf("the header %s must have at most %d characters, got %d", Header,
+			MaxKey, len(key))
 	}
 	return key, nil
 }
@@ -52,5 +53,7 @@ func parseString(value string) (string, error) {
 
 // isUnquoted leaves out what would mean something in a structured field.
 func isUnquoted(value string) bool {
-	return !strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`",;\`, r) })
+	return !strings.ContainsFunc(value, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`",;\`, r)
+	})
 }

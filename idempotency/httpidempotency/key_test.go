@@ -42,7 +42,8 @@ func TestAKeyIsAStructuredFieldString(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got, err := parseKey(row.values, row.unquoted)
-			if got != row.want || (err == nil) != (row.wantErr == "") || err != nil && !strings.Contains(err.Error(), row.wantErr) {
+			if got != row.want || (err == nil) != (row.wantErr == "") || err != nil &&
+				!strings.Contains(err.Error(), row.wantErr) {
 				t.Errorf("got %q, %v; want %q, %q", got, err, row.want, row.wantErr)
 			}
 		})
@@ -51,7 +52,8 @@ func TestAKeyIsAStructuredFieldString(t *testing.T) {
 
 // What is accepted can be written back as the one string that it was.
 func FuzzParseKey(f *testing.F) {
-	for _, seed := range []string{`"k"`, `"a\"b\\c";v=1`, `k`, ``, `"`, `"a" "b"`, `:YQ==:`, `?1`, `@1`, `%"a"`} {
+	for _, seed := range []string{`"k"`, `"a\"b\\c";v=1`, `k`, ``, `"`, `"a" "b"`, `:YQ==:`, `?1`,
+		`@1`, `%"a"`} {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
@@ -60,7 +62,9 @@ func FuzzParseKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if key == "" || len(key) > MaxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		if key == "" || len(key) > MaxKey || strings.ContainsFunc(key, func(r rune) bool {
+			return r < ' ' || r > '~'
+		}) {
 			t.Fatalf("%q gave the key %q", value, key)
 		}
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`

@@ -46,12 +46,14 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		m.problem(http.StatusBadRequest, "Idempotency-Key is missing or invalid", err.Error()).send(w)
+		m.problem(http.StatusBadRequest, "Idempotency-Key is missing or invalid", err.Error()).send(
+			w)
 		return
 	}
 	namespace, err := m.Namespace(r)
 	if err != nil {
-		m.problem(http.StatusUnauthorized, "The owner of the Idempotency-Key is unknown", "").send(w)
+		m.problem(http.StatusUnauthorized, "The owner of the Idempotency-Key is unknown",
+			"").send(w)
 		return
 	}
 	m.once(w, r, idempotency.Key{Namespace: namespace, ID: id})
@@ -66,14 +68,15 @@ func (m *middleware) once(w http.ResponseWriter, r *http.Request, key idempotenc
 	}
 	defer done()
 	recorder := newRecorder(w, m.executor.MaxResponse())
-	result, err := m.executor.Execute(r.Context(), key, hash, func(ctx context.Context) ([]byte, error) {
-		m.next.ServeHTTP(recorder, r.WithContext(ctx))
-		response := recorder.response(m.drop)
-		if !m.Record(response.Status) {
-			return nil, idempotency.Retryable(errNotRecorded)
-		}
-		return response.encode(m.executor.MaxResponse())
-	})
+	result, err := m.executor.Execute(r.Context(), key, hash,
+		func(ctx context.Context) ([]byte, error) {
+			m.next.ServeHTTP(recorder, r.WithContext(ctx))
+			response := recorder.response(m.drop)
+			if !m.Record(response.Status) {
+				return nil, idempotency.Retryable(errNotRecorded)
+			}
+			return response.encode(m.executor.MaxResponse())
+		})
 	switch {
 	case err == nil && result.Replayed:
 		m.replay(w, result.Response)
@@ -91,7 +94,8 @@ var errNotRecorded = errors.New("the response's status is not recorded")
 
 func (m *middleware) unreadable(err error) problem {
 	if errors.Is(err, errBodyTooLarge) {
-		return m.problem(http.StatusRequestEntityTooLarge, "The request is too large for an Idempotency-Key",
+		return m.problem(http.StatusRequestEntityTooLarge,
+			"The request is too large for an Idempotency-Key",
 			fmt.Sprintf("The body must have at most %d bytes.", m.MaxRequest))
 	}
 	return m.problem(http.StatusBadRequest, "The request could not be read", "")
@@ -102,9 +106,11 @@ func (m *middleware) replay(w http.ResponseWriter, recorded []byte) {
 	switch {
 	case err != nil:
 		m.Logger.Error("recorded response cannot be read", "error", err)
-		m.problem(http.StatusInternalServerError, "The recorded response cannot be read", "").send(w)
+		m.problem(http.StatusInternalServerError, "The recorded response cannot be read",
+			"").send(w)
 	case !response.Kept:
-		p := m.problem(http.StatusGone, "The response was too large to be kept", "The request was handled. It is not handled again.")
+		p := m.problem(http.StatusGone, "The response was too large to be kept",
+			"The request was handled. It is not handled again.")
 		p.OriginalStatus = response.Status
 		p.send(w)
 	default:
@@ -118,27 +124,33 @@ func (m *middleware) failed(w http.ResponseWriter, r *http.Request, recorder *re
 	switch {
 	case errors.Is(err, idempotency.ErrInProgress), errors.Is(err, idempotency.ErrLeaseLost):
 		w.Header().Set("Retry-After", "1")
-		m.problem(http.StatusConflict, "A request with this Idempotency-Key is in progress", "Repeat the request later.").send(w)
+		m.problem(http.StatusConflict, "A request with this Idempotency-Key is in progress",
+			"Repeat the request later.").send(w)
 	case errors.Is(err, errNotRecorded), ran:
 		m.report(r, err)
 		recorder.send()
 	case errors.Is(err, idempotency.ErrKeyReused):
-		m.problem(m.ReusedStatus, "Idempotency-Key was used with another request", "Choose a new key for a new request.").send(w)
+		m.problem(m.ReusedStatus, "Idempotency-Key was used with another request",
+			"Choose a new key for a new request.").send(w)
 	case errors.Is(err, idempotency.ErrFailed):
-		m.problem(http.StatusInternalServerError, "The request failed for good", "It is not handled again.").send(w)
+		m.problem(http.StatusInternalServerError, "The request failed for good",
+			"It is not handled again.").send(w)
 	case errors.Is(err, idempotency.ErrInvalidKey): // the key was parsed, so it is the namespace
 		m.Logger.Error("the namespace of an idempotency key is invalid", "error", err)
-		m.problem(http.StatusInternalServerError, "The owner of the Idempotency-Key is invalid", "").send(w)
+		m.problem(http.StatusInternalServerError, "The owner of the Idempotency-Key is invalid",
+			"").send(w)
 	default:
 		m.Logger.Error("idempotency key was not claimed", "error", err)
 		w.Header().Set("Retry-After", "1")
-		m.problem(http.StatusServiceUnavailable, "The Idempotency-Key cannot be checked", "Nothing was done. Repeat the request later.").send(w)
+		m.problem(http.StatusServiceUnavailable, "The Idempotency-Key cannot be checked",
+			"Nothing was done. Repeat the request later.").send(w)
 	}
 }
 
 // report logs that a response which the client gets was not recorded, unless that is meant so.
 func (m *middleware) report(r *http.Request, err error) {
 	if err != nil && !errors.Is(err, errNotRecorded) {
-		m.Logger.Error("response was not recorded", "method", r.Method, "path", r.URL.Path, "error", err)
+		m.Logger.Error("response was not recorded",
+			"method", r.Method, "path", r.URL.Path, "error", err)
 	}
 }

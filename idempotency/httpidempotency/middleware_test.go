@@ -89,7 +89,8 @@ func (a answer) replayed() bool { return a.header.Get(httpidempotency.ReplayedHe
 
 // request is a POST by Ann with the key "k", unless change says otherwise.
 func (g *rig) request(body string, change ...func(*http.Request)) *http.Request {
-	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/payments?x=1", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/payments?x=1",
+		strings.NewReader(body))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -137,13 +138,17 @@ func wantProblem(t *testing.T, a answer, status int, title string) {
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
 		t.Fatalf("%d %q: %v", a.status, a.body, err)
 	}
-	if a.status != status || p.Status != status || !strings.Contains(p.Title, title) || p.Type == "" ||
+	if a.status != status || p.Status != status || !strings.Contains(p.Title, title) ||
+		p.Type == "" ||
 		a.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("got %d %s %+v, want %d %q", a.status, a.header.Get("Content-Type"), p, status, title)
+		t.Errorf("got %d %s %+v, want %d %q", a.status, a.header.Get("Content-Type"), p, status,
+			title)
 	}
 }
 
-func without(name string) func(*http.Request) { return func(r *http.Request) { r.Header.Del(name) } }
+func without(name string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Del(name) }
+}
 func with(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
@@ -167,7 +172,8 @@ func TestARetryGetsTheRecordedResponse(t *testing.T) {
 		w.Header().Set("X-Late", "too late")
 	})
 	first := g.send(`10`)
-	if first.status != http.StatusCreated || first.body != "paid 10" || first.replayed() || first.header.Get("Set-Cookie") == "" {
+	if first.status != http.StatusCreated || first.body != "paid 10" || first.replayed() ||
+		first.header.Get("Set-Cookie") == "" {
 		t.Errorf("first: %+v", first)
 	}
 	for range 2 {
@@ -176,8 +182,9 @@ func TestARetryGetsTheRecordedResponse(t *testing.T) {
 			t.Errorf("again: %+v", again)
 		}
 		for name, want := range map[string][]string{
-			"Location": {"/payments/7"}, "X-Many": {"1", "2"}, "Content-Type": first.header["Content-Type"],
-			"Set-Cookie": nil, "X-Hop": nil, "X-Late": nil, "Content-Length": {"7"},
+			"Location": {"/payments/7"}, "X-Many": {"1", "2"},
+			"Content-Type": first.header["Content-Type"],
+			"Set-Cookie":   nil, "X-Hop": nil, "X-Late": nil, "Content-Length": {"7"},
 		} {
 			if diff := cmp.Diff(want, again.header[name]); diff != "" {
 				t.Errorf("header %s: %s", name, diff)
@@ -207,13 +214,16 @@ func TestOnlyWhatTheHandlerSetIsRecorded(t *testing.T) {
 	})
 	first, again := g.send(`10`), g.send(`10`)
 	if first.header.Get("X-Request-Id") != "1" || again.header.Get("X-Request-Id") != "2" {
-		t.Errorf("request ids %q and %q", first.header["X-Request-Id"], again.header["X-Request-Id"])
+		t.Errorf("request ids %q and %q", first.header["X-Request-Id"],
+			again.header["X-Request-Id"])
 	}
 	want := []string{"Origin", "Accept"}
-	if diff := cmp.Diff([][]string{want, want}, [][]string{first.header["Vary"], again.header["Vary"]}); diff != "" {
+	if diff := cmp.Diff([][]string{want, want},
+		[][]string{first.header["Vary"], again.header["Vary"]}); diff != "" {
 		t.Error(diff)
 	}
-	if first.header.Get("Server") != "" || first.header.Get("X-Secret") != "s" || again.header.Get("X-Secret") != "" {
+	if first.header.Get("Server") != "" || first.header.Get("X-Secret") != "s" ||
+		again.header.Get("X-Secret") != "" {
 		t.Errorf("first %v, again %v", first.header, again.header)
 	}
 }
@@ -224,12 +234,16 @@ func TestKeysOfPrincipalsAreApart(t *testing.T) {
 		fmt.Fprint(w, user)
 	})
 	for _, user := range []string{"ann", "bob", "ann"} {
-		if got := g.send(`10`, func(r *http.Request) { r.SetBasicAuth(user, "") }); got.body != user {
+		if got := g.send(`10`, func(r *http.Request) {
+			r.SetBasicAuth(user, "")
+		}); got.body != user {
 			t.Errorf("%s got the response of %s", user, got.body)
 		}
 	}
 	wantProblem(t, g.send(`10`, without("Authorization")), http.StatusUnauthorized, "unknown")
-	wantProblem(t, g.send(`10`, func(r *http.Request) { r.SetBasicAuth(strings.Repeat("u", 256), "") }), http.StatusInternalServerError, "invalid")
+	wantProblem(t, g.send(`10`, func(r *http.Request) {
+		r.SetBasicAuth(strings.Repeat("u", 256), "")
+	}), http.StatusInternalServerError, "invalid")
 	g.wantRuns(2)
 }
 
@@ -251,21 +265,25 @@ func TestAnotherRequestWithTheSameKeyIsRefused(t *testing.T) {
 			g.wantRuns(1)
 		})
 	}
-	g := newRig(t, setting{http: httpidempotency.Options{ReusedStatus: http.StatusConflict}}, created)
+	g := newRig(t, setting{http: httpidempotency.Options{ReusedStatus: http.StatusConflict}},
+		created)
 	g.send(`10`)
 	wantProblem(t, g.send(`11`), http.StatusConflict, "another request")
 }
 
 func TestAMissingOrBadKeyIsABadRequest(t *testing.T) {
-	g := newRig(t, setting{http: httpidempotency.Options{Docs: "https://example.com/docs"}}, created)
+	g := newRig(t, setting{http: httpidempotency.Options{Docs: "https://example.com/docs"}},
+		created)
 	missing := g.send(`10`, without(httpidempotency.Header))
 	wantProblem(t, missing, http.StatusBadRequest, "missing")
 	if !strings.Contains(missing.body, "https://example.com/docs") {
 		t.Errorf("no link to the documentation: %s", missing.body)
 	}
-	wantProblem(t, g.send(`10`, with(httpidempotency.Header, "unquoted")), http.StatusBadRequest, "invalid")
+	wantProblem(t, g.send(`10`, with(httpidempotency.Header, "unquoted")), http.StatusBadRequest,
+		"invalid")
 	g.wantRuns(0)
-	lenient := newRig(t, setting{http: httpidempotency.Options{Optional: true, UnquotedKeys: true}}, created)
+	lenient := newRig(t, setting{http: httpidempotency.Options{Optional: true, UnquotedKeys: true}},
+		created)
 	for range 2 {
 		lenient.send(`10`, without(httpidempotency.Header))
 		lenient.send(`10`, with(httpidempotency.Header, "unquoted"))
@@ -288,11 +306,12 @@ func TestAConcurrentRequestIsAConflictOrWaits(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"conflict": 0, "wait": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			running, finish := make(chan struct{}), make(chan struct{})
-			g := newRig(t, setting{http: httpidempotency.Options{Wait: wait}}, func(w http.ResponseWriter, r *http.Request) {
-				close(running)
-				<-finish
-				created(w, r)
-			})
+			g := newRig(t, setting{http: httpidempotency.Options{Wait: wait}},
+				func(w http.ResponseWriter, r *http.Request) {
+					close(running)
+					<-finish
+					created(w, r)
+				})
 			var wg sync.WaitGroup
 			wg.Go(func() { g.send(`10`) })
 			<-running
@@ -336,13 +355,16 @@ func TestWhichStatusIsRecorded(t *testing.T) {
 		{500, httpidempotency.Options{}, false},
 		{503, httpidempotency.Options{}, false},
 		{503, httpidempotency.Options{Record: func(int) bool { return true }}, true},
-		{404, httpidempotency.Options{Record: func(status int) bool { return status < 300 }}, false},
+		{404, httpidempotency.Options{Record: func(status int) bool { return status < 300 }},
+			false},
 	} {
 		t.Run(fmt.Sprintf("%d recorded %t", row.status, row.recorded), func(t *testing.T) {
-			g := newRig(t, setting{http: row.options, executor: idempotency.Options{FailuresAreFinal: true}},
+			g := newRig(t, setting{http: row.options,
+				executor: idempotency.Options{FailuresAreFinal: true}},
 				func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(row.status) })
 			for n := range 2 {
-				if got := g.send(`10`); got.status != row.status || got.replayed() != (row.recorded && n == 1) {
+				if got := g.send(`10`); got.status != row.status ||
+					got.replayed() != (row.recorded && n == 1) {
 					t.Errorf("request %d got %+v", n, got)
 				}
 			}
@@ -363,13 +385,15 @@ func TestALargeRequestIsRefusedBeforeAnythingRuns(t *testing.T) {
 func TestALargeResponseReachesItsClientAndIsNotRepeated(t *testing.T) {
 	for _, size := range []int{990, 5000} { // too large with its headers; too large to be held back
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			g := newRig(t, setting{executor: idempotency.Options{MaxResponse: 1000}}, func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusCreated)
-				for range size / 10 {
-					fmt.Fprint(w, "0123456789")
-				}
-			})
-			if first := g.send(`10`); first.status != http.StatusCreated || len(first.body) != size {
+			g := newRig(t, setting{executor: idempotency.Options{MaxResponse: 1000}},
+				func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(http.StatusCreated)
+					for range size / 10 {
+						fmt.Fprint(w, "0123456789")
+					}
+				})
+			if first := g.send(`10`); first.status != http.StatusCreated ||
+				len(first.body) != size {
 				t.Errorf("first got %d and %d bytes", first.status, len(first.body))
 			}
 			again := g.send(`10`)
@@ -387,7 +411,8 @@ func TestHandlersCannotStreamOrHijack(t *testing.T) {
 		_, flusher := w.(http.Flusher)
 		_, _, hijack := http.NewResponseController(w).Hijack()
 		w.WriteHeader(http.StatusEarlyHints)
-		fmt.Fprintln(w, flusher, errors.Is(http.NewResponseController(w).Flush(), http.ErrNotSupported), errors.Is(hijack, http.ErrNotSupported))
+		fmt.Fprintln(w, flusher, errors.Is(http.NewResponseController(w).Flush(),
+			http.ErrNotSupported), errors.Is(hijack, http.ErrNotSupported))
 	})
 	if got := g.send(`10`); got.body != "false true true\n" || got.status != 200 {
 		t.Errorf("got %+v", got)
@@ -397,15 +422,16 @@ func TestHandlersCannotStreamOrHijack(t *testing.T) {
 // A client that hangs up does not stop its request, and its retry gets the response.
 func TestAClientThatGoesAwayGetsItsResponseLater(t *testing.T) {
 	running, finish, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	g := newRig(t, setting{http: httpidempotency.Options{Wait: time.Minute}}, func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := idempotency.Token(r.Context()); !ok {
-			t.Error("no fencing token")
-		}
-		close(running)
-		<-finish
-		ended <- r.Context().Err()
-		created(w, r)
-	})
+	g := newRig(t, setting{http: httpidempotency.Options{Wait: time.Minute}},
+		func(w http.ResponseWriter, r *http.Request) {
+			if _, ok := idempotency.Token(r.Context()); !ok {
+				t.Error("no fencing token")
+			}
+			close(running)
+			<-finish
+			ended <- r.Context().Err()
+			created(w, r)
+		})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -452,7 +478,10 @@ type broken struct {
 	from, swaps atomic.Int32
 }
 
-func (b *broken) Swap(ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration) (idempotency.Record, bool, error) {
+func (b *broken) Swap(
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
+) (idempotency.Record, bool, error) {
 	if b.swaps.Add(1) >= b.from.Load() {
 		return idempotency.Record{}, false, errors.New("connection refused")
 	}
@@ -487,7 +516,8 @@ func TestAZombieAnswersWithAConflict(t *testing.T) {
 		record, err := store.Get(r.Context(), key)
 		next := record
 		next.Owner = idempotency.Owner{9}
-		if _, done, swapErr := store.Swap(r.Context(), key, record.Version, next, time.Hour); err != nil || !done || swapErr != nil {
+		if _, done, swapErr := store.Swap(r.Context(), key, record.Version, next,
+			time.Hour); err != nil || !done || swapErr != nil {
 			t.Error(err, done, swapErr)
 		}
 		created(w, r)
@@ -506,7 +536,8 @@ func TestOptionsThatMakeNoSenseAreNamed(t *testing.T) {
 		"ReusedStatus: must be 400 to 499":    {Namespace: byUser, ReusedStatus: 200},
 		"ReusedStatus: must be 400 to 499, g": {Namespace: byUser, ReusedStatus: 500},
 	} {
-		if _, err := httpidempotency.New(executor, o); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := httpidempotency.New(executor, o); err == nil ||
+			!strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want %q", err, text)
 		}
 	}
@@ -517,7 +548,8 @@ func TestManyRequestsWithOneKeyAreHandledOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if got, err := g.do(g.request(`10`)); err != nil || got.status != http.StatusCreated || got.body != "paid 10" {
+			if got, err := g.do(g.request(`10`)); err != nil || got.status != http.StatusCreated ||
+				got.body != "paid 10" {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})

@@ -27,21 +27,23 @@ type Options struct {
 	// Wait is how long a request waits for another with its key before it gets 409. Default: not
 	// at all. It counts instead of the executor's.
 	Wait time.Duration
-	// MaxRequest is the largest body, in bytes; larger ones get 413. Default 1 MiB. Bodies are held in memory.
+	// MaxRequest is the largest body, in bytes; larger ones get 413. Default 1 MiB. Bodies are held
+	// in memory.
 	MaxRequest int64
 	// ReusedStatus answers a key that was used with another request. Default 422, as the draft
-	// says: 409 means there that the same request may be repeated later, which would never help. Set 409
-	// for clients that expect it.
+	// says: 409 means there that the same request may be repeated later, which would never help.
+	// Set 409 for clients that expect it.
 	ReusedStatus int
-	// Record reports whether a response with this status is recorded. Default: those below 500, but not those that the
-	// same request may not get later: 408, 425 and 429 ask for a retry; 401, 403, 407, 421 and 423 end with a login, a
-	// right, a route or a lock.
+	// Record reports whether a response with this status is recorded. Default: those below 500, but
+	// not those that the same request may not get later: 408, 425 and 429 ask for a retry; 401,
+	// 403, 407, 421 and 423 end with a login, a right, a route or a lock.
 	Record func(status int) bool
 	// DropHeaders are not recorded, beside those in the package's documentation.
 	DropHeaders []string
 	// Docs is a URL that documents the use of keys; it becomes the type of problem details.
 	Docs string
-	// Logger gets responses that could not be recorded, and errors of the store. Nil: nothing is logged.
+	// Logger gets responses that could not be recorded, and errors of the store. Nil: nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
@@ -73,7 +75,8 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	var errs []error
 	if o.Namespace == nil {
-		errs = append(errs, fmt.Errorf("%s: must be set; return a constant if all clients are one", "Namespace"))
+		errs = append(errs, fmt.Errorf("%s: must be set; return a constant if all clients are one",
+			"Namespace"))
 	}
 	if o.MaxRequest < 0 {
 		errs = append(errs, fmt.Errorf("MaxRequest: must be positive, got %d", o.MaxRequest))
@@ -88,7 +91,8 @@ func (o Options) validate() error {
 func isLasting(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
-		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusMisdirectedRequest, http.StatusLocked:
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
+		http.StatusMisdirectedRequest, http.StatusLocked:
 		return false
 	}
 	return status < http.StatusInternalServerError

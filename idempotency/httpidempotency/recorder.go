@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// recorder is the handler's http.ResponseWriter. It holds the response back, until it is larger than
-// the limit.
+// recorder is the handler's http.ResponseWriter. It holds the response back, until it is larger
+// than the limit.
 type recorder struct {
 	client  http.ResponseWriter
 	limit   int
@@ -34,10 +34,12 @@ func (r *recorder) Header() http.Header { return r.header }
 // WriteHeader implements http.ResponseWriter.
 func (r *recorder) WriteHeader(status int) {
 	if status < 100 || status > 999 {
-		panic(fmt.Sprintf("invalid WriteHeader code %d", status)) // as net/http does, but before it is recorded
+		// as net/http does, but before it is recorded
+		panic(fmt.Sprintf("invalid WriteHeader code %d", status))
 	}
 	if r.status == 0 && status >= 200 {
-		r.status, r.frozen = status, r.header.Clone() // later changes do not count; trailers are not supported
+		// later changes do not count; trailers are not supported
+		r.status, r.frozen = status, r.header.Clone()
 	}
 }
 

@@ -17,10 +17,13 @@ var errBodyTooLarge = errors.New("the body is too large")
 
 // readRequest returns a copy of the request whose body is in memory, and the hash of what must not
 // differ between a request and its retry. Its context does not end when the client goes away.
-func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (*http.Request, idempotency.Hash, context.CancelFunc, error) {
+func readRequest(
+	w http.ResponseWriter, r *http.Request, limit int64,
+) (*http.Request, idempotency.Hash, context.CancelFunc, error) {
 	var body bytes.Buffer
 	sum := sha256.New()
-	for _, part := range []string{r.Method, r.Host, r.URL.RequestURI(), r.Header.Get("Content-Type")} {
+	for _, part := range []string{r.Method, r.Host, r.URL.RequestURI(),
+		r.Header.Get("Content-Type")} {
 		writePart(sum, part)
 	}
 	_, err := io.Copy(io.MultiWriter(&body, sum), http.MaxBytesReader(w, r.Body, limit))

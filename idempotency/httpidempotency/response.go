@@ -21,14 +21,16 @@ type response struct {
 	Body   []byte      `json:"-"`
 }
 
-// neverRecorded are headers in the form of http.CanonicalHeaderKey; hop-by-hop ones are in hopByHop.
+// neverRecorded are headers in the form of http.CanonicalHeaderKey; hop-by-hop ones are in
+// hopByHop.
 var neverRecorded = []string{"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", ReplayedHeader}
 
 // hopByHop returns the headers of the connection, among them those that Connection names.
 func hopByHop(header http.Header) map[string]bool {
 	hop := map[string]bool{
-		"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true,
-		"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+		"Connection": true, "Keep-Alive": true, "Proxy-Connection": true,
+		"Proxy-Authenticate": true,
+		"Te":                 true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 	}
 	for _, line := range header.Values("Connection") {
 		for name := range strings.SplitSeq(line, ",") {

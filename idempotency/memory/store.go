@@ -46,7 +46,8 @@ func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Recor
 
 // Swap implements idempotency.Store.
 func (s *Store) Swap(
-	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
 ) (current idempotency.Record, done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return current, false, fmt.Errorf("swap: memory: %w", context.Cause(ctx))

@@ -81,17 +81,19 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 		case <-tick.C:
 		}
 		if _, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("expired idempotency records were not deleted, trying again later", "error", err, "after", interval)
+			s.log.Warn("expired idempotency records were not deleted, trying again later",
+				"error", err, "after", interval)
 		}
 	}
 }
 
 // Sweep deletes all records that have expired, and returns how many. A store does it by itself, see
-// Options.SweepInterval. They have expired by the server's clock, and by a steady one of this process: what
-// one wrong clock deletes is gone for good.
+// Options.SweepInterval. They have expired by the server's clock, and by a steady one of this
+// process: what one wrong clock deletes is gone for good.
 func (s *Store) Sweep(ctx context.Context) (deleted int64, err error) {
 	for {
-		tag, err := s.pool.Exec(ctx, s.sql.sweep, sweepBatch, s.clock.Passed(steadyclock.MostPatience))
+		tag, err := s.pool.Exec(ctx, s.sql.sweep, sweepBatch,
+			s.clock.Passed(steadyclock.MostPatience))
 		if err != nil {
 			return deleted, fmt.Errorf("delete expired records: postgres: %w", err)
 		}

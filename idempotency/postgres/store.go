@@ -1,9 +1,9 @@
 // Package postgres is an idempotency.Store in a PostgreSQL table.
 //
-// Every swap is one statement, an INSERT … ON CONFLICT or an UPDATE, at the default isolation level.
-// What was swapped is durable when the commit is: leave synchronous_commit on, and where a failover must
-// not forget, make the standby synchronous. TTLs are measured by the server. What is expired counts
-// as absent at once, and is deleted later in small batches.
+// Every swap is one statement, an INSERT … ON CONFLICT or an UPDATE, at the default isolation
+// level. What was swapped is durable when the commit is: leave synchronous_commit on, and where a
+// failover must not forget, make the standby synchronous. TTLs are measured by the server. What is
+// expired counts as absent at once, and is deleted later in small batches.
 package postgres
 
 import (
@@ -29,9 +29,10 @@ const DefaultTable = "idempotency_keys"
 
 // Options may all be left zero.
 type Options struct {
-	Table         string        // optionally with a schema: "billing.keys"; "": DefaultTable
-	SweepInterval time.Duration // between two deletions of expired records; 0: 10 minutes, below 0: never
-	Logger        *slog.Logger  // gets deletions that failed; nil: nothing is logged
+	Table string // optionally with a schema: "billing.keys"; "": DefaultTable
+	// between two deletions of expired records; 0: 10 minutes, below 0: never
+	SweepInterval time.Duration
+	Logger        *slog.Logger // gets deletions that failed; nil: nothing is logged
 }
 
 const defaultSweepInterval = 10 * time.Minute
@@ -59,7 +60,8 @@ func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{pool: pool, log: o.Logger, table: o.table(), clock: steadyclock.New(steadyclock.Options{Logger: o.Logger})}
+	s := &Store{pool: pool, log: o.Logger, table: o.table(),
+		clock: steadyclock.New(steadyclock.Options{Logger: o.Logger})}
 	s.sql = newStatements(s.table)
 	if _, err := s.get(ctx, idempotency.Key{}); err != nil {
 		return nil, fmt.Errorf("open idempotency store: postgres: %w", s.explain(err))
@@ -85,7 +87,8 @@ func (o Options) index() string {
 // explain adds the remedy to a missing table.
 func (s *Store) explain(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" {
-		return fmt.Errorf("table %s does not exist; create it with postgres.Setup or with the statement of postgres.Schema: %w", s.table, err)
+		return fmt.Errorf("table %s does not exist; create it with postgres.Setup or with the "+
+			"statement of postgres.Schema: %w", s.table, err)
 	}
 	return err
 }
@@ -106,7 +109,9 @@ func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Recor
 	return record, nil
 }
 
-func (s *Store) get(ctx context.Context, key idempotency.Key) (record idempotency.Record, err error) {
+func (s *Store) get(
+	ctx context.Context, key idempotency.Key,
+) (record idempotency.Record, err error) {
 	var (
 		owner, request []byte
 		lease          int64
@@ -129,10 +134,12 @@ func (s *Store) get(ctx context.Context, key idempotency.Key) (record idempotenc
 
 // Swap implements idempotency.Store.
 func (s *Store) Swap(
-	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
 ) (current idempotency.Record, done bool, err error) {
 	args := []any{
-		[]byte(key.Namespace), []byte(key.ID), next.Owner[:], next.Revision, next.State.String(), next.Token,
+		[]byte(key.Namespace), []byte(key.ID), next.Owner[:], next.Revision, next.State.String(),
+		next.Token,
 		next.Lease.Milliseconds(), next.Request[:], nonNil(next.Response), ttl.Seconds(),
 	}
 	statement := s.sql.insert

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		return postgres.Open(context.Background(), pool, postgres.Options{Table: os.Getenv(tableEnv)})
+		return postgres.Open(context.Background(), pool,
+			postgres.Options{Table: os.Getenv(tableEnv)})
 	})
 	goleak.VerifyTestMain(m)
 }
@@ -38,7 +39,8 @@ func connect(ctx context.Context, address string) (*pgxpool.Pool, error) {
 	return pgxpool.New(ctx, "postgres://postgres@"+address+"/postgres?pool_max_conns=16")
 }
 
-// ownTable returns a pool, and options with a table that no other test uses. It is dropped at the end.
+// ownTable returns a pool, and options with a table that no other test uses. It is dropped at the
+// end.
 func ownTable(t *testing.T) (*pgxpool.Pool, postgres.Options) {
 	t.Helper()
 	pool, err := connect(t.Context(), testkit.Postgres(t))
@@ -96,7 +98,8 @@ func TestConformance(t *testing.T) {
 			t.Cleanup(other.Close)
 			return open(t, other, o)
 		},
-		Owner: &storetest.Owner{Env: []string{addressEnv + "=" + testkit.Postgres(t), tableEnv + "=" + o.Table}},
+		Owner: &storetest.Owner{Env: []string{addressEnv + "=" + testkit.Postgres(t),
+			tableEnv + "=" + o.Table}},
 	})
 }
 
@@ -112,9 +115,12 @@ func TestExpiredRecordsAreDeleted(t *testing.T) {
 	pool, o := setUp(t)
 	o.SweepInterval = 50 * time.Millisecond
 	store := open(t, pool, o)
-	for id, ttl := range map[string]time.Duration{"brief": time.Second, "also brief": time.Second, "long": time.Hour} {
-		record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Started}
-		if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: id}, idempotency.Version{}, record, ttl); err != nil || !done {
+	for id, ttl := range map[string]time.Duration{"brief": time.Second, "also brief": time.Second,
+		"long": time.Hour} {
+		record := idempotency.Record{Version: idempotency.Version{Revision: 1},
+			State: idempotency.Started}
+		if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: id}, idempotency.Version{},
+			record, ttl); err != nil || !done {
 			t.Fatal(err, done)
 		}
 	}
@@ -138,11 +144,14 @@ func TestExpiredRecordsAreDeleted(t *testing.T) {
 func TestTheSweepBelievesNoClockAlone(t *testing.T) {
 	pool, o := setUp(t)
 	store := open(t, pool, o)
-	record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Started}
-	if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{}, record, time.Hour); err != nil || !done {
+	record := idempotency.Record{Version: idempotency.Version{Revision: 1},
+		State: idempotency.Started}
+	if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{},
+		record, time.Hour); err != nil || !done {
 		t.Fatal(err, done)
 	}
-	if _, err := pool.Exec(t.Context(), "UPDATE "+o.Table+" SET expires_at = now() - interval '1 hour'"); err != nil {
+	if _, err := pool.Exec(t.Context(),
+		"UPDATE "+o.Table+" SET expires_at = now() - interval '1 hour'"); err != nil {
 		t.Fatal(err)
 	}
 	store.SetClock(func() time.Time { return time.Now().Add(-2 * time.Hour) })
@@ -162,15 +171,20 @@ func TestAnOperatorCanReadTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := idempotency.Key{Namespace: "payments", ID: "1"}
-	_, err = executor.Execute(t.Context(), key, idempotency.HashOf(nil), func(context.Context) ([]byte, error) { return []byte("receipt"), nil })
+	_, err = executor.Execute(t.Context(), key, idempotency.HashOf(nil),
+		func(context.Context) ([]byte, error) {
+			return []byte("receipt"), nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var namespace, id, state, response string
 	var left time.Duration
-	err = pool.QueryRow(t.Context(), `SELECT convert_from(namespace, 'UTF8'), convert_from(id, 'UTF8'), state, convert_from(response, 'UTF8'), expires_at - changed_at FROM `+o.Table).
+	err = pool.QueryRow(t.Context(),
+		`SELECT convert_from(namespace, 'UTF8'), convert_from(id, 'UTF8'), state, convert_from(response, 'UTF8'), expires_at - changed_at FROM `+o.Table).
 		Scan(&namespace, &id, &state, &response, &left)
-	if err != nil || namespace != "payments" || id != "1" || state != "completed" || response != "receipt" || left != 24*time.Hour {
+	if err != nil || namespace != "payments" || id != "1" || state != "completed" ||
+		response != "receipt" || left != 24*time.Hour {
 		t.Errorf("%v: %q %q %q %q %v", err, namespace, id, state, response, left)
 	}
 }

@@ -1,12 +1,14 @@
-// Package redis is an idempotency.Store on Redis, Valkey, or what else runs their commands and scripts.
+// Package redis is an idempotency.Store on Redis, Valkey, or what else runs their commands and
+// scripts.
 //
-// A key of the store is one string, and every swap is one script, so it works on a cluster, too. TTLs
-// are measured by the server.
+// A key of the store is one string, and every swap is one script, so it works on a cluster, too.
+// TTLs are measured by the server.
 //
 // Redis acknowledges a write before its replicas have it, and by default before it is on disk. A
-// failover, or a crash without appendfsync always, may forget executions that were recorded, and they
-// may run again. A server that evicts keys does the same: set maxmemory-policy noeviction. Where an
-// execution must never be repeated, use PostgreSQL or Cassandra, or check the fencing token.
+// failover, or a crash without appendfsync always, may forget executions that were recorded, and
+// they may run again. A server that evicts keys does the same: set maxmemory-policy noeviction.
+// Where an execution must never be repeated, use PostgreSQL or Cassandra, or check the fencing
+// token.
 package redis
 
 import (
@@ -37,8 +39,9 @@ func New(client redis.UniversalClient, prefix string) *Store {
 
 // swap compares the version that begins at the second byte of the stored record.
 //
-// KEYS[1] the key, ARGV[1] the version to replace or "", ARGV[2] the next record, ARGV[3] its TTL in
-// milliseconds. It returns nothing when it was done, else a list of the record in its way, if any.
+// KEYS[1] the key, ARGV[1] the version to replace or "", ARGV[2] the next record, ARGV[3] its TTL
+// in milliseconds. It returns nothing when it was done, else a list of the record in its way, if
+// any.
 var swap = redis.NewScript(`
 local current = redis.call('GET', KEYS[1])
 local version = current and string.sub(current, 2, ` + strconv.Itoa(1+idempotency.VersionBytes) + `) or ''
@@ -72,7 +75,8 @@ func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Recor
 
 // Swap implements idempotency.Store.
 func (s *Store) Swap(
-	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
 ) (current idempotency.Record, done bool, err error) {
 	current, done, err = s.swap(ctx, key, old, next, ttl)
 	if err != nil {
@@ -82,7 +86,8 @@ func (s *Store) Swap(
 }
 
 func (s *Store) swap(
-	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration,
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
 ) (current idempotency.Record, done bool, err error) {
 	var version []byte
 	if old != (idempotency.Version{}) {
@@ -94,7 +99,8 @@ func (s *Store) swap(
 	if err != nil {
 		return current, false, err
 	}
-	found, err := swap.Run(ctx, s.client, []string{s.key(key)}, version, record, max(1, ttl.Milliseconds())).StringSlice()
+	found, err := swap.Run(ctx, s.client, []string{s.key(key)}, version, record,
+		max(1, ttl.Milliseconds())).StringSlice()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return current, true, nil

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 }
 
 func connect(address string) goredis.UniversalClient {
-	return goredis.NewUniversalClient(&goredis.UniversalOptions{Addrs: []string{address}, ReadTimeout: 20 * time.Second})
+	return goredis.NewUniversalClient(&goredis.UniversalOptions{Addrs: []string{address},
+		ReadTimeout: 20 * time.Second})
 }
 
 func client(t *testing.T, address string) goredis.UniversalClient {
@@ -54,9 +55,11 @@ func TestConformance(t *testing.T) {
 func TestPrefixesAreApart(t *testing.T) {
 	c := client(t, servers.Redis(t))
 	key := idempotency.Key{Namespace: t.Name(), ID: fmt.Sprint(time.Now().UnixNano())}
-	record := idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Started}
+	record := idempotency.Record{Version: idempotency.Version{Revision: 1},
+		State: idempotency.Started}
 	for _, prefix := range []string{"idempotency-test:a:", "idempotency-test:b:"} {
-		if _, done, err := redis.New(c, prefix).Swap(t.Context(), key, idempotency.Version{}, record, time.Minute); err != nil || !done {
+		if _, done, err := redis.New(c, prefix).Swap(t.Context(), key, idempotency.Version{},
+			record, time.Minute); err != nil || !done {
 			t.Errorf("%s: %v, done %t", prefix, err, done)
 		}
 	}
@@ -65,14 +68,16 @@ func TestPrefixesAreApart(t *testing.T) {
 func TestAStrangersValueIsAnError(t *testing.T) {
 	c := client(t, servers.Redis(t))
 	store := redis.New(c, "idempotency-test:strange:")
-	if err := c.Set(context.Background(), "idempotency-test:strange:1:n:1", "not a record", time.Minute).Err(); err != nil {
+	if err := c.Set(context.Background(), "idempotency-test:strange:1:n:1", "not a record",
+		time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
 	key := idempotency.Key{Namespace: "n", ID: "1"}
 	if _, err := store.Get(t.Context(), key); err == nil {
 		t.Error("get: no error")
 	}
-	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{}, time.Minute); err == nil || done {
+	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{},
+		time.Minute); err == nil || done {
 		t.Errorf("swap: %v, done %t", err, done)
 	}
 }

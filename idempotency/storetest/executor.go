@@ -27,7 +27,9 @@ const (
 
 var request = idempotency.HashOf([]byte("pay 10 to Bob"))
 
-func newExecutor(t *testing.T, store idempotency.Store, options idempotency.Options) *idempotency.Executor {
+func newExecutor(
+	t *testing.T, store idempotency.Store, options idempotency.Options,
+) *idempotency.Executor {
 	t.Helper()
 	options.StoreTimeout = patience
 	executor, err := idempotency.New(store, options)
@@ -39,16 +41,18 @@ func newExecutor(t *testing.T, store idempotency.Store, options idempotency.Opti
 
 func race(t *testing.T, s *subject) {
 	var runs atomic.Int32
-	results := s.callAll(t, newKey(), idempotency.Options{}, func(ctx context.Context) ([]byte, error) {
-		token, _ := idempotency.Token(ctx)
-		return fmt.Appendf(nil, "receipt %d of token %d", runs.Add(1), token), nil
-	})
+	results := s.callAll(t, newKey(), idempotency.Options{},
+		func(ctx context.Context) ([]byte, error) {
+			token, _ := idempotency.Token(ctx)
+			return fmt.Appendf(nil, "receipt %d of token %d", runs.Add(1), token), nil
+		})
 	wantOne(t, results, &runs)
 }
 
 // callAll returns the results of all callers.
 func (s *subject) callAll(
-	t *testing.T, key idempotency.Key, options idempotency.Options, fn func(context.Context) ([]byte, error),
+	t *testing.T, key idempotency.Key, options idempotency.Options,
+	fn func(context.Context) ([]byte, error),
 ) []idempotency.Result {
 	t.Helper()
 	var (
@@ -84,7 +88,8 @@ func wantOne(t *testing.T, results []idempotency.Result, runs *atomic.Int32) {
 		}
 	}
 	if own != 1 || runs.Load() != 1 {
-		t.Errorf("the function ran %d times, %d callers say that they ran it, want one", runs.Load(), own)
+		t.Errorf("the function ran %d times, %d callers say that they ran it, want one",
+			runs.Load(), own)
 	}
 }
 
@@ -92,20 +97,23 @@ func wantOne(t *testing.T, results []idempotency.Result, runs *atomic.Int32) {
 func zombie(t *testing.T, s *subject) {
 	key := newKey()
 	executor := newExecutor(t, s, idempotency.Options{})
-	_, err := executor.Execute(t.Context(), key, request, func(ctx context.Context) ([]byte, error) {
-		standing := s.get(t, key)
-		next := started()
-		next.Revision, next.Token, next.Request = standing.Revision+1, standing.Token+1, request
-		s.mustSwap(t, key, standing.Version, next, time.Hour)
-		s.mustSwap(t, key, next.Version, completed(next, "the successor's"), time.Hour)
-		return []byte("the zombie's"), nil
-	})
+	_, err := executor.Execute(t.Context(), key, request,
+		func(ctx context.Context) ([]byte, error) {
+			standing := s.get(t, key)
+			next := started()
+			next.Revision, next.Token, next.Request = standing.Revision+1, standing.Token+1, request
+			s.mustSwap(t, key, standing.Version, next, time.Hour)
+			s.mustSwap(t, key, next.Version, completed(next, "the successor's"), time.Hour)
+			return []byte("the zombie's"), nil
+		})
 	var unrecorded *idempotency.UnrecordedError
-	if !errors.As(err, &unrecorded) || !errors.Is(err, idempotency.ErrLeaseLost) || string(unrecorded.Response) != "the zombie's" {
+	if !errors.As(err, &unrecorded) || !errors.Is(err, idempotency.ErrLeaseLost) ||
+		string(unrecorded.Response) != "the zombie's" {
 		t.Errorf("the zombie got %v", err)
 	}
 	result, err := executor.Execute(t.Context(), key, request, nil)
-	if err != nil || string(result.Response) != "the successor's" || !result.Replayed || result.Token <= unrecorded.Token {
+	if err != nil || string(result.Response) != "the successor's" || !result.Replayed ||
+		result.Token <= unrecorded.Token {
 		t.Errorf("a later caller got %q, %+v, %v", result.Response, result, err)
 	}
 }
@@ -118,7 +126,10 @@ type flaky struct {
 
 var errLost = errors.New("the answer was lost")
 
-func (f *flaky) Swap(ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration) (idempotency.Record, bool, error) {
+func (f *flaky) Swap(
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
+) (idempotency.Record, bool, error) {
 	current, done, err := f.Store.Swap(ctx, key, old, next, ttl)
 	if err == nil && f.calls.Add(1)%2 == 1 {
 		return idempotency.Record{}, false, errLost
@@ -132,11 +143,13 @@ func lostAnswers(t *testing.T, s *subject) {
 	executor := newExecutor(t, store, idempotency.Options{})
 	runs := 0
 	for n := range 3 {
-		result, err := executor.Execute(t.Context(), key, request, func(context.Context) ([]byte, error) {
-			runs++
-			return []byte("receipt"), nil
-		})
-		if err != nil || string(result.Response) != "receipt" || result.Replayed != (n > 0) || runs != 1 {
+		result, err := executor.Execute(t.Context(), key, request,
+			func(context.Context) ([]byte, error) {
+				runs++
+				return []byte("receipt"), nil
+			})
+		if err != nil || string(result.Response) != "receipt" || result.Replayed != (n > 0) ||
+			runs != 1 {
 			t.Fatalf("call %d after %d runs: %+v, %v", n, runs, result, err)
 		}
 	}

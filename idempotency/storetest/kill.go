@@ -24,13 +24,14 @@ const ownerLease = 3 * time.Second
 
 // Owner says how a process of its own can use the store.
 type Owner struct {
-	Env       []string // for the process, beside those of this one; as in "NAME=value"
-	Exclusive bool     // the store is opened after the process was killed, because it is for one process
+	Env []string // for the process, beside those of this one; as in "NAME=value"
+	// the store is opened after the process was killed, because it is for one process
+	Exclusive bool
 }
 
-// OwnerProcess makes the process an owner that never ends its work, when the suite started it as one;
-// otherwise it returns at once. A package that sets Features.Owner calls it first in TestMain, with a
-// function that opens the store.
+// OwnerProcess makes the process an owner that never ends its work, when the suite started it as
+// one; otherwise it returns at once. A package that sets Features.Owner calls it first in TestMain,
+// with a function that opens the store.
 func OwnerProcess(open func() (idempotency.Store, error)) {
 	id := os.Getenv(ownerEnv)
 	if id == "" {
@@ -45,11 +46,13 @@ func own(id string, open func() (idempotency.Store, error)) error {
 	if err != nil {
 		return err
 	}
-	executor, err := idempotency.New(store, idempotency.Options{Lease: ownerLease, StoreTimeout: patience})
+	executor, err := idempotency.New(store,
+		idempotency.Options{Lease: ownerLease, StoreTimeout: patience})
 	if err != nil {
 		return err
 	}
-	_, err = executor.Execute(context.Background(), idempotency.Key{Namespace: "killed", ID: id}, request,
+	_, err = executor.Execute(context.Background(), idempotency.Key{Namespace: "killed", ID: id},
+		request,
 		func(ctx context.Context) ([]byte, error) {
 			token, _ := idempotency.Token(ctx)
 			fmt.Println(token)
@@ -59,8 +62,8 @@ func own(id string, open func() (idempotency.Store, error)) error {
 	return fmt.Errorf("the owner ended: %w", err)
 }
 
-// KilledOwner checks that of 200 callers one takes over from an owner that is killed with SIGKILL, a
-// process of its own; see OwnerProcess. They wait for it already, unless the store is exclusive.
+// KilledOwner checks that of 200 callers one takes over from an owner that is killed with SIGKILL,
+// a process of its own; see OwnerProcess. They wait for it already, unless the store is exclusive.
 func KilledOwner(t *testing.T, open func(t *testing.T) idempotency.Store, owner Owner) {
 	key := idempotency.Key{Namespace: "killed", ID: newKey().ID}
 	process, token := startOwner(t, key.ID, owner.Env)
@@ -74,7 +77,8 @@ func KilledOwner(t *testing.T, open func(t *testing.T) idempotency.Store, owner 
 	}
 	s := &subject{Store: open(t)}
 	if !owner.Exclusive {
-		if _, err := newExecutor(t, s, idempotency.Options{Wait: idempotency.NoWait}).Execute(t.Context(), key, request, nil); err == nil {
+		if _, err := newExecutor(t, s, idempotency.Options{Wait: idempotency.NoWait}).Execute(
+			t.Context(), key, request, nil); err == nil {
 			t.Fatal("the key of a living owner was free")
 		}
 		var killer sync.WaitGroup
@@ -86,12 +90,14 @@ func KilledOwner(t *testing.T, open func(t *testing.T) idempotency.Store, owner 
 		defer killer.Wait()
 	}
 	// The successors' own lease is long: they hold on to what they took over.
-	results := s.callAll(t, key, idempotency.Options{Poll: 100 * time.Millisecond}, func(ctx context.Context) ([]byte, error) {
-		if now, _ := idempotency.Token(ctx); now <= token || !killed.Load() {
-			t.Errorf("taken over with token %d after %d, owner killed: %t", now, token, killed.Load())
-		}
-		return fmt.Appendf(nil, "receipt %d", runs.Add(1)), nil
-	})
+	results := s.callAll(t, key, idempotency.Options{Poll: 100 * time.Millisecond},
+		func(ctx context.Context) ([]byte, error) {
+			if now, _ := idempotency.Token(ctx); now <= token || !killed.Load() {
+				t.Errorf("taken over with token %d after %d, owner killed: %t", now, token,
+					killed.Load())
+			}
+			return fmt.Appendf(nil, "receipt %d", runs.Add(1)), nil
+		})
 	wantOne(t, results, &runs)
 }
 

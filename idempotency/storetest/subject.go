@@ -40,7 +40,10 @@ func completed(r idempotency.Record, response string) idempotency.Record {
 
 // step is a call of Swap that is insisted on, as the contract says. done is true also if an earlier
 // attempt was done that the store reported as failed.
-func (s *subject) step(ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration) (current idempotency.Record, done bool, err error) {
+func (s *subject) step(
+	ctx context.Context, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
+) (current idempotency.Record, done bool, err error) {
 	for range 20 {
 		current, done, err = s.Swap(ctx, key, old, next, ttl)
 		if err == nil {
@@ -50,7 +53,10 @@ func (s *subject) step(ctx context.Context, key idempotency.Key, old idempotency
 	return current, false, err
 }
 
-func (s *subject) mustSwap(t *testing.T, key idempotency.Key, old idempotency.Version, next idempotency.Record, ttl time.Duration) {
+func (s *subject) mustSwap(
+	t *testing.T, key idempotency.Key, old idempotency.Version, next idempotency.Record,
+	ttl time.Duration,
+) {
 	t.Helper()
 	current, done, err := s.step(t.Context(), key, old, next, ttl)
 	if err != nil || !done {
@@ -58,7 +64,9 @@ func (s *subject) mustSwap(t *testing.T, key idempotency.Key, old idempotency.Ve
 	}
 }
 
-func (s *subject) mustRefuse(t *testing.T, key idempotency.Key, old idempotency.Version, next, want idempotency.Record) {
+func (s *subject) mustRefuse(
+	t *testing.T, key idempotency.Key, old idempotency.Version, next, want idempotency.Record,
+) {
 	t.Helper()
 	current, done, err := s.step(t.Context(), key, old, next, time.Hour)
 	if err != nil || done {
@@ -88,7 +96,8 @@ func (s *subject) wantGet(t *testing.T, key idempotency.Key, want idempotency.Re
 func wantRecord(t *testing.T, what string, got, want idempotency.Record) {
 	t.Helper()
 	if !bytes.Equal(got.Response, want.Response) {
-		t.Fatalf("%s: response %.80q of %d bytes, want %.80q of %d", what, got.Response, len(got.Response), want.Response, len(want.Response))
+		t.Fatalf("%s: response %.80q of %d bytes, want %.80q of %d", what, got.Response,
+			len(got.Response), want.Response, len(want.Response))
 	}
 	got.Response, want.Response = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/kdedup/kdedup/idempotency"
 )
 
-// Features declare how a store differs, within what the contract allows, and what the suite needs to
-// reach behind the contract. The zero value asks for the least.
+// Features declare how a store differs, within what the contract allows, and what the suite needs
+// to reach behind the contract. The zero value asks for the least.
 type Features struct {
 	// ExpiryGranularity is how much later than its TTL a record may end.
 	ExpiryGranularity time.Duration
@@ -35,9 +35,9 @@ type subject struct {
 }
 
 // Run checks every behaviour against the stores that open returns, one call per behaviour; they may
-// be one and the same store. The caller of Run closes them, for instance in a cleanup of the subtest
-// that open is given. Behaviours run in parallel, so a shared store must outlive Run. Each behaviour
-// uses keys of its own.
+// be one and the same store. The caller of Run closes them, for instance in a cleanup of the
+// subtest that open is given. Behaviours run in parallel, so a shared store must outlive Run. Each
+// behaviour uses keys of its own.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store, features Features) {
 	for _, group := range []struct {
 		name       string
@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(t *testing.T) idempotency.Store, features Featu
 		})
 	}
 	if features.Owner != nil {
-		t.Run("a killed owner is taken over once", func(t *testing.T) { KilledOwner(t, open, *features.Owner) })
+		t.Run("a killed owner is taken over once", func(t *testing.T) {
+			KilledOwner(t, open, *features.Owner)
+		})
 	}
 }

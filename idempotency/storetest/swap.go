@@ -60,7 +60,9 @@ func otherVersion(t *testing.T, s *subject) {
 		"no owner":                  {Revision: first.Revision},
 		"a revision with all bytes": {Owner: first.Owner, Revision: math.MaxInt64},
 	} {
-		t.Run(name, func(t *testing.T) { s.mustRefuse(t, key, old, completed(first, "mine"), first) })
+		t.Run(name, func(t *testing.T) {
+			s.mustRefuse(t, key, old, completed(first, "mine"), first)
+		})
 	}
 }
 
@@ -88,14 +90,18 @@ func everyField(t *testing.T, s *subject) {
 		name   string
 		record idempotency.Record
 	}{
-		{"least", idempotency.Record{Version: idempotency.Version{Revision: 1}, State: idempotency.Started}},
+		{"least", idempotency.Record{Version: idempotency.Version{Revision: 1},
+			State: idempotency.Started}},
 		{"most", idempotency.Record{
-			Version: idempotency.Version{Owner: ones, Revision: math.MaxInt64 - 1}, State: idempotency.Released,
-			Token: math.MaxInt64, Lease: 365 * 24 * time.Hour, Request: idempotency.Hash(bytes.Repeat([]byte{0xff}, 32)),
+			Version: idempotency.Version{Owner: ones, Revision: math.MaxInt64 - 1},
+			State:   idempotency.Released,
+			Token:   math.MaxInt64, Lease: 365 * 24 * time.Hour,
+			Request: idempotency.Hash(bytes.Repeat([]byte{0xff}, 32)),
 		}},
 		{"binary response", completed(started(), "\x00\xff\xfe receipt \r\n\x00")},
 		{"failure", idempotency.Record{
-			Version: idempotency.Version{Owner: ones, Revision: 7}, State: idempotency.Failed, Token: -1,
+			Version: idempotency.Version{Owner: ones, Revision: 7}, State: idempotency.Failed,
+			Token: -1,
 			Lease: time.Millisecond, Response: []byte("declined: „zu wenig“"),
 		}},
 	} {
@@ -145,7 +151,8 @@ func endedContext(t *testing.T, s *subject) {
 	if _, err := s.Get(ctx, key); err == nil {
 		t.Error("get: no error")
 	}
-	if _, done, err := s.Swap(ctx, key, first.Version, completed(first, "mine"), time.Hour); err == nil || done {
+	if _, done, err := s.Swap(ctx, key, first.Version, completed(first, "mine"),
+		time.Hour); err == nil || done {
 		t.Errorf("swap: %v, done %t", err, done)
 	}
 }

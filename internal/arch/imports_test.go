@@ -10,7 +10,8 @@ import (
 )
 
 // layers says what of this module a package may import, its tests aside. A package that is not here
-// may import nothing of it. Names ending in /... stand for all below, too; the first that fits counts.
+// may import nothing of it. Names ending in /... stand for all below, too; the first that fits
+// counts.
 var layers = []struct {
 	pkg string
 	may []string
@@ -22,24 +23,30 @@ var layers = []struct {
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
 	{"dedup", []string{"internal/pause", "internal/telemetry"}},
-	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause", "internal/siphash", "internal/telemetry"}},
-	{"dedup/embedded", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog", "internal/steadyclock"}},
-	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/steadyclock", "internal/telemetry"}},
-	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable", "internal/hashlog", "internal/pause", "internal/siphash"}},
+	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause",
+		"internal/siphash", "internal/telemetry"}},
+	{"dedup/embedded", []string{"dedup", "internal/crashpoint", "internal/durable",
+		"internal/hashlog", "internal/steadyclock"}},
+	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/pause",
+		"internal/steadyclock", "internal/telemetry"}},
+	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable",
+		"internal/hashlog", "internal/pause", "internal/siphash"}},
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
 	{"forwarder", []string{"internal/crashpoint"}},
 	{"server", []string{"internal/certs"}},
 	// A library of its own: nothing of Kafka, and no telemetry.
 	{"idempotency", nil},
-	{"idempotency/embedded", []string{"idempotency", "internal/durable", "internal/hashlog", "internal/steadyclock"}},
+	{"idempotency/embedded", []string{"idempotency", "internal/durable", "internal/hashlog",
+		"internal/steadyclock"}},
 	{"idempotency/postgres", []string{"idempotency", "internal/steadyclock"}},
 	{"idempotency/...", []string{"idempotency"}},
 	{"examples/idempotency", []string{"idempotency/..."}},
 	{"examples/consumer", []string{"dedup/..."}},
 	{"examples/outbox", []string{"dedup/...", "idempotency/..."}},
 	{"examples/uniquestore", []string{"idempotency/..."}},
-	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
+	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
+		"internal/telemetry"}},
 	// Work on topics beside the pipelines, for commands of their own.
 	{"report", []string{"dedup", "internal/idorder", "internal/logreader"}},
 	{"backfill", []string{"dedup", "internal/logreader"}},
@@ -55,24 +62,31 @@ var layers = []struct {
 	{"internal/siphash", nil},
 	{"internal/steadyclock", []string{"internal/durable"}},
 	{"internal/workload", nil},
-	// The contestants are not part of the product and share nothing with it: they stand for other people's programs.
+	// The contestants are not part of the product and share nothing with it: they stand for other
+	// people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},
 	{"bench", []string{"internal/testkit/servers", "internal/workload"}},
-	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports pipeline. A command may
-	// use the process, never the other way round.
+	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports
+	// pipeline. A command may use the process, never the other way round.
 	{"cmd/kdedup/internal/build", nil},
 	{"cmd/kdedup/internal/wiring", []string{
-		"config", "consumer/client", "dedup/...", "fence", "internal/certs", "internal/kafka", "internal/logreader", "pipeline",
+		"config", "consumer/client", "dedup/...", "fence", "internal/certs", "internal/kafka",
+		"internal/logreader", "pipeline",
 	}},
-	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup", "fence", "internal/kafka", "server"}},
+	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
+		"fence", "internal/kafka", "server"}},
 	{"cmd/kdedup/internal/process", []string{
-		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring", "config", "consumer",
-		"consumer/client", "dedup/...", "fence", "forwarder", "internal/certs", "internal/kafka", "internal/pause",
+		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring",
+		"config", "consumer",
+		"consumer/client", "dedup/...", "fence", "forwarder", "internal/certs", "internal/kafka",
+		"internal/pause",
 		"internal/telemetry", "internal/tracing", "pipeline", "server",
 	}},
 	{"cmd/...", []string{
-		"backfill", "cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
-		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause", "internal/telemetry", "internal/tracing",
+		"backfill", "cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...",
+		"fence", "forwarder",
+		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
+		"internal/telemetry", "internal/tracing",
 		"internal/workload", "pipeline", "report",
 	}},
 	{"e2e/...", []string{"..."}},
@@ -84,13 +98,19 @@ var dependencies = []struct {
 	by       []string
 	tests    bool // the tests of all packages may import it, too
 }{
-	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/...", "bench/..."}, false},
-	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/...", "bench/..."}, false},
-	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres", "examples/...", "e2e/..."}, false},
-	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres", "examples/..."}, false},
+	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/...",
+		"bench/..."}, false},
+	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/...",
+		"bench/..."}, false},
+	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres", "examples/...",
+		"e2e/..."}, false},
+	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres",
+		"examples/..."}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/kdedup"}, false},
-	{"github.com/twmb/franz-go/pkg/kfake", []string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true}, // demos
+	// demos
+	{"github.com/twmb/franz-go/pkg/kfake",
+		[]string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true},
 	// It also serves on http.DefaultServeMux, which nobody may use.
 	{"net/http/pprof", []string{"server"}, false},
 	{"github.com/anishathalye/porcupine", nil, true},
@@ -134,9 +154,11 @@ func layerViolation(s source, imported string) string {
 		if matchesAny(layer.may, ours) {
 			return ""
 		}
-		return fmt.Sprintf("%s imports %s: of this module %s may import %s", s.name, ours, layer.pkg, list(layer.may))
+		return fmt.Sprintf("%s imports %s: of this module %s may import %s", s.name, ours,
+			layer.pkg, list(layer.may))
 	}
-	return fmt.Sprintf("%s imports %s: the table layers does not say yet what %s may import", s.name, ours, s.dir())
+	return fmt.Sprintf("%s imports %s: the table layers does not say yet what %s may import",
+		s.name, ours, s.dir())
 }
 
 func dependencyViolation(s source, imported string) string {
@@ -174,43 +196,72 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		want           []string
 	}{
 		{"config/load.go", "github.com/spf13/viper", nil},
-		{"config/load.go", module + "dedup", []string{"config/load.go imports dedup: of this module config may import nothing"}},
+		{"config/load.go", module + "dedup",
+			[]string{"config/load.go imports dedup: of this module config may import nothing"}},
 		{"config/internal/gendoc/main.go", module + "config", nil},
-		{"consumer/member.go", module + "forwarder", []string{"consumer/member.go imports forwarder: of this module consumer may import fence, internal/crashpoint, internal/pause"}},
+		{"consumer/member.go", module + "forwarder", []string{"consumer/member.go imports " +
+			"forwarder: of this module consumer may import fence, internal/crashpoint, " +
+			"internal/pause"}},
 		{"consumer/member_test.go", module + "internal/testkit", nil},
 		{"dedup/redis/store.go", module + "dedup", nil},
-		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, internal/pause, internal/telemetry"}},
-		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports dedup/memory: of this module dedup may import internal/pause, internal/telemetry"}},
-		{"idempotency/lease.go", module + "dedup", []string{"idempotency/lease.go imports dedup: of this module idempotency may import nothing"}},
-		{"server/page.go", module + "pipeline", []string{"server/page.go imports pipeline: of this module server may import internal/certs"}},
-		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports pipeline: the table layers does not say yet what internal/new may import"}},
+		{"dedup/redis/store.go", module + "dedup/memory", []string{"dedup/redis/store.go imports " +
+			"dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, " +
+			"internal/pause, internal/telemetry"}},
+		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports " +
+			"dedup/memory: of this module dedup may import internal/pause, internal/telemetry"}},
+		{"idempotency/lease.go", module + "dedup",
+			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
+				"nothing"}},
+		{"server/page.go", module + "pipeline",
+			[]string{"server/page.go imports pipeline: of this module server may import " +
+				"internal/certs"}},
+		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports " +
+			"pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/internal/wiring/cassandra.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import backfill, cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., fence, forwarder, internal/idorder, internal/kafka, internal/logreader, internal/pause, internal/telemetry, internal/tracing, internal/workload, pipeline, report",
+			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
+				"backfill, cmd/kdedup/internal/..., config, consumer, consumer/client, " +
+				"dedup/..., fence, forwarder, internal/idorder, internal/kafka, " +
+				"internal/logreader, internal/pause, internal/telemetry, internal/tracing, " +
+				"internal/workload, pipeline, report",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{
-			"cmd/kdedup/internal/process/reload.go imports github.com/spf13/cobra: only cmd/kdedup may",
+			"cmd/kdedup/internal/process/reload.go imports github.com/spf13/cobra: only " +
+				"cmd/kdedup may",
 		}},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
-		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, e2e/..., bench/... may"}},
-		{"cmd/kdedup/internal/wiring/postgres.go", "github.com/jackc/pgx/v5", []string{"cmd/kdedup/internal/wiring/postgres.go imports github.com/jackc/pgx/v5: only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
+		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go " +
+			"imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, " +
+			"e2e/..., bench/... may"}},
+		{"cmd/kdedup/internal/wiring/postgres.go", "github.com/jackc/pgx/v5",
+			[]string{"cmd/kdedup/internal/wiring/postgres.go imports github.com/jackc/pgx/v5: " +
+				"only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
-			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, cmd/kdedup, examples/consumer may",
+			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, " +
+				"cmd/kdedup, examples/consumer may",
 		}},
 		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
-		{"bench/contestants/lwt/main.go", module + "dedup", []string{"bench/contestants/lwt/main.go imports dedup: of this module bench/contestants/... may import bench/contestants/member"}},
+		{"bench/contestants/lwt/main.go", module + "dedup",
+			[]string{"bench/contestants/lwt/main.go imports dedup: of this module " +
+				"bench/contestants/... may import bench/contestants/member"}},
 		{"server/browser_test.go", "github.com/chromedp/chromedp", nil},
-		{"server/page.go", "github.com/chromedp/chromedp", []string{"server/page.go imports github.com/chromedp/chromedp: only internal/testkit/browser may"}},
+		{"server/page.go", "github.com/chromedp/chromedp", []string{"server/page.go imports " +
+			"github.com/chromedp/chromedp: only internal/testkit/browser may"}},
 		{"internal/tracing/record.go", "go.opentelemetry.io/otel/trace", nil},
 		{"internal/tracing/record.go", module + "pipeline", nil},
-		{"pipeline/lane.go", "go.opentelemetry.io/otel", []string{"pipeline/lane.go imports go.opentelemetry.io/otel: only internal/tracing may"}},
+		{"pipeline/lane.go", "go.opentelemetry.io/otel",
+			[]string{
+				"pipeline/lane.go imports go.opentelemetry.io/otel: only internal/tracing may"}},
 		{"pipeline/lane.go", module + "internal/tracing", []string{
-			"pipeline/lane.go imports internal/tracing: of this module pipeline may import consumer, dedup, forwarder, internal/crashpoint, internal/pause, internal/telemetry",
+			"pipeline/lane.go imports internal/tracing: of this module pipeline may import " +
+				"consumer, dedup, forwarder, internal/crashpoint, internal/pause, " +
+				"internal/telemetry",
 		}},
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
-		{"server/server.go", "testing", []string{"server/server.go imports testing: only internal/testkit/..., dedup/storetest, idempotency/storetest may"}},
+		{"server/server.go", "testing", []string{"server/server.go imports testing: only " +
+			"internal/testkit/..., dedup/storetest, idempotency/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const (
@@ -58,7 +60,8 @@ func sources(t *testing.T) []source {
 
 // ignored is for directories that the go command ignores too, and for what make builds.
 func ignored(dir string) bool {
-	return dir == "testdata" || dir == "bin" || strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_")
+	return dir == "testdata" || dir == "bin" || strings.HasPrefix(dir, ".") ||
+		strings.HasPrefix(dir, "_")
 }
 
 func readSource(name string) (source, error) {
@@ -89,7 +92,57 @@ func TestNoFileIsLong(t *testing.T) {
 	const limit = 400
 	for _, s := range sources(t) {
 		if s.lines > limit && !s.isTest() {
-			t.Errorf("%s has %d lines; a file has one subject and at most %d lines", s.name, s.lines, limit)
+			t.Errorf("%s has %d lines; a file has one subject and at most %d lines", s.name,
+				s.lines, limit)
+		}
+	}
+}
+
+// A line is read at one look, also beside another window. What cannot be broken stays: texts of
+// servers and files in raw strings, tables and drawings in comments, and a long literal.
+func TestNoLineIsLong(t *testing.T) {
+	const (
+		limit = 100
+		tab   = 4
+	)
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(filepath.Join(root, s.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := unbreakable(text)
+		for i, line := range strings.Split(string(text), "\n") {
+			n := utf8.RuneCountInString(line) + (tab-1)*strings.Count(line, "\t")
+			if n > limit && !whole[i+1] {
+				t.Errorf("%s:%d has %d columns, at most %d are read at one look", s.name, i+1, n,
+					limit)
+			}
+		}
+	}
+}
+
+// unbreakable are the lines that hold a piece of more than half of their room.
+func unbreakable(text []byte) map[int]bool {
+	const long = 50
+	found := make(map[int]bool)
+	files := token.NewFileSet()
+	file := files.AddFile("", files.Base(), len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, scanner.ScanComments)
+	for {
+		at, kind, literal := s.Scan()
+		drawn := kind == token.COMMENT &&
+			(strings.HasPrefix(literal, "//\t") || strings.HasPrefix(literal, "//   ") ||
+				strings.HasPrefix(literal, "//nolint") || strings.HasPrefix(literal, "//go:") ||
+				strings.HasPrefix(literal, "// ["))
+		switch {
+		case kind == token.EOF:
+			return found
+		case kind == token.STRING && (len(literal) > long || strings.Contains(literal, "\n")),
+			drawn:
+			for i := range strings.Count(literal, "\n") + 1 {
+				found[file.Line(at)+i] = true
+			}
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Filter is a Bloom filter whose bits of one hash are in one block of 64 bytes, which is one access to
-// memory. The zero Filter has nothing, and takes nothing.
-// Source: Putze, Sanders, Singler, Cache-, Hash- and Space-Efficient Bloom Filters (2007).
+// Filter is a Bloom filter whose bits of one hash are in one block of 64 bytes, which is one access
+// to memory. The zero Filter has nothing, and takes nothing. Source: Putze, Sanders, Singler,
+// Cache-, Hash- and Space-Efficient Bloom Filters (2007).
 type Filter []block
 
 type block [8]uint64
@@ -18,7 +18,9 @@ const blockBytes = 64
 
 // New returns an empty filter. Once it holds so many hashes, it falsely has one other in about 35
 // with 8 bits for each, 240 with 12, 1,100 with 16.
-func New(hashes, bits int) Filter { return make(Filter, (hashes*bits+8*blockBytes-1)/(8*blockBytes)) }
+func New(hashes, bits int) Filter {
+	return make(Filter, (hashes*bits+8*blockBytes-1)/(8*blockBytes))
+}
 
 // Add makes the filter have a hash.
 func (f Filter) Add(hash uint64) {

@@ -55,7 +55,8 @@ func TestAFilterHasWhatWasAddedAndFewOthers(t *testing.T) {
 				}
 			}
 			if oneIn := many / found; oneIn < row.oneIn || oneIn > row.toOneIn {
-				t.Errorf("it falsely has one in %.0f, want between %v and %v", oneIn, row.oneIn, row.toOneIn)
+				t.Errorf("it falsely has one in %.0f, want between %v and %v", oneIn, row.oneIn,
+					row.toOneIn)
 			}
 		})
 	}

@@ -29,7 +29,9 @@ func save(t *testing.T, path string, content []byte) string {
 }
 
 // client follows files of an authority's client and writes its log into the buffer.
-func client(t *testing.T, a *testkit.Authority, log io.Writer) (*certs.Follower, certs.ClientFiles) {
+func client(
+	t *testing.T, a *testkit.Authority, log io.Writer,
+) (*certs.Follower, certs.ClientFiles) {
 	t.Helper()
 	dir := t.TempDir()
 	files := certs.ClientFiles{CAFile: save(t, filepath.Join(dir, "ca.pem"), a.PEM())}
@@ -41,8 +43,8 @@ func client(t *testing.T, a *testkit.Authority, log io.Writer) (*certs.Follower,
 	return f, files
 }
 
-// meet makes one connection between both. It returns the error of the client or, if that has none, of
-// the server, which in TLS 1.3 judges the client's certificate last.
+// meet makes one connection between both. It returns the error of the client or, if that has none,
+// of the server, which in TLS 1.3 judges the client's certificate last.
 func meet(t *testing.T, server, client *tls.Config) error {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -77,7 +79,8 @@ func serving(t *testing.T, a *testkit.Authority) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: a.Pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert}
 }
 
 func TestAClientTakesRenewedFilesForItsNextConnection(t *testing.T) {
@@ -107,7 +110,9 @@ func TestACertificateThatHasExpiredDoesNotHoldUpNewAuthorities(t *testing.T) {
 	save(t, files.CAFile, renewed.PEM())
 	open := serving(t, renewed)
 	open.ClientAuth = tls.NoClientCert
-	testkit.Eventually(t, 30*time.Second, "belief in the new authority", func() bool { return meet(t, open, f.Current()) == nil })
+	testkit.Eventually(t, 30*time.Second, "belief in the new authority", func() bool {
+		return meet(t, open, f.Current()) == nil
+	})
 }
 
 func TestUnusableFilesLeaveTheOldOnesInUseAndSaySoOnce(t *testing.T) {
@@ -166,7 +171,8 @@ func TestAStartNeedsUsableFiles(t *testing.T) {
 		"kafka.tls.cert_file and key_file: tls: failed to find": {CertFile: text, KeyFile: text},
 		"kafka.tls.cert_file: the certificate expired at ":      {CertFile: cert, KeyFile: key},
 	} {
-		if _, err := certs.Client("kafka.tls", files, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := certs.Client("kafka.tls", files, slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 	}
@@ -177,7 +183,8 @@ func TestAStartNeedsUsableFiles(t *testing.T) {
 func TestAServerStartsWithACertificateThatHasExpired(t *testing.T) {
 	a := testkit.NewAuthority(t)
 	var files certs.ServerFiles
-	files.CertFile, files.KeyFile = a.Write(t.TempDir(), testkit.Leaf{Ends: time.Now().Add(-time.Hour)})
+	files.CertFile, files.KeyFile = a.Write(t.TempDir(),
+		testkit.Leaf{Ends: time.Now().Add(-time.Hour)})
 	if _, err := certs.Server("server.tls", files, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}

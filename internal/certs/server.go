@@ -13,8 +13,9 @@ type ServerFiles struct{ CertFile, KeyFile, ClientCAFile string }
 func Server(section string, files ServerFiles, log *slog.Logger) (*Follower, error) {
 	f := &Follower{
 		section: section, log: log,
-		files: []file{{"cert_file", files.CertFile}, {"key_file", files.KeyFile}, {"client_ca_file", files.ClientCAFile}},
-		make:  server,
+		files: []file{{"cert_file", files.CertFile}, {"key_file", files.KeyFile},
+			{"client_ca_file", files.ClientCAFile}},
+		make: server,
 	}
 	return f.start()
 }
@@ -25,9 +26,11 @@ var protocols = []string{"h2", "http/1.1"}
 // Listening is a server's configuration that asks for the files' present content at each handshake.
 func (f *Follower) Listening() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		NextProtos:         protocols,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.Current(), nil },
+		MinVersion: tls.VersionTLS12,
+		NextProtos: protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return f.Current(), nil
+		},
 	}
 }
 
@@ -47,7 +50,8 @@ func server(contents [][]byte) (*tls.Config, error) {
 		return nil, err
 	}
 	if config.ClientCAs != nil {
-		config.ClientAuth = tls.VerifyClientCertIfGiven // probes have none; guard insists on it for all else
+		// probes have none; guard insists on it for all else
+		config.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 	return config, nil
 }

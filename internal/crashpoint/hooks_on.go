@@ -31,14 +31,18 @@ func Hooks() []kgo.Opt {
 type exchange struct{}
 
 // OnBrokerWrite implements kgo.HookBrokerWrite.
-func (exchange) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+func (exchange) OnBrokerWrite(
+	_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error,
+) {
 	if err == nil {
 		at(key, sent)
 	}
 }
 
 // OnBrokerRead implements kgo.HookBrokerRead.
-func (exchange) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+func (exchange) OnBrokerRead(
+	_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error,
+) {
 	if err == nil {
 		at(key, answered)
 	}

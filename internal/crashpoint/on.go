@@ -32,7 +32,8 @@ func init() {
 		n, err = 1, nil
 	}
 	if err != nil || n < 1 || !slices.Contains(Points(), name) {
-		fmt.Fprintf(os.Stderr, "%s=%s: want NAME or NAME#N, with a name of %q\n", variable, text, Points())
+		fmt.Fprintf(os.Stderr, "%s=%s: want NAME or NAME#N, with a name of %q\n", variable, text,
+			Points())
 		os.Exit(2)
 	}
 	wanted = name

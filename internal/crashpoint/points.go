@@ -8,11 +8,12 @@ import (
 
 // steps are the names that the product gives to At, in the order of a lane's work.
 var steps = []string{
-	"fences-unread",       // partitions are assigned and the first records fetched
-	"fences-read",         //
-	"batch-polled",        // nothing of it is claimed
-	"bucket-claimed",      // cassandra: one more conditional batch is answered
-	"rows-inserted",       // postgres: one more batch is committed, and the others' owners are not read
+	"fences-unread",  // partitions are assigned and the first records fetched
+	"fences-read",    //
+	"batch-polled",   // nothing of it is claimed
+	"bucket-claimed", // cassandra: one more conditional batch is answered
+	// postgres: one more batch is committed, and the others' owners are not read
+	"rows-inserted",
 	"claims-written",      // embedded: visible to other calls, perhaps not durable
 	"claims-synced",       // embedded: durable, not answered
 	"batch-claimed",       // every claim is answered

@@ -15,9 +15,10 @@ type File interface {
 	Sync() error
 }
 
-// Disk changes files and directories; they are read with package os. A file keeps after a power cut what
-// was written before its last Sync, and a directory the names that it had at its last SyncDirectory. Of
-// what came later each part may be there or not, whatever the order in which it was done.
+// Disk changes files and directories; they are read with package os. A file keeps after a power cut
+// what was written before its last Sync, and a directory the names that it had at its last
+// SyncDirectory. Of what came later each part may be there or not, whatever the order in which it
+// was done.
 type Disk interface {
 	Create(name string) (File, error) // a file that does not exist
 	Append(name string) (File, error) // to a file that exists
@@ -62,7 +63,8 @@ func (System) SyncDirectory(name string) error { return syncDirectory(name) }
 func MakeDirectories(disk Disk, name string) error {
 	name = filepath.Clean(name)
 	if isDirectory(name) {
-		return disk.SyncDirectory(filepath.Dir(name)) // it may be there since a moment before a crash
+		// it may be there since a moment before a crash
+		return disk.SyncDirectory(filepath.Dir(name))
 	}
 	return makeMissing(disk, name)
 }

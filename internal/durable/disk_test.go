@@ -22,7 +22,8 @@ func TestAReturnMeansThatAPowerCutChangesNothing(t *testing.T) {
 		deep := filepath.Join("a", "b", "c")
 		name := filepath.Join(deep, "file")
 		err = errors.Join(durable.MakeDirectories(disk, filepath.Join(before, deep)),
-			durable.Replace(disk, filepath.Join(before, name), []byte("old")), durable.Replace(disk, filepath.Join(before, name), []byte("new")),
+			durable.Replace(disk, filepath.Join(before, name), []byte("old")),
+			durable.Replace(disk, filepath.Join(before, name), []byte("new")),
 			disk.Restore(after, rand.New(rand.NewPCG(seed, 0))))
 		if err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // Suffix marks files that Replace did not finish. They may be deleted while it does not run.
 const Suffix = ".new"
 
-// Replace gives a file other content. After a crash it has the old or the new one; after a return, the
-// new one, and whatever was made in the same directory before is there too.
+// Replace gives a file other content. After a crash it has the old or the new one; after a return,
+// the new one, and whatever was made in the same directory before is there too.
 func Replace(disk Disk, name string, content []byte) error {
 	if err := replace(disk, name, content); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

@@ -11,7 +11,8 @@ import (
 func TestReplaceLeavesTheNewContentAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
-	if err := os.WriteFile(name+durable.Suffix, []byte("longer, and left by a crash"), 0o600); err != nil {
+	if err := os.WriteFile(name+durable.Suffix, []byte("longer, and left by a crash"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, content := range []string{"first", "second", ""} {
@@ -32,7 +33,8 @@ func TestAFailureKeepsTheOldContent(t *testing.T) {
 	if err := durable.Replace(durable.System{}, name, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(name+durable.Suffix, "full"), 0o700); err != nil { // so that the new one cannot be written
+	// so that the new one cannot be written
+	if err := os.MkdirAll(filepath.Join(name+durable.Suffix, "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := durable.Replace(durable.System{}, name, []byte("new")); err == nil {

@@ -15,9 +15,9 @@ type Batch struct {
 }
 
 // Put adds a record that ends at a time in milliseconds, whatever that is counted from. It ends no
-// earlier than the record that it replaces, if there is one: a segment goes when all in it has ended, and
-// what it hid would be seen again. A record that shall be replaced by one that ends earlier is deleted
-// before. The value is not empty.
+// earlier than the record that it replaces, if there is one: a segment goes when all in it has
+// ended, and what it hid would be seen again. A record that shall be replaced by one that ends
+// earlier is deleted before. The value is not empty.
 func (b *Batch) Put(key, value []byte, ends int64) {
 	b.entries = append(b.entries, entry{at: place(len(b.data))})
 	b.data = appendRecord(b.data, key, value, ends)
@@ -40,7 +40,8 @@ const maxBatchBytes = 1 << 31
 // error that Err does not return too, nothing was appended.
 func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	if len(b.data) > maxBatchBytes {
-		return 0, fmt.Errorf("append %d records: %d bytes, at most %d", b.Len(), len(b.data), maxBatchBytes)
+		return 0, fmt.Errorf("append %d records: %d bytes, at most %d", b.Len(), len(b.data),
+			maxBatchBytes)
 	}
 	b.hash(&l.key)
 	if err := l.hold(ctx); err != nil {
@@ -50,7 +51,8 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	if err := l.Err(); err != nil {
 		return 0, err
 	}
-	if size := l.active.size.Load(); size > int64(len(segmentMagic)) && size+int64(len(b.data)) > l.o.SegmentBytes {
+	if size := l.active.size.Load(); size > int64(len(segmentMagic)) &&
+		size+int64(len(b.data)) > l.o.SegmentBytes {
 		if err := l.turn(ctx); err != nil {
 			return 0, err
 		}
@@ -90,7 +92,9 @@ func (l *Log) show(b *Batch, start int64) {
 	defer l.mu.Unlock()
 	l.active.noteEnd(b.ends)
 	for _, e := range b.entries {
-		same := func(at place) bool { return l.active.hasKey(at.offset(), keyIn(b.data[e.at.offset():])) }
+		same := func(at place) bool {
+			return l.active.hasKey(at.offset(), keyIn(b.data[e.at.offset():]))
+		}
 		l.table.add(entry{e.hash, placeOf(l.active.number, start+e.at.offset())}, same)
 	}
 }
@@ -128,7 +132,8 @@ func (l *Log) begin(number uint32) error {
 	l.full = append(l.full, full{old, l.table})
 	l.active, l.table = next, newTable(l.table.count)
 	l.mu.Unlock()
-	if err := old.file.Close(); err != nil { // a sync that just runs ends with an error, which counts for nothing
+	// a sync that just runs ends with an error, which counts for nothing
+	if err := old.file.Close(); err != nil {
 		return err
 	}
 	return l.saveManifest()

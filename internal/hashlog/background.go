@@ -20,7 +20,9 @@ func (l *Log) Tend(ctx context.Context) error {
 }
 
 // whenever works at each signal until ctx ends.
-func (l *Log) whenever(ctx context.Context, signals <-chan struct{}, work func(context.Context) error) {
+func (l *Log) whenever(
+	ctx context.Context, signals <-chan struct{}, work func(context.Context) error,
+) {
 	for {
 		select {
 		case <-ctx.Done():

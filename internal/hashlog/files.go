@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Files bounds how many files are open to be read, in all logs that share it. Each open one of them costs the
-// process a descriptor, and a log has two files for each 32 MiB. The ones that were read last stay open.
+// Files bounds how many files are open to be read, in all logs that share it. Each open one of them
+// costs the process a descriptor, and a log has two files for each 32 MiB. The ones that were read
+// last stay open.
 type Files struct {
 	limit int
 

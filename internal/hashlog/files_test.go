@@ -20,7 +20,8 @@ func descriptors(t *testing.T, dir string) (open int) {
 		t.Skipf("descriptors cannot be counted on %s: %v", runtime.GOOS, err)
 	}
 	for _, entry := range entries {
-		if name, err := os.Readlink(filepath.Join(all, entry.Name())); err == nil && strings.HasPrefix(name, dir) {
+		if name, err := os.Readlink(filepath.Join(all, entry.Name())); err == nil &&
+			strings.HasPrefix(name, dir) {
 			open++
 		}
 	}

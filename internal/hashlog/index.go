@@ -12,9 +12,9 @@ import (
 	"github.com/kdedup/kdedup/internal/bloom"
 )
 
-// An index file is pages of entries, sorted by hash and place, and behind them: the first hash of every
-// page, the Bloom filter, and a foot with the checksum of these. A page is its checksum, the number of its
-// entries, and the entries; all numbers little-endian.
+// An index file is pages of entries, sorted by hash and place, and behind them: the first hash of
+// every page, the Bloom filter, and a foot with the checksum of these. A page is its checksum, the
+// number of its entries, and the entries; all numbers little-endian.
 const (
 	pageBytes      = 4096
 	pageHead       = 4 + 4

@@ -23,8 +23,11 @@ type indexWriter struct {
 
 const writeBuffer = 256 << 10
 
-// makeIndex writes an index of the segments from first to last, with so many entries at most. fill adds them.
-func (l *Log) makeIndex(first, last uint32, entries int, fill func(*indexWriter) error) (*index, error) {
+// makeIndex writes an index of the segments from first to last, with so many entries at most. fill
+// adds them.
+func (l *Log) makeIndex(
+	first, last uint32, entries int, fill func(*indexWriter) error,
+) (*index, error) {
 	w, err := l.newIndex(first, last, entries)
 	if err != nil {
 		return nil, err
@@ -47,8 +50,9 @@ func (l *Log) newIndex(first, last uint32, entries int) (*indexWriter, error) {
 		return nil, err
 	}
 	return &indexWriter{
-		index: &index{number: number, first: first, last: last, read: l.o.Files.of(name), filter: bloom.New(entries, filterBits)},
-		name:  name, disk: l.o.Disk, file: file, to: bufio.NewWriterSize(file, writeBuffer),
+		index: &index{number: number, first: first, last: last, read: l.o.Files.of(name),
+			filter: bloom.New(entries, filterBits)},
+		name: name, disk: l.o.Disk, file: file, to: bufio.NewWriterSize(file, writeBuffer),
 	}, nil
 }
 
@@ -88,7 +92,8 @@ func (w *indexWriter) end() (*index, error) {
 		data = binary.LittleEndian.AppendUint64(data, hash)
 	}
 	data = w.index.filter.AppendTo(data)
-	foot := binary.LittleEndian.AppendUint64(append([]byte(nil), indexMagic...), uint64(len(w.index.firsts)))
+	foot := binary.LittleEndian.AppendUint64(append([]byte(nil), indexMagic...),
+		uint64(len(w.index.firsts)))
 	foot = binary.LittleEndian.AppendUint64(foot, uint64(w.index.entries))
 	foot = binary.LittleEndian.AppendUint32(foot, checksum(data, foot))
 	w.index.bytes = int64(len(w.index.firsts)*pageBytes + len(data) + len(foot))
@@ -108,5 +113,6 @@ func (w *indexWriter) end() (*index, error) {
 
 // drop deletes what was written.
 func (w *indexWriter) drop(why error) error {
-	return fmt.Errorf("write %s: %w", w.name, errors.Join(why, w.file.Close(), w.disk.Remove(w.name)))
+	return fmt.Errorf("write %s: %w", w.name,
+		errors.Join(why, w.file.Close(), w.disk.Remove(w.name)))
 }

@@ -21,13 +21,16 @@ func colliding(t *testing.T, count int) [][]byte {
 		return x
 	}
 	mix := func(word uint64) uint64 { return bits.RotateLeft64(word*prime2, 31) * prime1 }
-	unmix := func(word uint64) uint64 { return bits.RotateLeft64(word*inverse(prime1), -31) * inverse(prime2) }
+	unmix := func(word uint64) uint64 {
+		return bits.RotateLeft64(word*inverse(prime1), -31) * inverse(prime2)
+	}
 	const prime4, prime5 = 9650029242287828579, 2870177450012600261
 	keys := make([][]byte, count)
 	for i := range keys {
 		start := uint64(prime5) + 16
 		state := bits.RotateLeft64(start^mix(uint64(i)), 27)*prime1 + prime4
-		keys[i] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(i)), unmix(state^0x1234))
+		keys[i] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(i)),
+			unmix(state^0x1234))
 		if got, want := xxhash.Sum64(keys[i]), xxhash.Sum64(keys[0]); got != want {
 			t.Fatalf("key %d does not collide: %#x, %#x", i, got, want)
 		}
@@ -69,8 +72,8 @@ func TestEveryLogHasAKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-// testdata/version1 was written by the version whose hashes had no key: keys 0 to 159, in two segments and one
-// index.
+// testdata/version1 was written by the version whose hashes had no key: keys 0 to 159, in two
+// segments and one index.
 func TestALogOfTheFirstVersionGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/version1")); err != nil {
@@ -97,11 +100,13 @@ func TestAnInterruptedMigrationGoesOn(t *testing.T) {
 
 func TestAManifestWithoutTheKeyIsDamaged(t *testing.T) {
 	dir := filled(t)
-	err := os.WriteFile(filepath.Join(dir, manifestName), []byte(`{"version":2,"segments":[{"number":1}]}`), 0o600)
+	err := os.WriteFile(filepath.Join(dir, manifestName),
+		[]byte(`{"version":2,"segments":[{"number":1}]}`), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "no key") {
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) ||
+		!strings.Contains(err.Error(), "no key") {
 		t.Errorf("got %v", err)
 	}
 }

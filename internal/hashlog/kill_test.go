@@ -14,8 +14,8 @@ const writerEnv = "KDEDUP_HASHLOG_WRITER"
 
 const writerBatch = 20
 
-// writeForever prints the number of every batch that was synced. Each ends later than the one before,
-// and what has ended is dropped, so that there are files of all kinds at any moment.
+// writeForever prints the number of every batch that was synced. Each ends later than the one
+// before, and what has ended is dropped, so that there are files of all kinds at any moment.
 func writeForever(dir string) {
 	l, err := Open(dir, Options{SegmentBytes: small})
 	for batch := 0; err == nil; batch++ {
@@ -44,8 +44,8 @@ func writeBatch(l *Log, b *Batch, number int) error {
 
 const livingBatches = 100
 
-// Whatever the process was at when it was killed (a new segment, an index, a merge, a drop), what it
-// had synced is there.
+// Whatever the process was at when it was killed (a new segment, an index, a merge, a drop), what
+// it had synced is there.
 func TestAKilledProcessLosesNothingThatWasSynced(t *testing.T) {
 	for _, batches := range []int{1, 50, 130, 200, 260, 333, 400} {
 		t.Run(fmt.Sprint(batches), func(t *testing.T) {

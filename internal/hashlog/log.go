@@ -1,19 +1,20 @@
 // Package hashlog keeps records under keys in append-only files of one process. It is made for keys
-// that are random, mostly new, and end by themselves: nothing is sorted by key, nothing is rewritten
-// but indexes of 16 bytes per record, and what has ended is deleted a whole file at a time.
+// that are random, mostly new, and end by themselves: nothing is sorted by key, nothing is
+// rewritten but indexes of 16 bytes per record, and what has ended is deleted a whole file at a
+// time.
 //
 //	Append ─► segment file, 32 MiB (synced together) ─► table in memory: hash → place
 //	          when it is full: table ─► index file, sorted by hash, with a Bloom filter
 //	          four indexes of a size ─► one
 //
-// The newest record of a key counts. Get looks into the tables, then into the indexes, the young ones
-// first; a Bloom filter in memory, 12 bits per record, passes over nearly all that do not have the key. The hash
-// has a secret key, which is random: who chooses keys cannot make them collide.
+// The newest record of a key counts. Get looks into the tables, then into the indexes, the young
+// ones first; a Bloom filter in memory, 12 bits per record, passes over nearly all that do not have
+// the key. The hash has a secret key, which is random: who chooses keys cannot make them collide.
 //
-// The file MANIFEST names the segments and the indexes that count. An index that is lost or damaged is
-// made anew from its segments. A segment is never changed once the next one was begun; one that is lost
-// or too short is an error. Notes in the newest one say how far it was synced: what is wrong before such a
-// place is an error too, and not what a crash left unfinished.
+// The file MANIFEST names the segments and the indexes that count. An index that is lost or damaged
+// is made anew from its segments. A segment is never changed once the next one was begun; one that
+// is lost or too short is an error. Notes in the newest one say how far it was synced: what is
+// wrong before such a place is an error too, and not what a crash left unfinished.
 package hashlog
 
 import (
@@ -55,7 +56,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// mostUnindexed bounds the memory of tables: who appends waits while so many segments have no index.
+// mostUnindexed bounds the memory of tables: who appends waits while so many segments have no
+// index.
 const mostUnindexed = 2
 
 // Log is safe for concurrent use, except that Close comes last. One process has a directory open.
@@ -98,7 +100,8 @@ type full struct {
 // Open opens the log in a directory, or makes a new one. The directory exists.
 func Open(dir string, o Options) (*Log, error) {
 	l := &Log{
-		dir: dir, o: o.withDefaults(), broken: make(chan struct{}), segments: make(map[uint32]*segment), table: newTable(0),
+		dir: dir, o: o.withDefaults(), broken: make(chan struct{}),
+		segments: make(map[uint32]*segment), table: newTable(0),
 		appending: make(chan struct{}, 1), unindexed: make(chan struct{}, mostUnindexed),
 		filled: make(chan struct{}, 1), indexed: make(chan struct{}, 1),
 	}
@@ -144,8 +147,8 @@ func (l *Log) closeFiles() (err error) {
 	return err
 }
 
-// Err is the error after which nothing is written any more, and nothing may be believed that was not
-// synced before: what the files hold is only known once they were opened again.
+// Err is the error after which nothing is written any more, and nothing may be believed that was
+// not synced before: what the files hold is only known once they were opened again.
 func (l *Log) Err() error {
 	if p := l.failure.Load(); p != nil {
 		return *p
@@ -156,7 +159,8 @@ func (l *Log) Err() error {
 // fail keeps the first error, and returns its own.
 func (l *Log) fail(err error) error {
 	if l.failure.CompareAndSwap(nil, &err) {
-		l.o.Logger.Error("nothing is written any more until a restart", "directory", l.dir, "error", err)
+		l.o.Logger.Error("nothing is written any more until a restart",
+			"directory", l.dir, "error", err)
 		close(l.broken)
 	}
 	return err

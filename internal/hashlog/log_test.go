@@ -67,7 +67,8 @@ func wantAll(t testing.TB, l *Log, first, count int, ends int64) {
 	r := l.NewReader()
 	for i := first; i < first+count; i++ {
 		value, got, err := r.Get(keyOf(i))
-		if want := fmt.Sprintf("%d until %d", i, ends); err != nil || string(value) != want || got != ends {
+		if want := fmt.Sprintf("%d until %d", i, ends); err != nil || string(value) != want ||
+			got != ends {
 			t.Fatalf("key %d has %q until %d, %v; want %q", i, value, got, err, want)
 		}
 	}
@@ -152,7 +153,8 @@ func TestKeysOfOneHashAreToldApart(t *testing.T) {
 	wantAll(t, l, 7, 1, 20)
 }
 
-// A key that is put again and again costs no more than another, in the newest segment and in an index.
+// A key that is put again and again costs no more than another, in the newest segment and in an
+// index.
 func TestAKeyHasOneEntryInASegment(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{Disk: unsynced{}})
@@ -162,7 +164,8 @@ func TestAKeyHasOneEntryInASegment(t *testing.T) {
 	}
 	for _, where := range []string{"the table", "the table, read from the file"} {
 		r := l.NewReader()
-		if value, _, err := r.Get(keyOf(7)); err != nil || string(value) != "7 until 999" || len(r.places) != 1 {
+		if value, _, err := r.Get(keyOf(7)); err != nil || string(value) != "7 until 999" ||
+			len(r.places) != 1 {
 			t.Errorf("%s: %q, %v, at %d places", where, value, err, len(r.places))
 		}
 		if got := len(l.table.sorted()); got != 6 {
@@ -204,8 +207,8 @@ func TestWhatHasEndedIsDropped(t *testing.T) {
 	}
 	settle(t, l)
 	after := l.Stats()
-	// A tenth of the records lives, and up to twice their share of the indexes: one is written anew when half of
-	// its segments are gone.
+	// A tenth of the records lives, and up to twice their share of the indexes: one is written anew
+	// when half of its segments are gone.
 	if after.Segments > before.Segments/8 || after.Bytes > before.Bytes/7 {
 		t.Errorf("of %+v %+v is left", before, after)
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/kdedup/kdedup/internal/siphash"
 )
 
-// The file MANIFEST names what counts. It is replaced as a whole, so that a crash leaves the old or the
-// new one; files that it does not name were begun and not finished, or are not needed any more.
+// The file MANIFEST names what counts. It is replaced as a whole, so that a crash leaves the old or
+// the new one; files that it does not name were begun and not finished, or are not needed any more.
 type manifest struct {
 	Version  int             `json:"version"`
 	HashKey  []byte          `json:"hash_key"` // of all indexes
 	Segments []segmentRecord `json:"segments"` // in order; the last one is appended to
-	Indexes  []indexRecord   `json:"indexes"`  // in the order of the segments, of which each is in one at most
+	// in the order of the segments, of which each is in one at most
+	Indexes []indexRecord `json:"indexes"`
 }
 
 // segmentRecord describes a segment. The last one grows, also while nothing is written here.
@@ -95,7 +96,9 @@ func (l *Log) describe() manifest {
 		}
 		m.Segments = append(m.Segments, d)
 	}
-	slices.SortFunc(m.Segments, func(a, b segmentRecord) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(m.Segments, func(a, b segmentRecord) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 	for _, x := range l.indexes {
 		m.Indexes = append(m.Indexes, indexRecord{x.number, x.first, x.last})
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// mergeWidth is how many neighbours of one size become one index. A look-up then looks into three of
-// a size at most, and an entry is written again once for each size.
+// mergeWidth is how many neighbours of one size become one index. A look-up then looks into three
+// of a size at most, and an entry is written again once for each size.
 const mergeWidth = 4
 
 // merge makes few indexes of many, until there is nothing to merge.
@@ -31,11 +31,13 @@ func (l *Log) merge(ctx context.Context) error {
 	return nil
 }
 
-// nextMerge returns neighbours to merge, the youngest first, or one of whose segments half are gone.
+// nextMerge returns neighbours to merge, the youngest first, or one of whose segments half are
+// gone.
 func nextMerge(indexes []*index, lives map[uint32]bool) []*index {
 	end, size := len(indexes), 0
 	for i := len(indexes) - 1; i >= 0; i-- {
-		if first, last := living(indexes[i:i+1], lives); 2*(last+1-first) <= indexes[i].last+1-indexes[i].first {
+		if first, last := living(indexes[i:i+1], lives); 2*(last+1-first) <= indexes[i].last+
+			1-indexes[i].first {
 			return indexes[i : i+1]
 		}
 		// An old index that is smaller than a younger one counts as of its size.
@@ -52,7 +54,8 @@ func nextMerge(indexes []*index, lives map[uint32]bool) []*index {
 // sizeClass is one more for four times as many entries.
 func sizeClass(entries int) int { return (bits.Len(uint(entries)) + 1) / 2 }
 
-// living returns the first and the last of the segments that still exist; last+1 == first if none does.
+// living returns the first and the last of the segments that still exist; last+1 == first if none
+// does.
 func living(run []*index, lives map[uint32]bool) (first, last uint32) {
 	first, last = run[0].first, run[len(run)-1].last
 	for first <= last && !lives[first] {
@@ -74,14 +77,17 @@ func (l *Log) mergeRun(ctx context.Context, run []*index, lives map[uint32]bool)
 	for _, x := range run {
 		total += x.entries
 	}
-	merged, err := l.makeIndex(first, last, total, func(w *indexWriter) error { return w.merge(ctx, run, lives) })
+	merged, err := l.makeIndex(first, last, total, func(w *indexWriter) error {
+		return w.merge(ctx, run, lives)
+	})
 	if err != nil {
 		return err
 	}
 	return l.replaceIndexes(run, merged)
 }
 
-// snapshot returns the indexes, and the segments that exist. Who holds tending sees neither go meanwhile.
+// snapshot returns the indexes, and the segments that exist. Who holds tending sees neither go
+// meanwhile.
 func (l *Log) snapshot() (indexes []*index, lives map[uint32]bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -129,7 +135,9 @@ func (w *indexWriter) merge(ctx context.Context, run []*index, lives map[uint32]
 		if n%entriesPerPage == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		least := slices.MinFunc(cursors, func(a, b *cursor) int { return compareEntries(a.entry, b.entry) })
+		least := slices.MinFunc(cursors, func(a, b *cursor) int {
+			return compareEntries(a.entry, b.entry)
+		})
 		if lives[least.entry.at.segment()] {
 			if err := w.add(least.entry); err != nil {
 				return err

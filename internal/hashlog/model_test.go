@@ -31,7 +31,8 @@ type modelRecord struct {
 }
 
 func newModel(t *testing.T, seed uint64) *model {
-	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), want: map[int]modelRecord{}}
+	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(),
+		want: map[int]modelRecord{}}
 	m.log = open(t, m.dir, Options{SegmentBytes: small, Disk: unsynced{}})
 	return m
 }
@@ -84,7 +85,8 @@ func (m *model) check() {
 		value, ends, err := r.Get(keyOf(key))
 		ended := want.ends <= m.now && (value == nil || ends <= m.now)
 		if err != nil || !ended && (string(value) != want.value || ends != want.ends) {
-			m.t.Fatalf("key %d has %q until %d, %v; want %+v, now %d", key, value, ends, err, want, m.now)
+			m.t.Fatalf("key %d has %q until %d, %v; want %+v, now %d", key, value, ends, err, want,
+				m.now)
 		}
 	}
 }

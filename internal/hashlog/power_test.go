@@ -12,9 +12,9 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/powercut"
 )
 
-// TestPowerCuts cuts the power at random moments of random work, also while the log is opened again, and
-// compares what is left with what was synced. A seed replays exactly: KDEDUP_POWER_SEED names one,
-// KDEDUP_POWER_CUTS how many cuts it makes.
+// TestPowerCuts cuts the power at random moments of random work, also while the log is opened
+// again, and compares what is left with what was synced. A seed replays exactly: KDEDUP_POWER_SEED
+// names one, KDEDUP_POWER_CUTS how many cuts it makes.
 func TestPowerCuts(t *testing.T) {
 	powercut.Seeds(t, 2, 100, func(t *testing.T, random *rand.Rand, cuts int) {
 		p := &powerTrial{Trial: powercut.Trial{T: t, Random: random}, keys: map[int]versions{}}
@@ -68,7 +68,9 @@ func (p *powerTrial) open() (err error) {
 
 // ended tells whether a key may have nothing, or something older, because what it had has ended.
 func (p *powerTrial) ended(want versions, got modelRecord) bool {
-	return got.ends <= p.now && slices.ContainsFunc(want, func(v modelRecord) bool { return v.ends <= p.now })
+	return got.ends <= p.now && slices.ContainsFunc(want, func(v modelRecord) bool {
+		return v.ends <= p.now
+	})
 }
 
 func (p *powerTrial) get(key int) modelRecord {
@@ -119,7 +121,8 @@ func (p *powerTrial) append() error {
 			p.note(key, modelRecord{})
 			continue
 		}
-		record := modelRecord{fmt.Sprint(p.Random.Uint64()), max(last.ends, p.now+p.Random.Int64N(100))}
+		record := modelRecord{fmt.Sprint(p.Random.Uint64()),
+			max(last.ends, p.now+p.Random.Int64N(100))}
 		b.Put(keyOf(key), []byte(record.value), record.ends)
 		p.note(key, record)
 	}
@@ -172,7 +175,8 @@ func (p *powerTrial) check() {
 	}
 }
 
-// powerCutsWhileOpening cuts the power at every moment of opening a copy of a directory, and opens what is left.
+// powerCutsWhileOpening cuts the power at every moment of opening a copy of a directory, and opens
+// what is left.
 func powerCutsWhileOpening(t *testing.T, from string, check func(*Log)) {
 	t.Helper()
 	for moment, done := 0, false; !done; moment++ {

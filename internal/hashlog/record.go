@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// A record is stored as the checksum of what follows, the lengths of key and value, when it ends, key
-// and value; all numbers little-endian. A record without a value says that its key has none.
+// A record is stored as the checksum of what follows, the lengths of key and value, when it ends,
+// key and value; all numbers little-endian. A record without a value says that its key has none.
 const (
 	headerBytes = 4 + 4 + 4 + 8
 
@@ -75,6 +75,7 @@ func parseRecord(data []byte) (r record, length int, err error) {
 	}
 	value := headerBytes + binary.LittleEndian.Uint32(data[4:])
 	return record{
-		key: data[headerBytes:value], value: data[value:length], ends: int64(binary.LittleEndian.Uint64(data[12:])),
+		key: data[headerBytes:value], value: data[value:length],
+		ends: int64(binary.LittleEndian.Uint64(data[12:])),
 	}, length, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/kdedup/kdedup/internal/siphash"
 )
 
-// recover opens what the manifest names, deletes what it does not name, and makes anew the indexes that
-// are missing.
+// recover opens what the manifest names, deletes what it does not name, and makes anew the indexes
+// that are missing.
 func (l *Log) recover() error {
 	m, found, err := l.readManifest()
 	if err != nil {
@@ -40,8 +40,8 @@ func (l *Log) recover() error {
 	return l.saveManifest()
 }
 
-// adopt takes the key of the hashes from the manifest. One of the first version has none: its indexes are of a hash
-// that has no key, and are made again.
+// adopt takes the key of the hashes from the manifest. One of the first version has none: its
+// indexes are of a hash that has no key, and are made again.
 func (l *Log) adopt(m *manifest) {
 	for _, d := range m.Indexes {
 		l.lastIndex.Store(max(l.lastIndex.Load(), d.Number))
@@ -50,7 +50,8 @@ func (l *Log) adopt(m *manifest) {
 		l.key = siphash.Key(m.HashKey)
 		return
 	}
-	l.o.Logger.Info("the indexes of an earlier version are made again", "directory", l.dir, "segments", len(m.Segments))
+	l.o.Logger.Info("the indexes of an earlier version are made again",
+		"directory", l.dir, "segments", len(m.Segments))
 	m.Indexes = nil
 	l.newKey()
 }
@@ -70,7 +71,8 @@ func (l *Log) initialize() error {
 			return err
 		}
 		if info.Size() > int64(len(segmentMagic)) {
-			return fmt.Errorf("%w: %s is missing, and %s has records: bring it back", ErrDamaged, l.path(manifestName), name)
+			return fmt.Errorf("%w: %s is missing, and %s has records: bring it back", ErrDamaged,
+				l.path(manifestName), name)
 		}
 	}
 	if err := l.deleteLeftovers(); err != nil {
@@ -96,9 +98,9 @@ func (l *Log) openSegments(records []segmentRecord) error {
 	return l.recoverTail(records[last].Number, records[last].Bytes)
 }
 
-// recoverTail opens the segment that was appended to, without what a crash cut off. The good part is
-// written anew: a write that once failed may still be seen in the file and not be on the disk, and then
-// a sync would not tell. At least so many bytes were durable.
+// recoverTail opens the segment that was appended to, without what a crash cut off. The good part
+// is written anew: a write that once failed may still be seen in the file and not be on the disk,
+// and then a sync would not tell. At least so many bytes were durable.
 func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	name := l.path(segmentName(number))
 	data, err := os.ReadFile(name)
@@ -135,15 +137,19 @@ func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 
 // addScanned adds a record of a segment's bytes.
 func (l *Log) addScanned(t *table, data []byte, r record, at place) {
-	t.add(entry{l.key.Sum64(r.key), at}, func(other place) bool { return bytes.Equal(keyIn(data[other.offset():]), r.key) })
+	t.add(entry{l.key.Sum64(r.key), at}, func(other place) bool {
+		return bytes.Equal(keyIn(data[other.offset():]), r.key)
+	})
 }
 
-// lostSynced says that a segment is not what it was. Cutting it off would lose records that callers rely on.
+// lostSynced says that a segment is not what it was. Cutting it off would lose records that callers
+// rely on.
 func lostSynced(name string, good int, durable int64, err error) error {
 	if err == nil {
 		err = errors.New("the file ends there")
 	}
-	return fmt.Errorf("%w: of the %d bytes of %s that were synced only the first %d are good, bring the file back: %w",
+	return fmt.Errorf("%w: of the %d bytes of %s that were synced only the first %d are good, "+
+		"bring the file back: %w",
 		ErrDamaged, durable, name, good, err)
 }
 
@@ -152,7 +158,8 @@ func (l *Log) openIndexes(records []indexRecord) {
 	for _, d := range records {
 		x, err := l.openIndex(d)
 		if err != nil {
-			l.o.Logger.Warn("an index is made anew", "segments", fmt.Sprintf("%d to %d", d.First, d.Last), "error", err)
+			l.o.Logger.Warn("an index is made anew",
+				"segments", fmt.Sprintf("%d to %d", d.First, d.Last), "error", err)
 			continue
 		}
 		l.indexes = append(l.indexes, x)
@@ -174,7 +181,8 @@ func (l *Log) deleteLeftovers() error {
 	}
 	for _, file := range files {
 		name := file.Name()
-		ours := strings.HasPrefix(name, "segment-") || strings.HasPrefix(name, "index-") || name == manifestName+durable.Suffix
+		ours := strings.HasPrefix(name, "segment-") || strings.HasPrefix(name, "index-") ||
+			name == manifestName+durable.Suffix
 		if !ours || used[name] {
 			continue
 		}
@@ -188,7 +196,9 @@ func (l *Log) deleteLeftovers() error {
 // indexMissing makes the indexes of full segments that are in none.
 func (l *Log) indexMissing() error {
 	for _, number := range slices.Sorted(maps.Keys(l.segments)) {
-		covered := slices.ContainsFunc(l.indexes, func(x *index) bool { return x.first <= number && number <= x.last })
+		covered := slices.ContainsFunc(l.indexes, func(x *index) bool {
+			return x.first <= number && number <= x.last
+		})
 		if covered || number == l.active.number {
 			continue
 		}
@@ -196,7 +206,9 @@ func (l *Log) indexMissing() error {
 		if err != nil {
 			return err
 		}
-		behind, _ := slices.BinarySearchFunc(l.indexes, number, func(x *index, number uint32) int { return cmp.Compare(x.first, number) })
+		behind, _ := slices.BinarySearchFunc(l.indexes, number, func(x *index, number uint32) int {
+			return cmp.Compare(x.first, number)
+		})
 		l.indexes = slices.Insert(l.indexes, behind, x)
 		if err := l.saveManifest(); err != nil { // so that another start goes on from here
 			return err
@@ -211,7 +223,9 @@ func (l *Log) reindex(s *segment) (*index, error) {
 		return nil, err
 	}
 	t := newTable(0)
-	if _, err := scan(s.number, data, func(r record, at place) { l.addScanned(t, data, r, at) }); err != nil {
+	if _, err := scan(s.number, data, func(r record, at place) {
+		l.addScanned(t, data, r, at)
+	}); err != nil {
 		return nil, err
 	}
 	return l.writeIndex(s.number, t)

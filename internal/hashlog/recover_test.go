@@ -40,7 +40,8 @@ func TestATornTailIsCutOff(t *testing.T) {
 	damaged := slices.Clone(whole)
 	damaged[len(damaged)-1]++
 	for name, tail := range map[string][]byte{
-		"part of a header": whole[:7], "part of a record": whole[:len(whole)-1], "wrong bytes": damaged, "zeros": make([]byte, 100),
+		"part of a header": whole[:7], "part of a record": whole[:len(whole)-1],
+		"wrong bytes": damaged, "zeros": make([]byte, 100),
 		"nonsense":                  []byte(strings.Repeat("nonsense", 20)),
 		"a good one behind a bad":   append(slices.Clone(damaged), whole...),
 		"the length of a long file": {0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255},
@@ -101,7 +102,8 @@ func overwrite(name string, offset int) error {
 }
 
 func TestDamagedPagesAndRecordsAreNotBelieved(t *testing.T) {
-	for name, file := range map[string]string{"a page": "index-*", "a record": "segment-0000000001"} {
+	for name, file := range map[string]string{"a page": "index-*",
+		"a record": "segment-0000000001"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filled(t)
 			names, err := filepath.Glob(filepath.Join(dir, file))
@@ -131,8 +133,12 @@ func TestLostRecordsAreAnError(t *testing.T) {
 		damage func(dir string) error
 		want   string
 	}{
-		"a full segment is missing": {func(dir string) error { return os.Remove(filepath.Join(dir, segmentName(2))) }, "segment-0000000002"},
-		"a full segment is shorter": {func(dir string) error { return os.Truncate(filepath.Join(dir, segmentName(2)), 100) }, "has 100 bytes"},
+		"a full segment is missing": {func(dir string) error {
+			return os.Remove(filepath.Join(dir, segmentName(2)))
+		}, "segment-0000000002"},
+		"a full segment is shorter": {func(dir string) error {
+			return os.Truncate(filepath.Join(dir, segmentName(2)), 100)
+		}, "has 100 bytes"},
 		"the last segment is missing": {func(dir string) error {
 			names, err := filepath.Glob(filepath.Join(dir, "segment-*"))
 			return errors.Join(err, os.Remove(slices.Max(names)))
@@ -141,8 +147,12 @@ func TestLostRecordsAreAnError(t *testing.T) {
 			names, err := filepath.Glob(filepath.Join(dir, "segment-*"))
 			return errors.Join(err, os.Truncate(slices.Max(names), 100))
 		}, "only the first"},
-		"the manifest is missing":  {func(dir string) error { return os.Remove(filepath.Join(dir, manifestName)) }, "MANIFEST is missing"},
-		"the manifest is nonsense": {func(dir string) error { return os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600) }, "MANIFEST"},
+		"the manifest is missing": {func(dir string) error {
+			return os.Remove(filepath.Join(dir, manifestName))
+		}, "MANIFEST is missing"},
+		"the manifest is nonsense": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600)
+		}, "MANIFEST"},
 		"the manifest is of a later version": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, manifestName), []byte(`{"version":3}`), 0o600)
 		}, "version 3, this program knows 2"},
@@ -192,7 +202,8 @@ func TestADamagedRecordThatWasSyncedIsNotATornTail(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = Open(dir, Options{})
-			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), last) || !strings.Contains(err.Error(), "bring the file back") {
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), last) ||
+				!strings.Contains(err.Error(), "bring the file back") {
 				t.Errorf("got %v", err)
 			}
 			if after, err := os.ReadFile(last); err != nil || len(after) != len(before) {
@@ -202,11 +213,13 @@ func TestADamagedRecordThatWasSyncedIsNotATornTail(t *testing.T) {
 	}
 }
 
-// Earlier versions named a new segment before they had synced its first bytes, and a power cut took them.
+// Earlier versions named a new segment before they had synced its first bytes, and a power cut took
+// them.
 func TestASegmentThatNeverGotItsFirstBytesIsBegunAgain(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"empty": nil, "cut off": segmentMagic[:3], "zeros": make([]byte, 100),
-		"a record that was not synced": appendRecord(make([]byte, len(segmentMagic)), keyOf(7), []byte("value"), 10),
+		"a record that was not synced": appendRecord(make([]byte, len(segmentMagic)), keyOf(7),
+			[]byte("value"), 10),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -239,7 +252,8 @@ func TestTheFirstBytesOfASegmentAreNotATornTail(t *testing.T) {
 	if err := os.Truncate(last, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "bring the file back") {
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) ||
+		!strings.Contains(err.Error(), "bring the file back") {
 		t.Errorf("got %v", err)
 	}
 }

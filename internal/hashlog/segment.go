@@ -32,8 +32,8 @@ func segmentName(number uint32) string { return fmt.Sprintf("segment-%010d", num
 
 func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
 
-// createSegment makes an empty segment, of which no file says yet that it counts. The file and its name are
-// durable: the manifest that names it may be so at once.
+// createSegment makes an empty segment, of which no file says yet that it counts. The file and its
+// name are durable: the manifest that names it may be so at once.
 func (l *Log) createSegment(number uint32) (*segment, error) {
 	name := l.path(segmentName(number))
 	file, err := l.o.Disk.Create(name)
@@ -95,7 +95,8 @@ func (s *segment) hasKey(offset int64, key []byte) bool {
 	if _, err := s.read.ReadAt(data, offset); err != nil {
 		return false
 	}
-	return int(binary.LittleEndian.Uint32(data[4:])) == len(key) && bytes.Equal(data[headerBytes:], key)
+	return int(binary.LittleEndian.Uint32(data[4:])) == len(key) &&
+		bytes.Equal(data[headerBytes:], key)
 }
 
 // openSegment opens a segment that is full, as the manifest describes it.
@@ -106,7 +107,8 @@ func (l *Log) openSegment(d segmentRecord) (*segment, error) {
 		return nil, explainMissing(err)
 	}
 	if info.Size() != d.Bytes {
-		return nil, fmt.Errorf("%w: %s has %d bytes, it had %d when it was closed", ErrDamaged, name, info.Size(), d.Bytes)
+		return nil, fmt.Errorf("%w: %s has %d bytes, it had %d when it was closed", ErrDamaged,
+			name, info.Size(), d.Bytes)
 	}
 	s := &segment{number: d.Number, read: l.o.Files.of(name)}
 	s.size.Store(d.Bytes)
@@ -126,7 +128,8 @@ func explainMissing(err error) error {
 // scan reads the records of a segment's bytes, and returns how many of the bytes are good.
 func scan(number uint32, data []byte, each func(r record, at place)) (good int, err error) {
 	if !bytes.HasPrefix(data, segmentMagic) {
-		return 0, fmt.Errorf("%w: %s does not begin as a segment does", ErrDamaged, segmentName(number))
+		return 0, fmt.Errorf("%w: %s does not begin as a segment does", ErrDamaged,
+			segmentName(number))
 	}
 	for good = len(segmentMagic); good < len(data); {
 		if _, ok := parseNote(data[good:]); ok {

@@ -98,8 +98,8 @@ func (l *Log) Sync(ctx context.Context, m Mark) error {
 	return l.syncs.wait(ctx, m)
 }
 
-// syncActive need not look at full segments: the change from one to the next syncs them, and then an
-// error here is that of a file that was deleted since.
+// syncActive need not look at full segments: the change from one to the next syncs them, and then
+// an error here is that of a file that was deleted since.
 func (l *Log) syncActive() error {
 	l.mu.RLock()
 	s := l.active

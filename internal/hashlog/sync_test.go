@@ -13,7 +13,9 @@ import (
 // next sync a success.
 func TestAfterAFailureNothingIsAppended(t *testing.T) {
 	for name, fail := range map[string]func(*testkit.Disk, bool){
-		"a full disk": func(d *testkit.Disk, on bool) { d.Full.Store(on) }, "a failed sync": func(d *testkit.Disk, on bool) { d.BadSync.Store(on) },
+		"a full disk": func(d *testkit.Disk, on bool) {
+			d.Full.Store(on)
+		}, "a failed sync": func(d *testkit.Disk, on bool) { d.BadSync.Store(on) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := testkit.NewDisk()

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// place says where a record is: the number of its segment, and where it begins in that. No place is 0.
+// place says where a record is: the number of its segment, and where it begins in that. No place is
+// 0.
 type place uint64
 
 func placeOf(segment uint32, offset int64) place { return place(segment)<<32 | place(offset) }
@@ -23,10 +24,11 @@ func compareEntries(a, b entry) int {
 	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
 }
 
-// table has the entries of one segment in memory, one for each key. A hash may have several; later places are
-// newer.
+// table has the entries of one segment in memory, one for each key. A hash may have several; later
+// places are newer.
 type table struct {
-	slots []entry // a power of two, at most three quarters of them taken; those without a place are free
+	// a power of two, at most three quarters of them taken; those without a place are free
+	slots []entry
 	count int
 }
 
@@ -37,8 +39,8 @@ func newTable(entries int) *table {
 	return &table{slots: make([]entry, max(leastSlots, 1<<bits.Len(uint(entries)*4/3)))}
 }
 
-// add puts an entry in the place of the one of the same key. same tells whether the record at a place, which
-// has the hash, has the key too; nil: none has.
+// add puts an entry in the place of the one of the same key. same tells whether the record at a
+// place, which has the hash, has the key too; nil: none has.
 func (t *table) add(e entry, same func(place) bool) {
 	if t.count >= len(t.slots)/4*3 {
 		t.grow()

@@ -10,10 +10,14 @@ import (
 func TestATableSortsItsEntries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	for name, hash := range map[string]func(i int) uint64{
-		"random hashes":                       func(int) uint64 { return random.Uint64() },
-		"the last ones, which go on at first": func(i int) uint64 { return math.MaxUint64 - uint64(random.IntN(50)) },
-		"first and last ones":                 func(i int) uint64 { return uint64(-random.IntN(2)) ^ uint64(random.IntN(50)) },
-		"one hash":                            func(int) uint64 { return 1 << 40 },
+		"random hashes": func(int) uint64 { return random.Uint64() },
+		"the last ones, which go on at first": func(i int) uint64 {
+			return math.MaxUint64 - uint64(random.IntN(50))
+		},
+		"first and last ones": func(i int) uint64 {
+			return uint64(-random.IntN(2)) ^ uint64(random.IntN(50))
+		},
+		"one hash": func(int) uint64 { return 1 << 40 },
 	} {
 		for _, n := range []int{0, 1, leastSlots/4*3 + 1, 5 * leastSlots} {
 			small, sized := newTable(0), newTable(n)

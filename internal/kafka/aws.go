@@ -43,6 +43,7 @@ func managedStreaming(ctx context.Context, a config.AWS) (sasl.Mechanism, error)
 		if err != nil {
 			return mskiam.Auth{}, &loginError{awsSection, err}
 		}
-		return mskiam.Auth{AccessKey: c.AccessKeyID, SecretKey: c.SecretAccessKey, SessionToken: c.SessionToken, UserAgent: "kdedup"}, nil
+		return mskiam.Auth{AccessKey: c.AccessKeyID, SecretKey: c.SecretAccessKey,
+			SessionToken: c.SessionToken, UserAgent: "kdedup"}, nil
 	}), nil
 }

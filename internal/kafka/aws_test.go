@@ -38,7 +38,8 @@ func withoutAWS(t *testing.T) {
 
 func awsLogin(t *testing.T, a config.AWS) (sasl.Mechanism, error) {
 	t.Helper()
-	return mechanism(t.Context(), config.SASL{Mechanism: config.SASLAWS, AWS: a}, slog.New(slog.DiscardHandler))
+	return mechanism(t.Context(), config.SASL{Mechanism: config.SASLAWS, AWS: a},
+		slog.New(slog.DiscardHandler))
 }
 
 // signedBy returns what a login sends to a broker of MSK.
@@ -66,8 +67,10 @@ func TestAWSCredentialsOfTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := signedBy(t, m)
-	if m.Name() != "AWS_MSK_IAM" || got["action"] != "kafka-cluster:Connect" || got["host"] != "broker" || got["x-amz-security-token"] != "session" ||
-		!strings.HasPrefix(got["x-amz-credential"], "AKIDEXAMPLE/") || !strings.HasSuffix(got["x-amz-credential"], "/eu-west-1/kafka-cluster/aws4_request") ||
+	if m.Name() != "AWS_MSK_IAM" || got["action"] != "kafka-cluster:Connect" ||
+		got["host"] != "broker" || got["x-amz-security-token"] != "session" ||
+		!strings.HasPrefix(got["x-amz-credential"], "AKIDEXAMPLE/") ||
+		!strings.HasSuffix(got["x-amz-credential"], "/eu-west-1/kafka-cluster/aws4_request") ||
 		len(got["x-amz-signature"]) != 64 {
 		t.Errorf("got %v", got)
 	}
@@ -84,8 +87,9 @@ func tokenService(t *testing.T, life time.Duration) (asked *atomic.Int64, forms 
 		_ = r.ParseForm()
 		forms <- r.Form
 		action := r.Form.Get("Action")
-		fmt.Fprintf(w, `<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>KEY%[2]d</AccessKeyId><SecretAccessKey>s</SecretAccessKey>`+
-			`<SessionToken>t</SessionToken><Expiration>%[3]s</Expiration></Credentials></%[1]sResult></%[1]sResponse>`,
+		fmt.Fprintf(w,
+			`<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>KEY%[2]d</AccessKeyId><SecretAccessKey>s</SecretAccessKey>`+
+				`<SessionToken>t</SessionToken><Expiration>%[3]s</Expiration></Credentials></%[1]sResult></%[1]sResponse>`,
 			action, asked.Add(1), time.Now().Add(life).UTC().Format(time.RFC3339))
 	}))
 	t.Cleanup(server.Close)
@@ -113,7 +117,8 @@ func TestAWSWebIdentity(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	}
-	if form := <-forms; asked.Load() != 1 || form.Get("WebIdentityToken") != "web-identity" || form.Get("RoleArn") != "arn:aws:iam::1:role/pod" {
+	if form := <-forms; asked.Load() != 1 || form.Get("WebIdentityToken") != "web-identity" ||
+		form.Get("RoleArn") != "arn:aws:iam::1:role/pod" {
 		t.Errorf("asked %d times, first %v", asked.Load(), form)
 	}
 }
@@ -128,25 +133,29 @@ func TestAWSRoleIsRenewedBeforeItsCredentialsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 2; n++ {
-		if got := signedBy(t, m); !strings.HasPrefix(got["x-amz-credential"], fmt.Sprintf("KEY%d/", n)) {
+		if got := signedBy(t, m); !strings.HasPrefix(got["x-amz-credential"],
+			fmt.Sprintf("KEY%d/", n)) {
 			t.Errorf("login %d: got %v", n, got)
 		}
 	}
-	if form := <-forms; form.Get("Action") != "AssumeRole" || form.Get("RoleArn") != "arn:aws:iam::2:role/kafka" {
+	if form := <-forms; form.Get("Action") != "AssumeRole" ||
+		form.Get("RoleArn") != "arn:aws:iam::2:role/kafka" {
 		t.Errorf("asked for %v", form)
 	}
 }
 
 func TestAWSWithoutCredentialsSaysSo(t *testing.T) {
 	withoutAWS(t)
-	if _, err := awsLogin(t, config.AWS{Profile: "missing"}); err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl.aws: ") {
+	if _, err := awsLogin(t, config.AWS{Profile: "missing"}); err == nil ||
+		!strings.HasPrefix(err.Error(), "kafka.sasl.aws: ") {
 		t.Errorf("a profile that is missing: %v", err)
 	}
 	m, err := awsLogin(t, config.AWS{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := login(t, m); err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl.aws: ") || strings.Contains(err.Error(), "\n") {
+	if _, err := login(t, m); err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl.aws: ") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("no credentials at all: %v", err)
 	}
 }

@@ -15,12 +15,14 @@ import (
 
 // Comparison is what the topics that kdedup writes do with records that the input holds.
 type Comparison struct {
-	Refused []string // a setting with which the pipeline loses records, or cannot go on, whatever they are
+	// a setting with which the pipeline loses records, or cannot go on, whatever they are
+	Refused []string
 	Told    []string // which records would be refused or lost
 	Unknown error    // why the input's settings are not known; run needs no right to see them
 }
 
-// Compare looks at the settings of the topics that the pipeline writes, beside those of its input. All of them exist.
+// Compare looks at the settings of the topics that the pipeline writes, beside those of its input.
+// All of them exist.
 func Compare(ctx context.Context, client *kgo.Client, t config.Topic) (Comparison, error) {
 	admin := kadm.NewClient(client)
 	l, err := describe(ctx, admin, t)
@@ -32,8 +34,10 @@ func Compare(ctx context.Context, client *kgo.Client, t config.Topic) (Compariso
 		return Comparison{}, err
 	}
 	c := comparison{layout: l, all: all}
-	if c.input, err = topicSettings(ctx, admin, t.Input); err != nil { // a right that run does not need
-		c.found.Unknown = fmt.Errorf("nothing is compared with the settings of %s: %w", t.Input, err)
+	// a right that run does not need
+	if c.input, err = topicSettings(ctx, admin, t.Input); err != nil {
+		c.found.Unknown = fmt.Errorf("nothing is compared with the settings of %s: %w", t.Input,
+			err)
 	}
 	for _, topic := range names(t)[1:] {
 		c.durability(topic)
@@ -64,11 +68,13 @@ func (c *comparison) durability(topic string) {
 	input := c.layout.topic.Input
 	replicas, there := c.layout.replicas(topic), c.layout.replicas(input)
 	if replicas > 0 && replicas < there {
-		c.tell("topic %s has %d of the %d replicas that %s has: what was forwarded is lost with fewer disks than what came in",
+		c.tell("topic %s has %d of the %d replicas that %s has: what was forwarded is lost with "+
+			"fewer disks than what came in",
 			topic, replicas, there, input)
 	}
 	if least := c.number(topic, "min.insync.replicas"); replicas > 0 && least > int64(replicas) {
-		c.refuse("topic %s has min.insync.replicas=%d and %d replicas: it takes no record", topic, least, replicas)
+		c.refuse("topic %s has min.insync.replicas=%d and %d replicas: it takes no record", topic,
+			least, replicas)
 	}
 }
 
@@ -77,30 +83,40 @@ func (c *comparison) records(topic string) {
 	t, own := c.layout.topic, c.all[topic]
 	if strings.Contains(own["cleanup.policy"].value, "compact") {
 		if topic == t.Output && !t.AllowCompactedOutput || topic != t.Output {
-			c.refuse("topic %s has cleanup.policy=%s: of the messages of one key only the last is kept, and records without a key are refused; "+
+			c.refuse("topic %s has cleanup.policy=%s: of the messages of one key only the last "+
+				"is kept, and records without a key are refused; "+
 				"%s", topic, own["cleanup.policy"].value, compactedRemedy(topic == t.Output))
 		}
 	}
 	if own["message.timestamp.type"].value == "LogAppendTime" {
-		c.tell("topic %s has message.timestamp.type=LogAppendTime: records get the time at which they are forwarded in place of their own", topic)
+		c.tell("topic %s has message.timestamp.type=LogAppendTime: records get the time at which "+
+			"they are forwarded in place of their own", topic)
 	}
-	if before := c.number(topic, "message.timestamp.before.max.ms"); before >= 0 && before < aCentury {
-		c.tell("topic %s has message.timestamp.before.max.ms=%d: it refuses records that are older than %s when they are forwarded",
+	if before := c.number(topic, "message.timestamp.before.max.ms"); before >= 0 &&
+		before < aCentury {
+		c.tell("topic %s has message.timestamp.before.max.ms=%d: it refuses records that are "+
+			"older than %s when they are forwarded",
 			topic, before, millis(before))
 	}
 	if c.input == nil {
 		return
 	}
-	if is, there := c.number(topic, "retention.ms"), c.retention(); is >= 0 && (there < 0 || is < there) {
-		c.tell("topic %s has retention.ms=%d, %s has %s: records older than %s are deleted as soon as they are forwarded",
+	if is, there := c.number(topic, "retention.ms"), c.retention(); is >= 0 &&
+		(there < 0 || is < there) {
+		c.tell("topic %s has retention.ms=%d, %s has %s: records older than %s are deleted as "+
+			"soon as they are forwarded",
 			topic, is, t.Input, c.input["retention.ms"].value, millis(is))
 	}
-	if after, there := c.number(topic, "message.timestamp.after.max.ms"), c.inputNumber("message.timestamp.after.max.ms"); after >= 0 && after < there {
-		c.tell("topic %s has message.timestamp.after.max.ms=%d, less than %s: it refuses records with a time more than %s ahead",
+	if after, there := c.number(topic, "message.timestamp.after.max.ms"),
+		c.inputNumber("message.timestamp.after.max.ms"); after >= 0 && after < there {
+		c.tell("topic %s has message.timestamp.after.max.ms=%d, less than %s: it refuses records "+
+			"with a time more than %s ahead",
 			topic, after, t.Input, millis(after))
 	}
-	if limit, there := c.number(topic, "max.message.bytes"), c.inputNumber("max.message.bytes"); limit >= 0 && limit < there {
-		c.tell("topic %s has max.message.bytes=%d, %s has %d: it refuses records in between", topic, limit, t.Input, there)
+	if limit, there := c.number(topic, "max.message.bytes"),
+		c.inputNumber("max.message.bytes"); limit >= 0 && limit < there {
+		c.tell("topic %s has max.message.bytes=%d, %s has %d: it refuses records in between", topic,
+			limit, t.Input, there)
 	}
 }
 

@@ -35,11 +35,15 @@ func alter(t *testing.T, client *kgo.Client, topic string, values map[string]str
 func TestSetupMakesTopicsLikeTheInput(t *testing.T) {
 	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
 		topic.DuplicatesTopic = ""
-		alter(t, client, topic.Input, map[string]string{"retention.ms": "-1", "min.insync.replicas": "1"})
+		alter(t, client, topic.Input, map[string]string{"retention.ms": "-1",
+			"min.insync.replicas": "1"})
 		want := []string{
-			"created topic IN.clean (3 partitions, 1 replica, max.message.bytes=2000000, retention.ms=-1, min.insync.replicas=1)",
-			"created topic IN.dlq (3 partitions, 1 replica, max.message.bytes=2065536, retention.ms=-1, min.insync.replicas=1)",
-			"created topic IN.fence (3 partitions, 1 replica, min.insync.replicas=1, cleanup.policy=compact)",
+			"created topic IN.clean (3 partitions, 1 replica, max.message.bytes=2000000, " +
+				"retention.ms=-1, min.insync.replicas=1)",
+			"created topic IN.dlq (3 partitions, 1 replica, max.message.bytes=2065536, " +
+				"retention.ms=-1, min.insync.replicas=1)",
+			"created topic IN.fence (3 partitions, 1 replica, min.insync.replicas=1, " +
+				"cleanup.policy=compact)",
 		}
 		var said []string
 		testkit.Eventually(t, topicsLimit, "settings that the brokers know", func() bool {
@@ -66,15 +70,20 @@ func TestTopicsThatEatRecordsAreTold(t *testing.T) {
 			told, refused          string
 		}{
 			{"retention", "retention.ms", "604800000", "-1",
-				"topic IN.clean has retention.ms=604800000, IN has -1: records older than 7 days are deleted as soon as they are forwarded", ""},
+				"topic IN.clean has retention.ms=604800000, IN has -1: records older than 7 days " +
+					"are deleted as soon as they are forwarded", ""},
 			{"the size", "max.message.bytes", "1000000", "2000000",
-				"topic IN.clean has max.message.bytes=1000000, IN has 2000000: it refuses records in between", ""},
+				"topic IN.clean has max.message.bytes=1000000, IN has 2000000: it refuses " +
+					"records in between", ""},
 			{"the kind of time", "message.timestamp.type", "LogAppendTime", "CreateTime",
-				"topic IN.clean has message.timestamp.type=LogAppendTime: records get the time at which they are forwarded in place of their own", ""},
+				"topic IN.clean has message.timestamp.type=LogAppendTime: records get the time " +
+					"at which they are forwarded in place of their own", ""},
 			{"compaction", "cleanup.policy", "compact", "delete", "",
-				"topic IN.clean has cleanup.policy=compact: of the messages of one key only the last is kept, and records without a key are refused; " +
+				"topic IN.clean has cleanup.policy=compact: of the messages of one key only the " +
+					"last is kept, and records without a key are refused; " +
 					"set cleanup.policy=delete, or allow_compacted_output: true if that is meant"},
-			{"copies", "min.insync.replicas", "2", "1", "", "topic IN.clean has min.insync.replicas=2 and 1 replicas: it takes no record"},
+			{"copies", "min.insync.replicas", "2", "1", "",
+				"topic IN.clean has min.insync.replicas=2 and 1 replicas: it takes no record"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				alter(t, client, topic.Output, map[string]string{c.key: c.value})
@@ -87,7 +96,8 @@ func TestTopicsThatEatRecordsAreTold(t *testing.T) {
 				}
 				testkit.Eventually(t, topicsLimit, c.told+c.refused, func() bool {
 					compared, err := kafka.Compare(t.Context(), client, topic)
-					return err == nil && (c.told == "" || slices.Contains(short(compared.Told), c.told)) &&
+					return err == nil &&
+						(c.told == "" || slices.Contains(short(compared.Told), c.told)) &&
 						(c.refused == "" || slices.Contains(short(compared.Refused), c.refused))
 				})
 			})
@@ -112,21 +122,26 @@ func TestSetupGoesOnWithoutASettingThatTheBrokersRefuse(t *testing.T) {
 	topic := config.DefaultTopic()
 	topic.Input = testkit.Topic(t, brokers, "orders", 2, map[string]string{"retention.ms": "-1"})
 	topic.Output, topic.FenceTopic = topic.Input+".clean", topic.Input+".fence"
-	cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+	cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error,
+		bool) {
 		cluster.KeepControl()
 		asked := request.(*kmsg.CreateTopicsRequest).Topics[0]
-		if !slices.ContainsFunc(asked.Configs, func(c kmsg.CreateTopicsRequestTopicConfig) bool { return c.Name == "max.message.bytes" }) {
+		if !slices.ContainsFunc(asked.Configs, func(c kmsg.CreateTopicsRequestTopicConfig) bool {
+			return c.Name == "max.message.bytes"
+		}) {
 			return nil, nil, false
 		}
 		answer := request.ResponseKind().(*kmsg.CreateTopicsResponse)
 		refused := kmsg.NewCreateTopicsResponseTopic()
 		refused.Topic, refused.ErrorCode = asked.Topic, kerr.PolicyViolation.Code
-		refused.ErrorMessage = kmsg.StringPtr("max.message.bytes must be at most 1048588 on this cluster")
+		refused.ErrorMessage = kmsg.StringPtr(
+			"max.message.bytes must be at most 1048588 on this cluster")
 		answer.Topics = append(answer.Topics, refused)
 		return answer, nil, true
 	})
 	said := setup(t, client, topic, false)
-	if len(said) != 3 || !strings.HasPrefix(said[0], "the brokers refuse max.message.bytes=1048588 for topic IN.clean (POLICY_VIOLATION") ||
+	if len(said) != 3 || !strings.HasPrefix(said[0],
+		"the brokers refuse max.message.bytes=1048588 for topic IN.clean (POLICY_VIOLATION") ||
 		said[1] != "created topic IN.clean (2 partitions, 1 replica, retention.ms=-1)" {
 		t.Errorf("said %q", said)
 	}

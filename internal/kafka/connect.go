@@ -44,23 +44,29 @@ func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (c *Con
 }
 
 func filesOf(t config.TLS) certs.ClientFiles {
-	return certs.ClientFiles{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName}
+	return certs.ClientFiles{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
+		ServerName: t.ServerName}
 }
 
 // Options returns brokers, TLS, SASL, logging and client metrics. The client's own lines are
 // demoted: what matters reaches the caller as an error.
-func (c *Connector) Options(clientID string, reg prometheus.Registerer, log *slog.Logger) []kgo.Opt {
-	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(log))), kgo.WithHooks(clientMetrics(reg)))
+func (c *Connector) Options(
+	clientID string, reg prometheus.Registerer, log *slog.Logger,
+) []kgo.Opt {
+	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(log))),
+		kgo.WithHooks(clientMetrics(reg)))
 }
 
-// AdminOptions are those of a client that only asks and waits for the answer: all of its errors reach
-// the caller, so its lines go down by two steps.
+// AdminOptions are those of a client that only asks and waits for the answer: all of its errors
+// reach the caller, so its lines go down by two steps.
 func (c *Connector) AdminOptions(clientID string, log *slog.Logger) []kgo.Opt {
-	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(slog.New(demoted{log.Handler()})))))
+	return append(c.options(clientID),
+		kgo.WithLogger(kslog.New(demote(slog.New(demoted{log.Handler()})))))
 }
 
 func (c *Connector) options(clientID string) []kgo.Opt {
-	opts := []kgo.Opt{kgo.SeedBrokers(c.brokers...), kgo.ClientID(clientID), kgo.DialTimeout(dialTimeout)}
+	opts := []kgo.Opt{kgo.SeedBrokers(c.brokers...), kgo.ClientID(clientID),
+		kgo.DialTimeout(dialTimeout)}
 	if c.files != nil {
 		opts = append(opts, kgo.Dialer(c.dialTLS))
 	}

@@ -35,10 +35,12 @@ func connect(t *testing.T, k config.Kafka) *kgo.Client {
 
 func TestSASL(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.EnableSASL(),
-		kfake.Superuser("PLAIN", "ann", "secret"), kfake.Superuser("SCRAM-SHA-256", "ann", "secret"), kfake.Superuser("SCRAM-SHA-512", "ann", "secret"))
+		kfake.Superuser("PLAIN", "ann", "secret"), kfake.Superuser("SCRAM-SHA-256", "ann",
+			"secret"), kfake.Superuser("SCRAM-SHA-512", "ann", "secret"))
 	for _, mechanism := range []string{"plain", "scram-sha-256", "scram-sha-512"} {
 		t.Run(mechanism, func(t *testing.T) {
-			k := config.Kafka{Brokers: brokers, SASL: config.SASL{Mechanism: mechanism, Username: "ann", Password: "secret"}}
+			k := config.Kafka{Brokers: brokers,
+				SASL: config.SASL{Mechanism: mechanism, Username: "ann", Password: "secret"}}
 			if err := connect(t, k).Ping(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -66,15 +68,18 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, brokers := testkit.FakeKafka(t, kfake.TLS(&tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: ours.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{pair}, ClientCAs: ours.Pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
-	k := config.Kafka{Brokers: brokers, TLS: config.TLS{Enabled: true, CAFile: ca, CertFile: cert, KeyFile: key}}
+	k := config.Kafka{Brokers: brokers, TLS: config.TLS{Enabled: true, CAFile: ca, CertFile: cert,
+		KeyFile: key}}
 	if err := kafka.Ping(t.Context(), connect(t, k)); err != nil {
 		t.Error(err)
 	}
 	says := func(what string, k config.Kafka, want string) {
 		t.Helper()
-		if err := kafka.Ping(t.Context(), connect(t, k)); err == nil || !strings.HasPrefix(err.Error(), "kafka.tls: ") || !strings.Contains(err.Error(), want) {
+		if err := kafka.Ping(t.Context(), connect(t, k)); err == nil ||
+			!strings.HasPrefix(err.Error(), "kafka.tls: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", what, err, want)
 		}
 	}
@@ -102,13 +107,16 @@ func TestNewConnectionsTakeRenewedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, brokers := testkit.FakeKafka(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
+	_, brokers := testkit.FakeKafka(t,
+		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
 	client := connect(t, config.Kafka{Brokers: brokers, TLS: config.TLS{Enabled: true, CAFile: ca}})
 	if err := client.Ping(t.Context()); err == nil {
 		t.Fatal("a broker of another authority was believed")
 	}
 	write(a.PEM())
-	testkit.Eventually(t, 30*time.Second, "a connection with the renewed file", func() bool { return client.Ping(t.Context()) == nil })
+	testkit.Eventually(t, 30*time.Second, "a connection with the renewed file", func() bool {
+		return client.Ping(t.Context()) == nil
+	})
 }
 
 func TestBrokenCertificatesNameTheirSetting(t *testing.T) {
@@ -118,9 +126,11 @@ func TestBrokenCertificatesNameTheirSetting(t *testing.T) {
 	}
 	for want, conf := range map[string]config.TLS{
 		"kafka.tls.ca_file: holds no certificate in PEM form": {Enabled: true, CAFile: text},
-		"kafka.tls.cert_file and key_file: ":                  {Enabled: true, CertFile: text, KeyFile: text},
+		"kafka.tls.cert_file and key_file: ": {Enabled: true, CertFile: text,
+			KeyFile: text},
 	} {
-		_, err := kafka.NewConnector(t.Context(), config.Kafka{TLS: conf}, slog.New(slog.DiscardHandler))
+		_, err := kafka.NewConnector(t.Context(), config.Kafka{TLS: conf},
+			slog.New(slog.DiscardHandler))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -11,10 +11,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// GroupInUse says why a consumer group is not one that has never worked on the topic: it has members,
-// or committed offsets. It is empty for a new group.
-// On a new cluster it waits until the broker has made the topic of the groups' offsets.
-func GroupInUse(ctx context.Context, client *kgo.Client, group, topic string) (why string, err error) {
+// GroupInUse says why a consumer group is not one that has never worked on the topic: it has
+// members, or committed offsets. It is empty for a new group. On a new cluster it waits until the
+// broker has made the topic of the groups' offsets.
+func GroupInUse(
+	ctx context.Context, client *kgo.Client, group, topic string,
+) (why string, err error) {
 	tick := time.NewTicker(askAgain)
 	defer tick.Stop()
 	for {
@@ -32,7 +34,9 @@ func GroupInUse(ctx context.Context, client *kgo.Client, group, topic string) (w
 
 const askAgain = 250 * time.Millisecond
 
-func groupInUse(ctx context.Context, admin *kadm.Client, group, topic string) (why string, err error) {
+func groupInUse(
+	ctx context.Context, admin *kadm.Client, group, topic string,
+) (why string, err error) {
 	state, err := groupState(ctx, admin, group)
 	if err != nil {
 		return "", fmt.Errorf("describe consumer group %s: %w", group, err)
@@ -46,7 +50,8 @@ func groupInUse(ctx context.Context, admin *kadm.Client, group, topic string) (w
 	}
 	for p, o := range offsets[topic] {
 		if o.At >= 0 {
-			return fmt.Sprintf("consumer group %s has committed offset %d of %s[%d]", group, o.At, topic, p), nil
+			return fmt.Sprintf("consumer group %s has committed offset %d of %s[%d]", group, o.At,
+				topic, p), nil
 		}
 	}
 	return "", nil

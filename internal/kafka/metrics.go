@@ -15,14 +15,15 @@ func clientMetrics(reg prometheus.Registerer) *kprom.Metrics {
 		kprom.Registerer(wellNamed{reg}),
 		kprom.WithClientLabel(),
 		// Details replace the defaults: without Records and UncompressedBytes nothing is counted.
-		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Records, kprom.UncompressedBytes, kprom.CompressedBytes, kprom.ConsistentNaming),
+		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Records,
+			kprom.UncompressedBytes, kprom.CompressedBytes, kprom.ConsistentNaming),
 		kprom.Histograms(kprom.RequestDurationE2E, kprom.RequestThrottled),
 		// A Prometheus that takes native histograms would drop the buckets that the boards ask for.
 		kprom.NativeBucketFactor(1))
 }
 
-// wellNamed leaves out two gauges whose names end in _total, as only those of counters may. There are
-// gauges of the same buffers in bytes.
+// wellNamed leaves out two gauges whose names end in _total, as only those of counters may. There
+// are gauges of the same buffers in bytes.
 type wellNamed struct{ prometheus.Registerer }
 
 var illNamed = []string{"buffered_fetch_records_total", "buffered_produce_records_total"}

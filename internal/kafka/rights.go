@@ -23,15 +23,19 @@ func lacking(resource string, operations ...kmsg.ACLOperation) error {
 	for i, o := range operations {
 		names[i] = operationNames[o]
 	}
-	return fmt.Errorf("%s: the Kafka ACLs do not allow %s; %s", resource, strings.Join(names, ", "), rightsRemedy)
+	return fmt.Errorf("%s: the Kafka ACLs do not allow %s; %s", resource, strings.Join(names, ", "),
+		rightsRemedy)
 }
 
 var operationNames = map[kmsg.ACLOperation]string{
-	kmsg.ACLOperationRead: "Read", kmsg.ACLOperationWrite: "Write", kmsg.ACLOperationCreate: "Create",
-	kmsg.ACLOperationAlter: "Alter", kmsg.ACLOperationDescribe: "Describe", kmsg.ACLOperationDescribeConfigs: "DescribeConfigs",
+	kmsg.ACLOperationRead: "Read", kmsg.ACLOperationWrite: "Write",
+	kmsg.ACLOperationCreate: "Create",
+	kmsg.ACLOperationAlter:  "Alter", kmsg.ACLOperationDescribe: "Describe",
+	kmsg.ACLOperationDescribeConfigs: "DescribeConfigs",
 }
 
-// denied puts what is lacking in the place of an authorization error; other errors stay as they are.
+// denied puts what is lacking in the place of an authorization error; other errors stay as they
+// are.
 func denied(err error, resource string, operation kmsg.ACLOperation) error {
 	for _, authorization := range []error{
 		kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed,
@@ -44,10 +48,13 @@ func denied(err error, resource string, operation kmsg.ACLOperation) error {
 	return err
 }
 
-// CheckRights returns an error for each topic, group and transactional ID on which the pipeline lacks
-// a right. Members are the names of the lanes. Nothing is changed: the brokers are asked what they
-// allow where they can tell, and otherwise for something that they allow and refuse for another reason.
-func CheckRights(ctx context.Context, client *kgo.Client, t config.Topic, members []string) []error {
+// CheckRights returns an error for each topic, group and transactional ID on which the pipeline
+// lacks a right. Members are the names of the lanes. Nothing is changed: the brokers are asked what
+// they allow where they can tell, and otherwise for something that they allow and refuse for
+// another reason.
+func CheckRights(
+	ctx context.Context, client *kgo.Client, t config.Topic, members []string,
+) []error {
 	problems, err := topicRights(ctx, client, t)
 	if err != nil {
 		return []error{err}
@@ -93,7 +100,8 @@ func topicRights(ctx context.Context, client *kgo.Client, t config.Topic) ([]err
 	return problems, nil
 }
 
-// checkVisible returns an error for topics that the brokers tell nothing about: they seem to be missing.
+// checkVisible returns an error for topics that the brokers tell nothing about: they seem to be
+// missing.
 func checkVisible(ctx context.Context, client *kgo.Client, t config.Topic) error {
 	topics, err := allowedOn(ctx, client, t)
 	if err != nil {
@@ -109,7 +117,9 @@ func checkVisible(ctx context.Context, client *kgo.Client, t config.Topic) error
 }
 
 // allowedOn asks what is allowed on each of the pipeline's topics. All of the answers have names.
-func allowedOn(ctx context.Context, client *kgo.Client, t config.Topic) ([]kmsg.MetadataResponseTopic, error) {
+func allowedOn(
+	ctx context.Context, client *kgo.Client, t config.Topic,
+) ([]kmsg.MetadataResponseTopic, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	for _, name := range names(t) {
@@ -130,7 +140,8 @@ func notAllowed(topic kmsg.MetadataResponseTopic, needs []kmsg.ACLOperation) []k
 	switch {
 	case topic.ErrorCode == kerr.TopicAuthorizationFailed.Code:
 		return needs
-	case topic.ErrorCode != 0 || topic.AuthorizedOperations == math.MinInt32 || !allows(kmsg.ACLOperationDescribe):
+	case topic.ErrorCode != 0 || topic.AuthorizedOperations == math.MinInt32 ||
+		!allows(kmsg.ACLOperationDescribe):
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(needs), allows)

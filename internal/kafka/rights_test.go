@@ -29,40 +29,48 @@ func TestCheckRightsNamesWhatIsMissingAndOnWhat(t *testing.T) {
 	}{
 		{"nothing allowed, exactly_once", config.DeliveryExactlyOnce, nil, []string{
 			"consumer group orders-dedup: the Kafka ACLs do not allow Read" + tail,
-			"topic orders-dedup.fence: the Kafka ACLs do not allow Write, DescribeConfigs, Read" + tail,
+			"topic orders-dedup.fence: the Kafka ACLs do not allow Write, DescribeConfigs, Read" +
+				tail,
 			"topic orders.clean: the Kafka ACLs do not allow Write, DescribeConfigs, Read" + tail,
 			"topic orders.dlq: the Kafka ACLs do not allow Write, DescribeConfigs, Read" + tail,
 			"topic orders: the Kafka ACLs do not allow Read" + tail,
 			"transactional ID orders-dedup-one-0: the Kafka ACLs do not allow Write" + tail,
 		}},
-		{"at_least_once reads only the fences of what it writes", config.DeliveryAtLeastOnce, []kfake.ACL{
-			allow(kmsg.ACLResourceTypeTopic, "orders", kmsg.ACLOperationRead),
-			allow(kmsg.ACLResourceTypeGroup, "orders-dedup", kmsg.ACLOperationRead),
-			allow(kmsg.ACLResourceTypeTopic, "orders.clean", kmsg.ACLOperationWrite),
-			allow(kmsg.ACLResourceTypeTopic, "orders.dlq", kmsg.ACLOperationDescribe),
-			allow(kmsg.ACLResourceTypeTopic, "orders-dedup.fence", kmsg.ACLOperationWrite),
-			allow(kmsg.ACLResourceTypeTopic, "orders-dedup.fence", kmsg.ACLOperationDescribeConfigs),
-		}, []string{
-			"topic orders-dedup.fence: the Kafka ACLs do not allow Read" + tail,
-			"topic orders.clean: the Kafka ACLs do not allow DescribeConfigs" + tail,
-			"topic orders.dlq: the Kafka ACLs do not allow Write, DescribeConfigs" + tail,
-		}},
+		{"at_least_once reads only the fences of what it writes", config.DeliveryAtLeastOnce,
+			[]kfake.ACL{
+				allow(kmsg.ACLResourceTypeTopic, "orders", kmsg.ACLOperationRead),
+				allow(kmsg.ACLResourceTypeGroup, "orders-dedup", kmsg.ACLOperationRead),
+				allow(kmsg.ACLResourceTypeTopic, "orders.clean", kmsg.ACLOperationWrite),
+				allow(kmsg.ACLResourceTypeTopic, "orders.dlq", kmsg.ACLOperationDescribe),
+				allow(kmsg.ACLResourceTypeTopic, "orders-dedup.fence", kmsg.ACLOperationWrite),
+				allow(kmsg.ACLResourceTypeTopic, "orders-dedup.fence",
+					kmsg.ACLOperationDescribeConfigs),
+			}, []string{
+				"topic orders-dedup.fence: the Kafka ACLs do not allow Read" + tail,
+				"topic orders.clean: the Kafka ACLs do not allow DescribeConfigs" + tail,
+				"topic orders.dlq: the Kafka ACLs do not allow Write, DescribeConfigs" + tail,
+			}},
 		{"everything allowed", config.DeliveryExactlyOnce, []kfake.ACL{
-			allow(kmsg.ACLResourceTypeTopic, "*", kmsg.ACLOperationAll), allow(kmsg.ACLResourceTypeGroup, "*", kmsg.ACLOperationAll),
+			allow(kmsg.ACLResourceTypeTopic, "*", kmsg.ACLOperationAll),
+			allow(kmsg.ACLResourceTypeGroup, "*", kmsg.ACLOperationAll),
 			allow(kmsg.ACLResourceTypeTransactionalId, "*", kmsg.ACLOperationAll),
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, brokers := testkit.FakeKafka(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "admin"),
-				kfake.SeedTopics(1, "orders", "orders.clean", "orders.dlq", "orders-dedup.fence"), kfake.User("PLAIN", "ann", "secret", c.allowed...))
-			client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.SASL(plain.Auth{User: "ann", Pass: "secret"}.AsMechanism()))
+			_, brokers := testkit.FakeKafka(t, kfake.EnableSASL(), kfake.EnableACLs(),
+				kfake.Superuser("PLAIN", "admin", "admin"),
+				kfake.SeedTopics(1, "orders", "orders.clean", "orders.dlq", "orders-dedup.fence"),
+				kfake.User("PLAIN", "ann", "secret", c.allowed...))
+			client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+				kgo.SASL(plain.Auth{User: "ann", Pass: "secret"}.AsMechanism()))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(client.Close)
 			topic.Delivery = c.delivery
 			var got []string
-			for _, err := range CheckRights(t.Context(), client, topic, []string{"orders-dedup-one-0"}) {
+			for _, err := range CheckRights(t.Context(), client, topic,
+				[]string{"orders-dedup-one-0"}) {
 				got = append(got, err.Error())
 			}
 			slices.Sort(got)
@@ -74,7 +82,8 @@ func TestCheckRightsNamesWhatIsMissingAndOnWhat(t *testing.T) {
 }
 
 func allow(kind kmsg.ACLResourceType, name string, operation kmsg.ACLOperation) kfake.ACL {
-	return kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: operation, Allow: true}
+	return kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: operation, Allow: true}
 }
 
 func TestBrokersThatDoNotTellWhatTheyAllowAreTrusted(t *testing.T) {
@@ -86,11 +95,13 @@ func TestBrokersThatDoNotTellWhatTheyAllowAreTrusted(t *testing.T) {
 	}{
 		"nothing was filled in":      {math.MinInt32, 0, nil},
 		"a field that stays at zero": {0, 0, nil},
-		"one of both is allowed":     {1<<kmsg.ACLOperationDescribe | 1<<kmsg.ACLOperationRead, 0, needs[1:]},
-		"the topic is hidden":        {math.MinInt32, kerr.TopicAuthorizationFailed.Code, needs},
-		"the topic is missing":       {math.MinInt32, kerr.UnknownTopicOrPartition.Code, nil},
+		"one of both is allowed": {1<<kmsg.ACLOperationDescribe | 1<<kmsg.ACLOperationRead, 0,
+			needs[1:]},
+		"the topic is hidden":  {math.MinInt32, kerr.TopicAuthorizationFailed.Code, needs},
+		"the topic is missing": {math.MinInt32, kerr.UnknownTopicOrPartition.Code, nil},
 	} {
-		got := notAllowed(kmsg.MetadataResponseTopic{AuthorizedOperations: c.allowed, ErrorCode: c.code}, needs)
+		got := notAllowed(kmsg.MetadataResponseTopic{AuthorizedOperations: c.allowed,
+			ErrorCode: c.code}, needs)
 		if len(got) != len(c.want) || len(got) > 0 && !cmp.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}

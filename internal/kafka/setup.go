@@ -17,10 +17,12 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// Setup creates the topics of a pipeline that are missing, like the input, and reports each step through say. It
-// changes nothing that exists, except that it adds partitions to a fence topic when the input has
-// got more. With dryRun it only says what it would do.
-func Setup(ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string)) error {
+// Setup creates the topics of a pipeline that are missing, like the input, and reports each step
+// through say. It changes nothing that exists, except that it adds partitions to a fence topic when
+// the input has got more. With dryRun it only says what it would do.
+func Setup(
+	ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string),
+) error {
 	if err := checkVisible(ctx, client, t); err != nil {
 		return err
 	}
@@ -52,7 +54,8 @@ func Setup(ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool,
 			return err
 		}
 	}
-	if err := s.create(ctx, t.FenceTopic, append(s.inherited("min.insync.replicas"), keyValue{"cleanup.policy", "compact"})); err != nil {
+	if err := s.create(ctx, t.FenceTopic, append(s.inherited("min.insync.replicas"),
+		keyValue{"cleanup.policy", "compact"})); err != nil {
 		return err
 	}
 	return s.widenFence(ctx)
@@ -71,8 +74,8 @@ type setup struct {
 // keyValue is a setting of a topic that is to be made.
 type keyValue struct{ key, value string }
 
-// keepingAll are the settings of a topic that keeps what the input keeps, as long, and that takes records however late
-// they come: their timestamps are those of the input.
+// keepingAll are the settings of a topic that keeps what the input keeps, as long, and that takes
+// records however late they come: their timestamps are those of the input.
 func (s setup) keepingAll(limit int) []keyValue {
 	list := []keyValue{{"max.message.bytes", strconv.Itoa(limit)}}
 	switch {
@@ -81,19 +84,24 @@ func (s setup) keepingAll(limit int) []keyValue {
 	default:
 		list = append(list, s.inherited("retention.ms", "retention.bytes")...)
 	}
-	list = append(list, s.inherited("min.insync.replicas", "message.timestamp.after.max.ms", "message.timestamp.difference.max.ms")...)
-	if before := s.input["message.timestamp.before.max.ms"]; before.known() && before.value != unlimited {
+	list = append(list, s.inherited("min.insync.replicas", "message.timestamp.after.max.ms",
+		"message.timestamp.difference.max.ms")...)
+	if before := s.input["message.timestamp.before.max.ms"]; before.known() &&
+		before.value != unlimited {
 		list = append(list, keyValue{"message.timestamp.before.max.ms", unlimited})
 	}
-	if kind := s.input["message.timestamp.type"]; kind.known() && kind.value != "CreateTime" && !kind.own {
-		list = append(list, keyValue{"message.timestamp.type", "CreateTime"}) // the brokers' default
+	if kind := s.input["message.timestamp.type"]; kind.known() && kind.value != "CreateTime" &&
+		!kind.own {
+		// the brokers' default
+		list = append(list, keyValue{"message.timestamp.type", "CreateTime"})
 	}
 	return list
 }
 
 const unlimited = "9223372036854775807"
 
-// inherited are those of the input's settings that it does not have from the brokers: a new topic has theirs, too.
+// inherited are those of the input's settings that it does not have from the brokers: a new topic
+// has theirs, too.
 func (s setup) inherited(keys ...string) (list []keyValue) {
 	for _, key := range keys {
 		if v := s.input[key]; v.own {
@@ -103,14 +111,15 @@ func (s setup) inherited(keys ...string) (list []keyValue) {
 	return list
 }
 
-// create makes a topic with as many partitions and replicas as the input. Where the brokers refuse a setting, as those of
-// managed platforms do, it goes on without it, and says so.
+// create makes a topic with as many partitions and replicas as the input. Where the brokers refuse
+// a setting, as those of managed platforms do, it goes on without it, and says so.
 func (s setup) create(ctx context.Context, topic string, values []keyValue) error {
 	if s.layout.exists(topic) {
 		s.say("topic " + topic + " exists")
 		return nil
 	}
-	partitions, replicas := s.layout.partitions(s.layout.topic.Input), s.layout.replicas(s.layout.topic.Input)
+	partitions, replicas := s.layout.partitions(s.layout.topic.Input),
+		s.layout.replicas(s.layout.topic.Input)
 	if s.dryRun {
 		s.say("would create " + describeNew(topic, partitions, replicas, values))
 		return nil
@@ -121,9 +130,11 @@ func (s setup) create(ctx context.Context, topic string, values []keyValue) erro
 		if err != nil && !late {
 			less, refused := without(err, &replicas, values)
 			if refused == "" {
-				return denied(fmt.Errorf("create topic %s: %w", topic, err), "topic "+topic, kmsg.ACLOperationCreate)
+				return denied(fmt.Errorf("create topic %s: %w", topic, err), "topic "+topic,
+					kmsg.ACLOperationCreate)
 			}
-			s.say(fmt.Sprintf("the brokers refuse %s for topic %s (%v): it gets their default", refused, topic, err))
+			s.say(fmt.Sprintf("the brokers refuse %s for topic %s (%v): it gets their default",
+				refused, topic, err))
 			values = less
 			continue
 		}
@@ -143,7 +154,9 @@ func (s setup) create(ctx context.Context, topic string, values []keyValue) erro
 }
 
 // createOnce returns an error with the brokers' own words.
-func (s setup) createOnce(ctx context.Context, topic string, partitions, replicas int, values []keyValue) error {
+func (s setup) createOnce(
+	ctx context.Context, topic string, partitions, replicas int, values []keyValue,
+) error {
 	configs := make(map[string]*string)
 	for _, v := range values {
 		configs[v.key] = &v.value
@@ -155,19 +168,22 @@ func (s setup) createOnce(ctx context.Context, topic string, partitions, replica
 	return err
 }
 
-// without returns the settings but for what the brokers refuse, and what that is; nothing if they refuse the topic itself.
-// A fence topic must be compacted.
+// without returns the settings but for what the brokers refuse, and what that is; nothing if they
+// refuse the topic itself. A fence topic must be compacted.
 func without(err error, replicas *int, values []keyValue) (less []keyValue, refused string) {
 	if errors.Is(err, kerr.InvalidReplicationFactor) && *replicas > 0 {
 		refused = fmt.Sprintf("%d replicas", *replicas)
 		*replicas = -1
 		return values, refused
 	}
-	if !errors.Is(err, kerr.InvalidConfig) && !errors.Is(err, kerr.PolicyViolation) && !errors.Is(err, kerr.InvalidRequest) {
+	if !errors.Is(err, kerr.InvalidConfig) && !errors.Is(err, kerr.PolicyViolation) &&
+		!errors.Is(err, kerr.InvalidRequest) {
 		return nil, ""
 	}
 	optional := func(v keyValue) bool { return v.key != "cleanup.policy" }
-	at := slices.IndexFunc(values, func(v keyValue) bool { return optional(v) && strings.Contains(err.Error(), v.key) })
+	at := slices.IndexFunc(values, func(v keyValue) bool {
+		return optional(v) && strings.Contains(err.Error(), v.key)
+	})
 	if at < 0 { // they do not say which
 		at = slices.IndexFunc(values, optional)
 	}
@@ -235,7 +251,8 @@ func (s setup) widenFence(ctx context.Context) error {
 		err = answer.Error()
 	}
 	if err != nil {
-		return denied(fmt.Errorf("add partitions to topic %s: %w", fence, err), "topic "+fence, kmsg.ACLOperationAlter)
+		return denied(fmt.Errorf("add partitions to topic %s: %w", fence, err), "topic "+fence,
+			kmsg.ACLOperationAlter)
 	}
 	s.say("added " + what)
 	return nil

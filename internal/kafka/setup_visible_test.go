@@ -27,13 +27,15 @@ func TestSetupReturnsWhenTheBrokersKnowTheTopics(t *testing.T) {
 	topic.Input = testkit.Topic(t, brokers, "orders", 3, nil)
 	topic.Output, topic.FenceTopic = topic.Input+".clean", topic.Input+".fence"
 
-	var ignorant atomic.Int32 // answers that are still to come from a broker that knows no new topic
+	// answers that are still to come from a broker that knows no new topic
+	var ignorant atomic.Int32
 	cluster.ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		ignorant.Store(3)
 		return nil, nil, false
 	})
-	cluster.ControlKey(int16(kmsg.Metadata), func(request kmsg.Request) (kmsg.Response, error, bool) {
+	cluster.ControlKey(int16(kmsg.Metadata), func(request kmsg.Request) (kmsg.Response, error,
+		bool) {
 		cluster.KeepControl()
 		asked := request.(*kmsg.MetadataRequest).Topics
 		if len(asked) == 0 || ignorant.Add(-1) < 0 {

@@ -22,7 +22,8 @@ import (
 
 const oauthSection = "kafka.sasl.oauth"
 
-// tokenTimeout bounds one request to the token endpoint. All connections that log in meanwhile wait.
+// tokenTimeout bounds one request to the token endpoint. All connections that log in meanwhile
+// wait.
 const tokenTimeout = 10 * time.Second
 
 // askTokenAgain is the pause after an endpoint gave no new token while there is an old one.
@@ -35,7 +36,8 @@ func bearer(o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
 		return nil, err
 	}
 	source := &tokenSource{files: files, log: log, settings: clientcredentials.Config{
-		ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL, Scopes: o.Scopes,
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL,
+		Scopes: o.Scopes,
 	}}
 	if o.Audience != "" {
 		source.settings.EndpointParams = url.Values{"audience": {o.Audience}}
@@ -51,7 +53,8 @@ func bearer(o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
 	})}, nil
 }
 
-// outspoken tells why a broker refuses a token: it says so where the client library expects nothing.
+// outspoken tells why a broker refuses a token: it says so where the client library expects
+// nothing.
 type outspoken struct{ sasl.Mechanism }
 
 // Authenticate implements sasl.Mechanism.
@@ -74,12 +77,13 @@ func (s outspokenSession) Challenge(answer []byte) (bool, []byte, error) {
 type refusedToken struct{ answer string }
 
 func (r *refusedToken) Error() string {
-	return fmt.Sprintf("the broker refuses the token of %s.token_url: %.200q", oauthSection, r.answer)
+	return fmt.Sprintf("the broker refuses the token of %s.token_url: %.200q", oauthSection,
+		r.answer)
 }
 
 // tokenSource asks the token endpoint by the client credentials grant (RFC 6749, section 4.4). One
-// token serves all connections; it is renewed when a fifth of its time is left, so that the sessions
-// that brokers bound by the token's end are long.
+// token serves all connections; it is renewed when a fifth of its time is left, so that the
+// sessions that brokers bound by the token's end are long.
 type tokenSource struct {
 	settings clientcredentials.Config
 	files    *certs.Follower
@@ -119,7 +123,8 @@ func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.files.Current(), DisableKeepAlives: true,
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.files.Current(),
+		DisableKeepAlives: true,
 	}, CheckRedirect: refuseRedirect}
 	token, err := s.settings.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 	if err != nil {
@@ -128,10 +133,12 @@ func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
 	return token, nil
 }
 
-// refuseRedirect keeps the client secret at the address that was configured: a redirect with status 307 or 308 would
-// have it sent on, to whatever host, over whatever protocol.
+// refuseRedirect keeps the client secret at the address that was configured: a redirect with status
+// 307 or 308 would have it sent on, to whatever host, over whatever protocol.
 func refuseRedirect(to *http.Request, _ []*http.Request) error {
-	return fmt.Errorf("the endpoint redirects to %s://%s%s, which is not followed: name the place itself", to.URL.Scheme, to.URL.Host, to.URL.Path)
+	return fmt.Errorf(
+		"the endpoint redirects to %s://%s%s, which is not followed: name the place itself",
+		to.URL.Scheme, to.URL.Host, to.URL.Path)
 }
 
 // tokenError is one line without the body of the answer, which may repeat what was sent, the secret
@@ -142,7 +149,8 @@ func tokenError(err error) error {
 		if refused.ErrorCode == "" {
 			return fmt.Errorf("the endpoint answered %s", refused.Response.Status)
 		}
-		return fmt.Errorf("the endpoint answered %s: %.100q", refused.Response.Status, refused.ErrorCode)
+		return fmt.Errorf("the endpoint answered %s: %.100q", refused.Response.Status,
+			refused.ErrorCode)
 	}
 	var request *url.Error
 	if errors.As(err, &request) {

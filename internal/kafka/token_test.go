@@ -56,7 +56,8 @@ func startEndpoint(t *testing.T, expires int) *endpoint {
 	}
 	e.settings = config.OAuth{
 		TokenURL: server.URL + "/token", ClientID: "kdedup", ClientSecret: clientSecret, CAFile: ca,
-		Scopes: []string{"read", "write"}, Audience: "brokers", Extensions: []string{"logicalCluster=lkc-1"},
+		Scopes: []string{"read", "write"}, Audience: "brokers",
+		Extensions: []string{"logicalCluster=lkc-1"},
 	}
 	return e
 }
@@ -67,7 +68,8 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm()
 	e.forms = append(e.forms, r.Form.Encode())
 	w.Header().Set("Content-Type", "application/json")
-	if user, secret, _ := r.BasicAuth(); e.status != http.StatusOK || user != "kdedup" || secret != clientSecret {
+	if user, secret, _ := r.BasicAuth(); e.status != http.StatusOK || user != "kdedup" ||
+		secret != clientSecret {
 		w.WriteHeader(max(e.status, http.StatusUnauthorized))
 		fmt.Fprintf(w, `{"error": "invalid_client", "error_description": "no %s"}`, secret)
 		return
@@ -88,7 +90,8 @@ func (e *endpoint) set(status int) {
 
 func (e *endpoint) mechanism(t *testing.T, log *bytes.Buffer) sasl.Mechanism {
 	t.Helper()
-	m, err := mechanism(t.Context(), config.SASL{Mechanism: config.SASLOAuthBearer, OAuth: e.settings}, slog.New(slog.NewTextHandler(log, nil)))
+	m, err := mechanism(t.Context(), config.SASL{Mechanism: config.SASLOAuthBearer,
+		OAuth: e.settings}, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,30 +112,37 @@ func TestAllConnectionsShareOneToken(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			got, err := login(t, m)
-			if want := "n,,\x01auth=Bearer token-1\x01logicalCluster=lkc-1\x01\x01"; err != nil || got != want {
+			if want := "n,,\x01auth=Bearer token-1\x01logicalCluster=lkc-1\x01\x01"; err != nil ||
+				got != want {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
 		})
 	}
 	wg.Wait()
-	if want := "audience=brokers&grant_type=client_credentials&scope=read+write"; len(e.forms) != 1 || e.forms[0] != want {
+	if want := "audience=brokers&grant_type=client_credentials&scope=read+write"; len(
+		e.forms) != 1 || e.forms[0] != want {
 		t.Errorf("the endpoint was asked %q, want once %q", e.forms, want)
 	}
 }
 
 func TestTheSecretFollowsNoRedirect(t *testing.T) {
 	var heard atomic.Int32
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heard.Add(1) }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		heard.Add(1)
+	}))
 	t.Cleanup(elsewhere.Close)
-	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect} {
 		here := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/token?now=1", status))
 		t.Cleanup(here.Close)
 		source := tokenSource{
-			settings: clientcredentials.Config{ClientID: "kdedup", ClientSecret: clientSecret, TokenURL: here.URL},
-			files:    noFiles(t), log: slog.New(slog.DiscardHandler),
+			settings: clientcredentials.Config{ClientID: "kdedup", ClientSecret: clientSecret,
+				TokenURL: here.URL},
+			files: noFiles(t), log: slog.New(slog.DiscardHandler),
 		}
 		_, err := source.token(t.Context())
-		if want := "redirects to " + elsewhere.URL + "/token, which is not followed"; err == nil || !strings.Contains(err.Error(), want) {
+		if want := "redirects to " + elsewhere.URL + "/token, which is not followed"; err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%d: got %v, want %s", status, err, want)
 		}
 	}
@@ -175,8 +185,8 @@ func TestATokenOfUnknownLifeIsUsedOnce(t *testing.T) {
 	}
 }
 
-// While the endpoint fails, the last token is used to its end; then the error says where to look, in
-// one line without the answer's body, in which an endpoint may repeat the secret.
+// While the endpoint fails, the last token is used to its end; then the error says where to look,
+// in one line without the answer's body, in which an endpoint may repeat the secret.
 func TestAnEndpointThatFailsIsNamed(t *testing.T) {
 	e := startEndpoint(t, 3)
 	log := new(bytes.Buffer)
@@ -190,11 +200,13 @@ func TestAnEndpointThatFailsIsNamed(t *testing.T) {
 		_, err = login(t, m)
 		return err != nil
 	})
-	want := `kafka.sasl.oauth.token_url: the endpoint answered 503 Service Unavailable: "invalid_client"`
+	want :=
+		`kafka.sasl.oauth.token_url: the endpoint answered 503 Service Unavailable: "invalid_client"`
 	if err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if !strings.Contains(log.String(), "the old one stays in use") || strings.Contains(log.String(), clientSecret) {
+	if !strings.Contains(log.String(), "the old one stays in use") ||
+		strings.Contains(log.String(), clientSecret) {
 		t.Errorf("logged: %s", log)
 	}
 	e.set(http.StatusOK)
@@ -208,14 +220,19 @@ func TestTokensThatCannotBeHad(t *testing.T) {
 		spoil func(*config.OAuth)
 		want  string
 	}{
-		"a wrong secret":        {func(o *config.OAuth) { o.ClientSecret = "wrong" }, `the endpoint answered 401 Unauthorized: "invalid_client"`},
-		"an unknown authority":  {func(o *config.OAuth) { o.CAFile = "" }, "certificate signed by unknown authority"},
-		"nobody at the address": {func(o *config.OAuth) { o.TokenURL = "https://127.0.0.1:1/token" }, "connection refused"},
+		"a wrong secret": {func(o *config.OAuth) { o.ClientSecret = "wrong" },
+			`the endpoint answered 401 Unauthorized: "invalid_client"`},
+		"an unknown authority": {func(o *config.OAuth) { o.CAFile = "" },
+			"certificate signed by unknown authority"},
+		"nobody at the address": {func(o *config.OAuth) {
+			o.TokenURL = "https://127.0.0.1:1/token"
+		}, "connection refused"},
 	} {
 		e := startEndpoint(t, 60)
 		c.spoil(&e.settings)
 		_, err := login(t, e.mechanism(t, new(bytes.Buffer)))
-		if err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl.oauth.token_url: ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl.oauth.token_url: ") ||
+			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
@@ -223,12 +240,14 @@ func TestTokensThatCannotBeHad(t *testing.T) {
 
 func TestATokenThatABrokerRefuses(t *testing.T) {
 	e := startEndpoint(t, 60)
-	session, _, err := e.mechanism(t, new(bytes.Buffer)).Authenticate(context.WithoutCancel(t.Context()), "broker:9092")
+	session, _, err := e.mechanism(t, new(bytes.Buffer)).Authenticate(
+		context.WithoutCancel(t.Context()), "broker:9092")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = session.Challenge([]byte(`{"status":"invalid_token"}`))
-	if refused := new(refusedToken); !errors.As(err, &refused) || !strings.Contains(err.Error(), "invalid_token") {
+	if refused := new(refusedToken); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "invalid_token") {
 		t.Errorf("got %v", err)
 	}
 	if done, _, err := session.Challenge(nil); !done || err != nil {

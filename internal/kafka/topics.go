@@ -92,21 +92,25 @@ func Check(ctx context.Context, client *kgo.Client, t config.Topic) []error {
 	if len(problems) > 0 {
 		return problems
 	}
-	input, output, fence := l.partitions(t.Input), l.partitions(t.Output), l.partitions(t.FenceTopic)
+	input, output, fence := l.partitions(t.Input), l.partitions(t.Output),
+		l.partitions(t.FenceTopic)
 	if t.Partitioner == config.PartitionerPreserve && output < input {
 		problems = append(problems, fmt.Errorf(
-			"topic %s has %d partitions and %s has %d: records keep their partition number, so add partitions to %s or set partitioner: by_key",
+			"topic %s has %d partitions and %s has %d: records keep their partition number, so "+
+				"add partitions to %s or set partitioner: by_key",
 			t.Output, output, t.Input, input, t.Output))
 	}
 	if fence < input {
-		problems = append(problems, fmt.Errorf("fence topic %s has %d partitions and %s has %d; %s", t.FenceTopic, fence, t.Input, input, setupRemedy))
+		problems = append(problems, fmt.Errorf("fence topic %s has %d partitions and %s has %d; %s",
+			t.FenceTopic, fence, t.Input, input, setupRemedy))
 	}
 	return append(problems, checkCompaction(ctx, admin, t.FenceTopic)...)
 }
 
 func (l layout) missing(name string) error {
 	if name == l.topic.Input {
-		return fmt.Errorf("input topic %s does not exist; create it first: its number of partitions is yours to choose", name)
+		return fmt.Errorf("input topic %s does not exist; create it first: its number of "+
+			"partitions is yours to choose", name)
 	}
 	return fmt.Errorf("topic %s does not exist; %s", name, setupRemedy)
 }
@@ -117,7 +121,8 @@ func checkCompaction(ctx context.Context, admin *kadm.Client, fence string) []er
 		return []error{err}
 	}
 	if policy := values[fence]["cleanup.policy"].value; policy != "compact" {
-		return []error{fmt.Errorf("fence topic %s has cleanup.policy=%s, want compact: deleted fences make a rewind forward twice", fence, policy)}
+		return []error{fmt.Errorf("fence topic %s has cleanup.policy=%s, want compact: deleted "+
+			"fences make a rewind forward twice", fence, policy)}
 	}
 	return nil
 }
@@ -132,10 +137,13 @@ type setting struct {
 func (s setting) known() bool { return s != setting{} }
 
 // settings reads the configuration of topics: topic -> key -> setting.
-func settings(ctx context.Context, admin *kadm.Client, topics ...string) (map[string]map[string]setting, error) {
+func settings(
+	ctx context.Context, admin *kadm.Client, topics ...string,
+) (map[string]map[string]setting, error) {
 	described, err := admin.DescribeTopicConfigs(ctx, topics...)
 	if err != nil {
-		return nil, denied(fmt.Errorf("describe topics: %w", err), "topic "+strings.Join(topics, ", "), kmsg.ACLOperationDescribeConfigs)
+		return nil, denied(fmt.Errorf("describe topics: %w", err),
+			"topic "+strings.Join(topics, ", "), kmsg.ACLOperationDescribeConfigs)
 	}
 	values := make(map[string]map[string]setting)
 	for _, d := range described {
@@ -144,13 +152,16 @@ func settings(ctx context.Context, admin *kadm.Client, topics ...string) (map[st
 		}
 		values[d.Name] = make(map[string]setting)
 		for _, c := range d.Configs {
-			values[d.Name][c.Key] = setting{c.MaybeValue(), c.Source == kmsg.ConfigSourceDynamicTopicConfig}
+			values[d.Name][c.Key] = setting{c.MaybeValue(),
+				c.Source == kmsg.ConfigSourceDynamicTopicConfig}
 		}
 	}
 	return values, nil
 }
 
-func topicSettings(ctx context.Context, admin *kadm.Client, topic string) (map[string]setting, error) {
+func topicSettings(
+	ctx context.Context, admin *kadm.Client, topic string,
+) (map[string]setting, error) {
 	all, err := settings(ctx, admin, topic)
 	return all[topic], err
 }
@@ -164,7 +175,9 @@ type Limits struct {
 // LimitsOf reads those of each topic that kdedup writes for the pipeline.
 func LimitsOf(ctx context.Context, client *kgo.Client, t config.Topic) (Limits, error) {
 	admin := kadm.NewClient(client)
-	values, err := settings(ctx, admin, slices.DeleteFunc(names(t)[1:], func(name string) bool { return name == t.DeadLetterTopic })...)
+	values, err := settings(ctx, admin, slices.DeleteFunc(names(t)[1:], func(name string) bool {
+		return name == t.DeadLetterTopic
+	})...)
 	if err != nil {
 		return Limits{}, err
 	}

@@ -22,12 +22,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // clusters runs a test on a fake Kafka and on a real one, with an input topic of three partitions.
 func clusters(t *testing.T, test func(t *testing.T, client *kgo.Client, topic config.Topic)) {
 	run := func(t *testing.T, brokers []string) {
-		client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(client.Close)
-		input := testkit.Topic(t, brokers, "orders", 3, map[string]string{"max.message.bytes": "2000000"})
+		input := testkit.Topic(t, brokers, "orders", 3,
+			map[string]string{"max.message.bytes": "2000000"})
 		topic := config.DefaultTopic()
 		topic.Input, topic.Output, topic.FenceTopic = input, input+".clean", input+".fence"
 		topic.DuplicatesTopic, topic.DeadLetterTopic = input+".dup", input+".dlq"
@@ -64,7 +66,8 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 			"topic IN.dup does not exist; run: kdedup setup -c FILE",
 			"topic IN.dlq does not exist; run: kdedup setup -c FILE",
 		}
-		if diff := cmp.Diff(want, texts(kafka.Check(t.Context(), client, topic), topic)); diff != "" {
+		if diff := cmp.Diff(want, texts(kafka.Check(t.Context(), client, topic),
+			topic)); diff != "" {
 			t.Error(diff)
 		}
 		created := []string{
@@ -88,12 +91,14 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 		testkit.Eventually(t, topicsLimit, "no problem left", func() bool {
 			return len(kafka.Check(t.Context(), client, topic)) == 0
 		})
-		exist := []string{"topic IN.clean exists", "topic IN.dup exists", "topic IN.dlq exists", "topic IN.fence exists"}
+		exist := []string{"topic IN.clean exists", "topic IN.dup exists", "topic IN.dlq exists",
+			"topic IN.fence exists"}
 		if diff := cmp.Diff(exist, setup(t, client, topic, false)); diff != "" {
 			t.Error(diff)
 		}
 		limits, err := kafka.LimitsOf(t.Context(), client, topic)
-		if err != nil || limits.MaxBytes[topic.Output] != 2000000 || limits.MaxBytes[topic.DeadLetterTopic] != 2065536 ||
+		if err != nil || limits.MaxBytes[topic.Output] != 2000000 ||
+			limits.MaxBytes[topic.DeadLetterTopic] != 2065536 ||
 			limits.Compacted[topic.Output] || !limits.Compacted[topic.FenceTopic] {
 			t.Errorf("limits %+v, %v", limits, err)
 		}
@@ -113,14 +118,17 @@ func TestCheckRefusesTopicsThatWouldLoseRecords(t *testing.T) {
 		create(topic.Output, 2, nil)
 		create(topic.FenceTopic, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete")})
 		want := []string{
-			"topic IN.clean has 2 partitions and IN has 3: records keep their partition number, so add partitions to IN.clean or set partitioner: by_key",
+			"topic IN.clean has 2 partitions and IN has 3: records keep their partition number, " +
+				"so add partitions to IN.clean or set partitioner: by_key",
 			"fence topic IN.fence has 1 partitions and IN has 3; run: kdedup setup -c FILE",
-			"fence topic IN.fence has cleanup.policy=delete, want compact: deleted fences make a rewind forward twice",
+			"fence topic IN.fence has cleanup.policy=delete, want compact: deleted fences make a " +
+				"rewind forward twice",
 		}
 		waitCheck(t, client, topic, want)
 		topic.Partitioner = config.PartitionerByKey
 		waitCheck(t, client, topic, want[1:])
-		if said := setup(t, client, topic, false); !slices.Contains(said, "added partitions of topic IN.fence: 1 to 3") {
+		if said := setup(t, client, topic, false); !slices.Contains(said,
+			"added partitions of topic IN.fence: 1 to 3") {
 			t.Errorf("said %q", said)
 		}
 		waitCheck(t, client, topic, want[2:])
@@ -140,12 +148,16 @@ func waitCheck(t *testing.T, client *kgo.Client, topic config.Topic, want []stri
 func TestAMissingInputIsNeverCreated(t *testing.T) {
 	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
 		topic.Input += ".none"
-		want := "input topic " + topic.Input + " does not exist; create it first: its number of partitions is yours to choose"
-		err := kafka.Setup(t.Context(), client, topic, false, func(line string) { t.Errorf("said %q", line) })
+		want := "input topic " + topic.Input +
+			" does not exist; create it first: its number of partitions is yours to choose"
+		err := kafka.Setup(t.Context(), client, topic, false, func(line string) {
+			t.Errorf("said %q", line)
+		})
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
-		if problems := kafka.Check(t.Context(), client, topic); len(problems) == 0 || problems[0].Error() != want {
+		if problems := kafka.Check(t.Context(), client, topic); len(problems) == 0 ||
+			problems[0].Error() != want {
 			t.Errorf("got %v", problems)
 		}
 	})
@@ -159,7 +171,8 @@ func TestChecksEndWithTheirContext(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if problems := kafka.Check(ctx, client, config.DefaultTopic()); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "list topics: ") {
+	if problems := kafka.Check(ctx, client, config.DefaultTopic()); len(problems) != 1 ||
+		!strings.HasPrefix(problems[0].Error(), "list topics: ") {
 		t.Errorf("got %v", problems)
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// OldUnread lists the partitions of the input on which the oldest record that the group has not read is older
-// than age, by its timestamp.
-func OldUnread(ctx context.Context, client *kgo.Client, t config.Topic, age time.Duration) ([]int32, error) {
+// OldUnread lists the partitions of the input on which the oldest record that the group has not
+// read is older than age, by its timestamp.
+func OldUnread(
+	ctx context.Context, client *kgo.Client, t config.Topic, age time.Duration,
+) ([]int32, error) {
 	admin := kadm.NewClient(client)
 	committed, err := admin.FetchOffsetsForTopics(ctx, t.ConsumerGroup, t.Input)
 	if err != nil {
@@ -31,7 +33,8 @@ func OldUnread(ctx context.Context, client *kgo.Client, t config.Topic, age time
 	var old []int32
 	younger.Each(func(o kadm.ListedOffset) {
 		next, _ := committed.Lookup(o.Topic, o.Partition)
-		if start, _ := starts.Lookup(o.Topic, o.Partition); next.At >= 0 || t.Start == config.StartEarliest {
+		if start, _ := starts.Lookup(o.Topic, o.Partition); next.At >= 0 ||
+			t.Start == config.StartEarliest {
 			next.At = max(next.At, start.Offset)
 		}
 		if o.Err == nil && next.At >= 0 && next.At < o.Offset {

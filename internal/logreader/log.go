@@ -14,11 +14,12 @@ import (
 
 // Bounds say which part of a topic is read. The zero value is all that is there.
 type Bounds struct {
-	// From and To bound the timestamps; To is excluded, and zero times bound nothing. Each partition
-	// is read from the first record that is not before From up to the first that is not before To.
+	// From and To bound the timestamps; To is excluded, and zero times bound nothing. Each
+	// partition is read from the first record that is not before From up to the first that is not
+	// before To.
 	From, To time.Time
-	// MaxRecords reads the newest records only: about as many, in proportion from each partition. It
-	// counts offsets, of which compaction and transactions take some. Zero means all.
+	// MaxRecords reads the newest records only: about as many, in proportion from each partition.
+	// It counts offsets, of which compaction and transactions take some. Zero means all.
 	MaxRecords int64
 }
 
@@ -50,7 +51,8 @@ func Describe(ctx context.Context, client *kgo.Client, topic string, b Bounds) (
 		return Log{}, fmt.Errorf("describe topic %s: %w", topic, err)
 	}
 	detail := details[topic]
-	if len(detail.Partitions) == 0 && detail.Err == nil || errors.Is(detail.Err, kerr.UnknownTopicOrPartition) {
+	if len(detail.Partitions) == 0 && detail.Err == nil ||
+		errors.Is(detail.Err, kerr.UnknownTopicOrPartition) {
 		return Log{}, fmt.Errorf("topic %s does not exist", topic)
 	}
 	if detail.Err != nil {
@@ -91,8 +93,12 @@ func (l *Log) bound(ctx context.Context, admin *kadm.Client, b Bounds) error {
 		return nil
 	}
 	return cmp.Or(
-		cut(b.From, func(r Range, at int64) Range { return Range{min(max(r.Start, at), r.End), r.End} }),
-		cut(b.To, func(r Range, at int64) Range { return Range{r.Start, max(r.Start, min(r.End, at))} }),
+		cut(b.From, func(r Range, at int64) Range {
+			return Range{min(max(r.Start, at), r.End), r.End}
+		}),
+		cut(b.To, func(r Range, at int64) Range {
+			return Range{r.Start, max(r.Start, min(r.End, at))}
+		}),
 	)
 }
 

@@ -24,11 +24,13 @@ const (
 // topic was deleted or recreated.
 var ErrCut = errors.New("the log was cut, or the topic replaced, while it was read; try again")
 
-// Read calls each with the records of the log, a part of one partition at a time, in its order, until
-// all partitions are read to their ends. Records of aborted transactions and markers are left out.
-// Records that retention deletes meanwhile are skipped. The first error ends it, each's too. The
-// connection says at least where the brokers are.
-func Read(ctx context.Context, connection []kgo.Opt, log Log, each func([]*kgo.Record) error) error {
+// Read calls each with the records of the log, a part of one partition at a time, in its order,
+// until all partitions are read to their ends. Records of aborted transactions and markers are left
+// out. Records that retention deletes meanwhile are skipped. The first error ends it, each's too.
+// The connection says at least where the brokers are.
+func Read(
+	ctx context.Context, connection []kgo.Opt, log Log, each func([]*kgo.Record) error,
+) error {
 	r := &reader{log: log, each: each, open: make(map[int32]*position)}
 	offsets := make(map[int32]kgo.Offset)
 	for p, part := range log.Partitions {

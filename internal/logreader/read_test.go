@@ -24,14 +24,17 @@ func produce(t *testing.T, client *kgo.Client, topic string, partition int32, fi
 	var records []*kgo.Record
 	for i := range n {
 		at := begin.Add(time.Duration(first+i) * time.Minute)
-		records = append(records, &kgo.Record{Topic: topic, Partition: partition, Value: fmt.Appendf(nil, "%d/%d", partition, first+i), Timestamp: at})
+		records = append(records, &kgo.Record{Topic: topic, Partition: partition,
+			Value: fmt.Appendf(nil, "%d/%d", partition, first+i), Timestamp: at})
 	}
 	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func transaction(t *testing.T, client *kgo.Client, topic string, end kgo.TransactionEndTry, first, n int) {
+func transaction(
+	t *testing.T, client *kgo.Client, topic string, end kgo.TransactionEndTry, first, n int,
+) {
 	t.Helper()
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
@@ -55,12 +58,13 @@ func read(t *testing.T, brokers []string, topic string, b Bounds) map[int32][]st
 func readLog(t *testing.T, brokers []string, log Log) map[int32][]string {
 	t.Helper()
 	found := make(map[int32][]string)
-	err := Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log, func(records []*kgo.Record) error {
-		for _, r := range records {
-			found[r.Partition] = append(found[r.Partition], string(r.Value))
-		}
-		return nil
-	})
+	err := Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log,
+		func(records []*kgo.Record) error {
+			for _, r := range records {
+				found[r.Partition] = append(found[r.Partition], string(r.Value))
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +89,21 @@ func TestBoundsChooseAPartOfTheTopic(t *testing.T) {
 			bounds Bounds
 			want   map[int32][]string
 		}{
-			"all":            {Bounds{}, map[int32][]string{0: values(0, 0, 30), 1: values(1, 0, 60)}},
-			"from":           {Bounds{From: at(20)}, map[int32][]string{0: values(0, 20, 10), 1: values(1, 20, 40)}},
-			"to":             {Bounds{To: at(20)}, map[int32][]string{0: values(0, 0, 20), 1: values(1, 0, 20)}},
-			"between":        {Bounds{From: at(10), To: at(50)}, map[int32][]string{0: values(0, 10, 20), 1: values(1, 10, 40)}},
+			"all": {Bounds{},
+				map[int32][]string{0: values(0, 0, 30), 1: values(1, 0, 60)}},
+			"from": {Bounds{From: at(20)},
+				map[int32][]string{0: values(0, 20, 10), 1: values(1, 20, 40)}},
+			"to": {Bounds{To: at(20)},
+				map[int32][]string{0: values(0, 0, 20), 1: values(1, 0, 20)}},
+			"between": {Bounds{From: at(10), To: at(50)},
+				map[int32][]string{0: values(0, 10, 20), 1: values(1, 10, 40)}},
 			"behind the end": {Bounds{From: at(1000)}, map[int32][]string{}},
-			"newest":         {Bounds{MaxRecords: 9}, map[int32][]string{0: values(0, 27, 3), 1: values(1, 54, 6)}},
-			"newest of more": {Bounds{MaxRecords: 900}, map[int32][]string{0: values(0, 0, 30), 1: values(1, 0, 60)}},
-			"newest before":  {Bounds{MaxRecords: 10, To: at(30)}, map[int32][]string{0: values(0, 25, 5), 1: values(1, 25, 5)}},
+			"newest": {Bounds{MaxRecords: 9},
+				map[int32][]string{0: values(0, 27, 3), 1: values(1, 54, 6)}},
+			"newest of more": {Bounds{MaxRecords: 900},
+				map[int32][]string{0: values(0, 0, 30), 1: values(1, 0, 60)}},
+			"newest before": {Bounds{MaxRecords: 10, To: at(30)},
+				map[int32][]string{0: values(0, 25, 5), 1: values(1, 25, 5)}},
 		} {
 			if diff := cmp.Diff(c.want, read(t, brokers, topic, c.bounds)); diff != "" {
 				t.Errorf("%s:\n%s", name, diff)
@@ -104,7 +115,8 @@ func TestBoundsChooseAPartOfTheTopic(t *testing.T) {
 func TestWhatComesLaterAndWhatIsNotCommittedIsLeftOut(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "committed", 1, nil)
-		plain, tx := testkit.KafkaClient(t, brokers), testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic))
+		plain, tx := testkit.KafkaClient(t, brokers),
+			testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic))
 		produce(t, plain, topic, 0, 0, 5)
 		transaction(t, tx, topic, kgo.TryAbort, 100, 5)
 		transaction(t, tx, topic, kgo.TryCommit, 5, 5)
@@ -120,12 +132,13 @@ func TestWhatComesLaterAndWhatIsNotCommittedIsLeftOut(t *testing.T) {
 	})
 }
 
-// The range may end with records of an aborted transaction whose marker lies behind another one that
-// is still open: no poll ever tells that there is nothing more to come.
+// The range may end with records of an aborted transaction whose marker lies behind another one
+// that is still open: no poll ever tells that there is nothing more to come.
 func TestAnEndThatCannotBeSeenIsReached(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		topic := testkit.Topic(t, brokers, "unseen", 1, nil)
-		one, other := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-1")), testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-2"))
+		one, other := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-1")),
+			testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic+"-2"))
 		produce(t, testkit.KafkaClient(t, brokers), topic, 0, 0, 3)
 		if err := errors.Join(one.BeginTransaction(), other.BeginTransaction()); err != nil {
 			t.Fatal(err)
@@ -170,7 +183,9 @@ func TestATopicThatIsReplacedMeanwhileIsNotMixed(t *testing.T) {
 	}
 	again := testkit.KafkaClient(t, brokers)
 	produce(t, again, topic, 0, 500, 5)
-	err = Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log, func([]*kgo.Record) error { return nil })
+	err = Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log, func([]*kgo.Record) error {
+		return nil
+	})
 	if !errors.Is(err, ErrCut) {
 		t.Errorf("got %v", err)
 	}
@@ -178,7 +193,8 @@ func TestATopicThatIsReplacedMeanwhileIsNotMixed(t *testing.T) {
 
 func TestATopicThatIsNotThereIsSaidSo(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
-	if _, err := Describe(t.Context(), testkit.KafkaClient(t, brokers), "none", Bounds{}); err == nil || err.Error() != "topic none does not exist" {
+	if _, err := Describe(t.Context(), testkit.KafkaClient(t, brokers),
+		"none", Bounds{}); err == nil || err.Error() != "topic none does not exist" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -193,7 +209,9 @@ func TestReadingEndsWithTheFirstError(t *testing.T) {
 		t.Fatal(err)
 	}
 	failure := errors.New("enough")
-	err = Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log, func([]*kgo.Record) error { return failure })
+	err = Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log, func([]*kgo.Record) error {
+		return failure
+	})
 	if !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The last offsets of a range may hold nothing that a poll returns: records of an aborted transaction
-// whose marker lies behind the range, or places that compaction has emptied. A poll would wait there
-// for ever, so the reader fetches from that place itself: the answer tells how far nothing is to be
-// seen.
+// The last offsets of a range may hold nothing that a poll returns: records of an aborted
+// transaction whose marker lies behind the range, or places that compaction has emptied. A poll
+// would wait there for ever, so the reader fetches from that place itself: the answer tells how far
+// nothing is to be seen.
 
 const (
 	probeBytes   = 1 << 20
@@ -28,7 +28,8 @@ func (r *reader) skipInvisible(ctx context.Context) error {
 		return nil // polling goes on and reports what does not mend
 	}
 	detail := meta.Topics[r.log.Topic]
-	if errors.Is(detail.Err, kerr.UnknownTopicOrPartition) || detail.Err == nil && detail.ID != r.log.TopicID {
+	if errors.Is(detail.Err, kerr.UnknownTopicOrPartition) || detail.Err == nil &&
+		detail.ID != r.log.TopicID {
 		return ErrCut
 	}
 	for p, at := range r.open {
@@ -63,7 +64,8 @@ func (r *reader) skip(ctx context.Context, leader, partition int32, at *position
 			return nil
 		}
 		fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
-			Offset: at.next, IsolationLevel: kgo.ReadCommitted(), Topic: r.log.Topic, Partition: partition,
+			Offset: at.next, IsolationLevel: kgo.ReadCommitted(), Topic: r.log.Topic,
+			Partition: partition,
 		}, answer, kgo.DefaultDecompressor(), nil)
 		if len(fetched.Records) > 0 && fetched.Records[0].Offset < at.end || next <= at.next {
 			return fetched.Err
@@ -73,7 +75,9 @@ func (r *reader) skip(ctx context.Context, leader, partition int32, at *position
 	return nil
 }
 
-func (r *reader) fetch(ctx context.Context, leader, partition int32, from int64) (*kmsg.FetchResponseTopicPartition, error) {
+func (r *reader) fetch(
+	ctx context.Context, leader, partition int32, from int64,
+) (*kmsg.FetchResponseTopicPartition, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = probeMaxWait, 1, probeBytes
 	req.IsolationLevel = 1 // read_committed

@@ -18,8 +18,11 @@ func For(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Repeat calls try until it succeeds, fails with an error that does not pass by itself, or ctx ends.
-func Repeat(ctx context.Context, between time.Duration, passes func(error) bool, try func() error) error {
+// Repeat calls try until it succeeds, fails with an error that does not pass by itself, or ctx
+// ends.
+func Repeat(
+	ctx context.Context, between time.Duration, passes func(error) bool, try func() error,
+) error {
 	for {
 		err := try()
 		if err == nil || !passes(err) || !For(ctx, between) {

@@ -2,7 +2,8 @@ package siphash
 
 import "testing"
 
-// What Python 3.11 and later say: PYTHONHASHSEED=0 python3 -c 'print(hex(hash(bytes(range(36))) % 2**64))'
+// What Python 3.11 and later say: PYTHONHASHSEED=0 python3 -c 'print(hex(hash(bytes(range(36))) %
+// 2**64))'
 func TestItIsPythonsHashOfBytes(t *testing.T) {
 	data := make([]byte, 64)
 	for i := range data {
@@ -10,7 +11,8 @@ func TestItIsPythonsHashOfBytes(t *testing.T) {
 	}
 	for length, want := range map[int]uint64{
 		1: 0x68a914128e01e473, 7: 0x2f098ab0c751325a, 8: 0xead411e67ebe2eea, 9: 0x75927f9d95124362,
-		15: 0xf30eb725bb91c9ea, 16: 0x8972188433a5c5b7, 17: 0x4883c49a2c009c1d, 36: 0xac77921fcc642bd3, 64: 0x75e05fd5bbc870c6,
+		15: 0xf30eb725bb91c9ea, 16: 0x8972188433a5c5b7, 17: 0x4883c49a2c009c1d,
+		36: 0xac77921fcc642bd3, 64: 0x75e05fd5bbc870c6,
 	} {
 		if got := new(Key).Sum64(data[:length]); got != want {
 			t.Errorf("%d bytes: %#x, want %#x", length, got, want)

@@ -1,17 +1,18 @@
-// Package steadyclock tells which time has surely come, for those who delete what has ended: what a wrong
-// clock deletes is gone for good.
+// Package steadyclock tells which time has surely come, for those who delete what has ended: what a
+// wrong clock deletes is gone for good.
 //
-// A wall clock jumps: a machine starts with a wrong time until it has asked for the right one, a time server
-// errs, somebody sets the clock. A steady clock goes on by itself, as time passes for the process. It follows a
-// jump only once the wall clock has stood by it for some time, which the reader chooses:
+// A wall clock jumps: a machine starts with a wrong time until it has asked for the right one, a
+// time server errs, somebody sets the clock. A steady clock goes on by itself, as time passes for
+// the process. It follows a jump only once the wall clock has stood by it for some time, which the
+// reader chooses:
 //
 //	in step ── the wall clock jumps ─► in dispute: the steady clock goes on, and so does a second one
 //	   ▲                                  │           from where the wall clock went
 //	   ├── it is back in step ────────────┤
 //	   └── it stood by it for a day ──────┘ the second one is right
 //
-// The time while no process runs is such a jump, too. A clock that was never in step with the wall clock, as at a
-// first start, is in dispute.
+// The time while no process runs is such a jump, too. A clock that was never in step with the wall
+// clock, as at a first start, is in dispute.
 package steadyclock
 
 import (
@@ -32,10 +33,11 @@ const (
 
 // Options of a clock. Only those of Open need a file.
 type Options struct {
-	Wall    func() time.Time     // nil: time.Now
-	Elapsed func() time.Duration // since some moment in the process's life, whatever the wall clock does; nil: the system's
-	Logger  *slog.Logger         // hears of disputes; nil: nobody does
-	Disk    durable.Disk         // for the file; nil: the system's
+	Wall func() time.Time // nil: time.Now
+	// since some moment in the process's life, whatever the wall clock does; nil: the system's
+	Elapsed func() time.Duration
+	Logger  *slog.Logger // hears of disputes; nil: nobody does
+	Disk    durable.Disk // for the file; nil: the system's
 }
 
 func (o Options) withDefaults() Options {
@@ -79,8 +81,8 @@ func New(o Options) *Clock {
 	return &Clock{o: o, at: o.Elapsed(), state: state{steady: o.Wall()}}
 }
 
-// Passed is a time that has come: by the wall clock, and by the steady one, or the one that has disputed it
-// for as long as the patience says.
+// Passed is a time that has come: by the wall clock, and by the steady one, or the one that has
+// disputed it for as long as the patience says.
 func (c *Clock) Passed(patience time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +113,8 @@ func (c *Clock) readLocked() (wall time.Time) {
 	wall = c.o.Wall().Round(0) // without the monotonic reading: a difference must see jumps
 	elapsed := c.o.Elapsed()
 	if c.state.step(wall, elapsed-c.at) {
-		c.o.Logger.Info("the clock jumped, or no process ran; what has ended by the new time only is not deleted before it is certain",
+		c.o.Logger.Info("the clock jumped, or no process ran; what has ended by the new time "+
+			"only is not deleted before it is certain",
 			"from", c.state.steady, "to", wall)
 	}
 	c.at = elapsed
@@ -127,7 +130,8 @@ func (s *state) step(wall time.Time, passed time.Duration) (begins bool) {
 	switch jump := wall.Sub(s.steady); {
 	case jump.Abs() <= tolerance:
 		*s = state{steady: wall}
-	case !s.disputed, wall.Before(s.other.Add(-tolerance)), s.other.After(s.steady) != wall.After(s.steady):
+	case !s.disputed, wall.Before(s.other.Add(-tolerance)),
+		s.other.After(s.steady) != wall.After(s.steady):
 		// What stood before does not count: the wall clock has taken it back.
 		begins = !s.disputed
 		*s = state{steady: s.steady, disputed: true, other: wall}

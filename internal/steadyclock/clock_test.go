@@ -69,14 +69,16 @@ func (m *machine) trusted(t *testing.T) *Clock {
 }
 
 func TestAJumpIsFollowedOnceTheClockHasStoodByIt(t *testing.T) {
-	for name, jump := range map[string]time.Duration{"ahead": 8 * 24 * time.Hour, "back": -8 * 24 * time.Hour} {
+	for name, jump := range map[string]time.Duration{"ahead": 8 * 24 * time.Hour,
+		"back": -8 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			c := m.trusted(t)
 			m.wrong = jump
 			m.run(t, c, 7*time.Hour)
 			m.want(t, "an impatient reader", c.Passed(6*time.Hour), jump)
-			m.want(t, "a patient one", c.Passed(8*time.Hour), min(0, jump)) // the wall clock has a veto
+			// the wall clock has a veto
+			m.want(t, "a patient one", c.Passed(8*time.Hour), min(0, jump))
 			m.run(t, c, MostPatience)
 			m.want(t, "after a day", c.Passed(MostPatience), jump)
 			m.want(t, "and now", c.Now(), jump)
@@ -100,10 +102,11 @@ func TestAJumpThatIsTakenBackIsForgotten(t *testing.T) {
 	m.want(t, "right again", c.Passed(0), 0)
 }
 
-// A machine that begins with a wrong time has the right one soon, or not for hours; the process may start
-// again meanwhile.
+// A machine that begins with a wrong time has the right one soon, or not for hours; the process may
+// start again meanwhile.
 func TestAWrongTimeAtTheStartIsNotBelieved(t *testing.T) {
-	for name, wrong := range map[string]time.Duration{"ahead": 3000 * 24 * time.Hour, "behind": -20_000 * 24 * time.Hour} {
+	for name, wrong := range map[string]time.Duration{"ahead": 3000 * 24 * time.Hour,
+		"behind": -20_000 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			m.trusted(t)

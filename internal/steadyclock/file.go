@@ -21,11 +21,12 @@ type fileState struct {
 
 const fileVersion = 1
 
-// Open returns the clock that Save wrote to a file, or a new one, which is in dispute: whether the wall clock
-// is right is not known yet.
+// Open returns the clock that Save wrote to a file, or a new one, which is in dispute: whether the
+// wall clock is right is not known yet.
 func Open(file string, o Options) (*Clock, error) {
 	o = o.withDefaults()
-	c := &Clock{o: o, file: file, at: o.Elapsed(), state: state{steady: time.UnixMilli(0), disputed: true, other: o.Wall().Round(0)}}
+	c := &Clock{o: o, file: file, at: o.Elapsed(),
+		state: state{steady: time.UnixMilli(0), disputed: true, other: o.Wall().Round(0)}}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -35,7 +36,8 @@ func Open(file string, o Options) (*Clock, error) {
 	}
 	saved, err := parse(data)
 	if err != nil {
-		o.Logger.Warn("the file of the clock cannot be read; what ended is deleted a day later", "file", file, "error", err)
+		o.Logger.Warn("the file of the clock cannot be read; what ended is deleted a day later",
+			"file", file, "error", err)
 		return c, nil
 	}
 	c.state = saved

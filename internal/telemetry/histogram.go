@@ -19,7 +19,9 @@ type Histograms struct {
 }
 
 // NewHistograms registers a family. The options' name, help and buckets are used.
-func NewHistograms(reg prometheus.Registerer, o prometheus.HistogramOpts, labels ...string) *Histograms {
+func NewHistograms(
+	reg prometheus.Registerer, o prometheus.HistogramOpts, labels ...string,
+) *Histograms {
 	f := &Histograms{desc: prometheus.NewDesc(o.Name, o.Help, labels, nil), bounds: o.Buckets}
 	reg.MustRegister(f)
 	return f

@@ -19,7 +19,8 @@ func Build(reg prometheus.Registerer, version string) {
 func Started(reg prometheus.Registerer) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kdedup_started",
-		Help: "1 since Kafka and the store were reached and the pipelines began; 0 while a start waits for one of them.",
+		Help: "1 since Kafka and the store were reached and the pipelines began; 0 while a start " +
+			"waits for one of them.",
 	})
 	reg.MustRegister(g)
 	return g
@@ -36,15 +37,18 @@ func NewConfig(reg prometheus.Registerer) *Config {
 	c := &Config{
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_config_info",
-			Help: "Always 1; the label is the beginning of a SHA-256 over the configuration in force, without instance and secrets.",
+			Help: "Always 1; the label is the beginning of a SHA-256 over the configuration in " +
+				"force, without instance and secrets.",
 		}, []string{"hash"}),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kdedup_config_last_reload_successful",
-			Help: "1 if the last configuration that was read is in force, 0 if it was refused and an older one runs on.",
+			Help: "1 if the last configuration that was read is in force, 0 if it was refused " +
+				"and an older one runs on.",
 		}),
 		when: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kdedup_config_last_reload_success_timestamp_seconds",
-			Help: "When the configuration in force was read: at the start, or by the last reload that was not refused.",
+			Help: "When the configuration in force was read: at the start, or by the last reload " +
+				"that was not refused.",
 		}),
 	}
 	reg.MustRegister(c.info, c.successful, c.when)

@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var ages = prometheus.HistogramOpts{Name: "age_seconds", Help: "Age.", Buckets: []float64{1, 10, 100}}
+var ages = prometheus.HistogramOpts{Name: "age_seconds", Help: "Age.",
+	Buckets: []float64{1, 10, 100}}
 
 func TestATallyCountsAsTheClientsHistogramDoes(t *testing.T) {
 	ours, theirs := prometheus.NewRegistry(), prometheus.NewRegistry()
@@ -132,7 +133,8 @@ func TestLanesAreAddedUpAndTheGraceIsLeftOut(t *testing.T) {
 // BenchmarkObserve compares the cost for a record: 5,000 values a batch, in time's order.
 func BenchmarkObserve(b *testing.B) {
 	const batch = 5000
-	opts := prometheus.HistogramOpts{Name: "s", Help: "S.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 18)}
+	opts := prometheus.HistogramOpts{Name: "s", Help: "S.",
+		Buckets: prometheus.ExponentialBuckets(0.005, 2, 18)}
 	values := make([]float64, batch)
 	for i := range values {
 		values[i] = 0.2 + float64(i)*1e-5
@@ -161,7 +163,8 @@ func TestWhatRetiredLanesCountedStays(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		family := telemetry.Blocked(reg)
 		for range 3 {
-			one, other := family.With(0, "orders", telemetry.BlockedByStore), family.With(0, "orders", telemetry.BlockedByStore)
+			one, other := family.With(0, "orders", telemetry.BlockedByStore), family.With(0,
+				"orders", telemetry.BlockedByStore)
 			elsewhere := family.With(0, "payments", telemetry.BlockedByOutput)
 			one.Begin()
 			other.Begin()
@@ -202,18 +205,22 @@ func TestSeriesOfATopicCanBeTakenAway(t *testing.T) {
 }
 
 func TestTotalsAddUpTheSeriesOfAnInput(t *testing.T) {
-	records := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "records"}, []string{"topic", "lane", "outcome"})
-	for i, labels := range [][]string{{"orders", "0", "first"}, {"orders", "1", "first"}, {"orders", "1", "copy"}, {"refunds", "0", "first"}} {
+	records := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "records"},
+		[]string{"topic", "lane", "outcome"})
+	for i, labels := range [][]string{{"orders", "0", "first"}, {"orders", "1", "first"},
+		{"orders", "1", "copy"}, {"refunds", "0", "first"}} {
 		records.WithLabelValues(labels...).Add(float64(int(1) << i))
 	}
 	orders := prometheus.Labels{"topic": "orders"}
-	if diff := cmp.Diff(map[string]float64{"first": 3, "copy": 4}, telemetry.Totals(records, orders, "outcome")); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"first": 3, "copy": 4},
+		telemetry.Totals(records, orders, "outcome")); diff != "" {
 		t.Error(diff)
 	}
 	if got := telemetry.Total(records); got != 15 {
 		t.Errorf("the total is %v", got)
 	}
-	if got := telemetry.Totals(records, prometheus.Labels{"topic": "none"}, "outcome"); len(got) > 0 {
+	if got := telemetry.Totals(records, prometheus.Labels{"topic": "none"},
+		"outcome"); len(got) > 0 {
 		t.Errorf("an input without series has %v", got)
 	}
 }

@@ -34,14 +34,17 @@ func has(series *dto.Metric, labels prometheus.Labels) bool {
 
 // Label is the value of a series' label, empty if it has none of the name.
 func Label(series *dto.Metric, name string) string {
-	at := slices.IndexFunc(series.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
+	at := slices.IndexFunc(series.GetLabel(), func(l *dto.LabelPair) bool {
+		return l.GetName() == name
+	})
 	if at < 0 {
 		return ""
 	}
 	return series.GetLabel()[at].GetValue()
 }
 
-// Totals adds up counters and gauges that have the labels, by the values of another label. Without one all are in "".
+// Totals adds up counters and gauges that have the labels, by the values of another label. Without
+// one all are in "".
 func Totals(family prometheus.Collector, labels prometheus.Labels, by string) map[string]float64 {
 	sums := make(map[string]float64)
 	for _, series := range Series(family, labels) {

@@ -16,8 +16,8 @@ const (
 	BlockedByRejoin = "rejoin" // a session failed, and the lane has not joined again
 )
 
-// Waits is a family of counters of seconds. A wait that is not over yet is counted up to now: a counter
-// that rises only at the end of a wait shows nothing while somebody should know.
+// Waits is a family of counters of seconds. A wait that is not over yet is counted up to now: a
+// counter that rises only at the end of a wait shows nothing while somebody should know.
 type Waits struct {
 	desc *prometheus.Desc
 
@@ -25,12 +25,14 @@ type Waits struct {
 	series []*Wait
 }
 
-// Blocked is the family of the time that lanes stand still. The packages that know the reasons share
-// it: the first caller registers it.
+// Blocked is the family of the time that lanes stand still. The packages that know the reasons
+// share it: the first caller registers it.
 func Blocked(reg prometheus.Registerer) *Waits {
 	f := &Waits{desc: prometheus.NewDesc("kdedup_blocked_seconds_total",
-		"Seconds that lanes stood still, by reason: store (claims undecided), output (forwards or a commit unanswered for more than a second), "+
-			"rejoin (between a failure and the next session). Lanes are added up; a wait that lasts is counted up to now.",
+		"Seconds that lanes stood still, by reason: store (claims undecided), output (forwards "+
+			"or a commit unanswered for more than a second), "+
+			"rejoin (between a failure and the next session). Lanes are added up; a wait that "+
+			"lasts is counted up to now.",
 		[]string{"topic", "reason"}, nil)}
 	if taken := (prometheus.AlreadyRegisteredError{}); errors.As(reg.Register(f), &taken) {
 		return taken.ExistingCollector.(*Waits)
@@ -48,8 +50,8 @@ type Wait struct {
 	total time.Duration
 }
 
-// With returns a new clock. Clocks with equal label values make up one series. The first seconds of each
-// wait, grace, are what the work takes anyhow.
+// With returns a new clock. Clocks with equal label values make up one series. The first seconds of
+// each wait, grace, are what the work takes anyhow.
 func (f *Waits) With(grace time.Duration, values ...string) *Wait {
 	w := &Wait{grace: grace, values: values}
 	f.mu.Lock()
@@ -83,7 +85,9 @@ func (f *Waits) Retire(topic string) {
 		switch {
 		case w.values[0] != topic:
 			kept = append(kept, w)
-		case !slices.ContainsFunc(kept, func(k *Wait) bool { return slices.Equal(k.values, w.values) }):
+		case !slices.ContainsFunc(kept, func(k *Wait) bool {
+			return slices.Equal(k.values, w.values)
+		}):
 			kept = append(kept, &Wait{values: w.values, total: f.sumLocked(i, time.Now())})
 		}
 	}
@@ -120,11 +124,14 @@ func (f *Waits) Collect(to chan<- prometheus.Metric) {
 	defer f.mu.Unlock()
 	var done [][]string
 	for i, w := range f.series {
-		if slices.ContainsFunc(done, func(values []string) bool { return slices.Equal(values, w.values) }) {
+		if slices.ContainsFunc(done, func(values []string) bool {
+			return slices.Equal(values, w.values)
+		}) {
 			continue
 		}
 		done = append(done, w.values)
-		to <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, f.sumLocked(i, now).Seconds(), w.values...)
+		to <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue,
+			f.sumLocked(i, now).Seconds(), w.values...)
 	}
 }
 

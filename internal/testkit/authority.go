@@ -30,8 +30,9 @@ func NewAuthority(t testing.TB) *Authority {
 	a := &Authority{t: t}
 	a.key = a.newKey()
 	a.cert = a.sign(&x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority " + rand.Text()[:8]},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "test authority " + rand.Text()[:8]},
+		IsCA:         true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}, nil, a.key.Public())
 	return a
@@ -62,8 +63,9 @@ func (a *Authority) Issue(leaf Leaf) (cert, key []byte) {
 	}
 	private := a.newKey()
 	signed := a.sign(&x509.Certificate{
-		SerialNumber: big.NewInt(cmp.Or(leaf.Serial, 1)), Subject: pkix.Name{CommonName: cmp.Or(leaf.Name, "test")},
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: leaf.Ends,
+		SerialNumber: big.NewInt(cmp.Or(leaf.Serial, 1)),
+		Subject:      pkix.Name{CommonName: cmp.Or(leaf.Name, "test")},
+		NotBefore:    time.Now().Add(-24 * time.Hour), NotAfter: leaf.Ends,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -97,7 +99,9 @@ func (a *Authority) newKey() *ecdsa.PrivateKey {
 }
 
 // sign signs with the authority by; without one the certificate signs itself.
-func (a *Authority) sign(template *x509.Certificate, by *Authority, key crypto.PublicKey) *x509.Certificate {
+func (a *Authority) sign(
+	template *x509.Certificate, by *Authority, key crypto.PublicKey,
+) *x509.Certificate {
 	a.t.Helper()
 	parent := template
 	if by != nil {

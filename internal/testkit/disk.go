@@ -22,7 +22,9 @@ type Disk struct {
 }
 
 // NewDisk returns a disk that works.
-func NewDisk() *Disk { return &Disk{Syncing: make(chan struct{}, 1000), released: make(chan struct{})} }
+func NewDisk() *Disk {
+	return &Disk{Syncing: make(chan struct{}, 1000), released: make(chan struct{})}
+}
 
 // Hold lets syncs wait for Release.
 func (d *Disk) Hold() { d.held.Store(true) }

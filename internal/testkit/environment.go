@@ -8,10 +8,12 @@ import (
 	"testing"
 )
 
-// Environment is the test's without the addresses of its servers, which kdedup would take for settings that it does
-// not know.
+// Environment is the test's without the addresses of its servers, which kdedup would take for
+// settings that it does not know.
 func Environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KDEDUP_") })
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "KDEDUP_")
+	})
 }
 
 // Number is that of an environment variable, or the usual one.

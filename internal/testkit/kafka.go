@@ -37,10 +37,12 @@ func Kafkas(t *testing.T, fakes int, test func(t *testing.T, brokers []string)) 
 	t.Run("real", func(t *testing.T) { test(t, Kafka(t)) })
 }
 
-// KafkaClient is a client that produces to the partitions that its records name. It is closed with the test.
+// KafkaClient is a client that produces to the partitions that its records name. It is closed with
+// the test.
 func KafkaClient(t testing.TB, brokers []string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,9 @@ func KafkaClient(t testing.TB, brokers []string, opts ...kgo.Opt) *kgo.Client {
 
 // Topic creates a topic that no other test knows, with replication factor 1, and returns its name,
 // which begins with name. Every partition has a leader when it returns. The topic stays behind.
-func Topic(t testing.TB, brokers []string, name string, partitions int32, configs map[string]string) string {
+func Topic(
+	t testing.TB, brokers []string, name string, partitions int32, configs map[string]string,
+) string {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {

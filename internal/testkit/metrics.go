@@ -20,7 +20,8 @@ func ReadMetrics(gatherer prometheus.Gatherer) Metrics {
 	return m
 }
 
-// With lists the series that have the labels, given as name and value in turn. They may have others.
+// With lists the series that have the labels, given as name and value in turn. They may have
+// others.
 func (m Metrics) With(name string, labels ...string) []*dto.Metric {
 	return slices.DeleteFunc(slices.Clone(m[name]), func(metric *dto.Metric) bool {
 		for i := 0; i < len(labels); i += 2 {

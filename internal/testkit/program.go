@@ -13,7 +13,8 @@ func Program(t testing.TB, name, pkg string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		skip.Missing(t, fmt.Sprintf("there is no %s: make packages installs it (Debian: %s)", name, pkg))
+		skip.Missing(t, fmt.Sprintf("there is no %s: make packages installs it (Debian: %s)", name,
+			pkg))
 	}
 	return path
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and its server on loopback, and can lose an answer: then the server has
-// done what the client never hears of. It can make other trouble as well, see Trouble.
+// Proxy stands between a client and its server on loopback, and can lose an answer: then the server
+// has done what the client never hears of. It can make other trouble as well, see Trouble.
 type Proxy struct {
 	listener net.Listener
 	upstream string
@@ -49,7 +49,8 @@ func StartProxyAt(t testing.TB, address, upstream string) *Proxy {
 // Addr is where clients find the proxy, as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// LoseNext breaks the next connection on which an answer comes that is meant, instead of passing it on.
+// LoseNext breaks the next connection on which an answer comes that is meant, instead of passing it
+// on.
 func (p *Proxy) LoseNext(meant func(answer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,17 +11,19 @@ import (
 type Trouble int
 
 const (
-	NoTrouble      Trouble = iota
-	LateAnswers            // answers are passed on late
-	LostAnswers            // answers vanish; their connections are cut when the trouble ends
-	BrokenAnswers          // a connection is cut when an answer comes, so its request was carried out
-	LateRequests           // requests are passed on late, also when their client has long gone
-	NoConnections          // who is connected is cut off, and nobody else gets in
-	CutConnections         // who is connected is cut off once
+	NoTrouble   Trouble = iota
+	LateAnswers         // answers are passed on late
+	LostAnswers         // answers vanish; their connections are cut when the trouble ends
+	// a connection is cut when an answer comes, so its request was carried out
+	BrokenAnswers
+	LateRequests   // requests are passed on late, also when their client has long gone
+	NoConnections  // who is connected is cut off, and nobody else gets in
+	CutConnections // who is connected is cut off once
 	troubles
 )
 
-var troubleNames = [troubles]string{"none", "answers late", "answers lost", "cut at an answer", "requests late", "no connections", "connections cut"}
+var troubleNames = [troubles]string{"none", "answers late", "answers lost", "cut at an answer",
+	"requests late", "no connections", "connections cut"}
 
 func (t Trouble) String() string { return troubleNames[t] }
 

@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// ReadmeCommand is a command of a README's console blocks, and what stands below it: what it prints.
+// ReadmeCommand is a command of a README's console blocks, and what stands below it: what it
+// prints.
 type ReadmeCommand struct{ Line, Want string }
 
-// ReadmeCommands reads the commands of README.md in the test's directory: the lines with "$ " in blocks
-// of ```console. Each pair of replacements is an old and a new text.
+// ReadmeCommands reads the commands of README.md in the test's directory: the lines with "$ " in
+// blocks of ```console. Each pair of replacements is an old and a new text.
 func ReadmeCommands(t testing.TB, replacements ...string) (commands []ReadmeCommand) {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -23,7 +24,8 @@ func ReadmeCommands(t testing.TB, replacements ...string) (commands []ReadmeComm
 		block, _, _ = strings.Cut(block, "```")
 		for line := range strings.Lines(block) {
 			if shell, ok := strings.CutPrefix(line, "$ "); ok {
-				commands = append(commands, ReadmeCommand{Line: replace.Replace(strings.TrimSpace(shell))})
+				commands = append(commands,
+					ReadmeCommand{Line: replace.Replace(strings.TrimSpace(shell))})
 				continue
 			}
 			if len(commands) == 0 {
@@ -41,13 +43,14 @@ func ReadmeCommands(t testing.TB, replacements ...string) (commands []ReadmeComm
 // endOfOutput cannot occur in what a command prints.
 const endOfOutput = "\x00"
 
-// RunReadme runs the commands in one bash, as a reader does, in a directory and with more variables in
-// its environment. What each prints, without what it says on standard error, must be what the README
-// says. The shell ends its background jobs when the commands are over.
+// RunReadme runs the commands in one bash, as a reader does, in a directory and with more variables
+// in its environment. What each prints, without what it says on standard error, must be what the
+// README says. The shell ends its background jobs when the commands are over.
 func RunReadme(t testing.TB, dir string, commands []ReadmeCommand, variables ...string) {
 	t.Helper()
 	var script strings.Builder
-	script.WriteString("set -m\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n") // -m: jobs have numbers, and groups
+	// -m: jobs have numbers, and groups
+	script.WriteString("set -m\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
 	for _, c := range commands {
 		script.WriteString(c.Line + "\nprintf '\\0'\n")
 	}

@@ -10,12 +10,14 @@ import (
 func TestTheCommandsOfAReadmeRunInOneShell(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	readme := "# Title\n\n```\n$ not this\n```\n```console\n$ x=5; echo start PORT\nstart 80\n$ sleep 1000 &\n$ echo $x $NAME\n5 ann\n```\n"
+	readme := "# Title\n\n```\n$ not this\n```\n```console\n$ x=5; echo start PORT\nstart 80\n$ " +
+		"sleep 1000 &\n$ echo $x $NAME\n5 ann\n```\n"
 	if err := os.WriteFile("README.md", []byte(readme), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	commands := ReadmeCommands(t, "PORT", "80")
-	want := []ReadmeCommand{{"x=5; echo start 80", "start 80\n"}, {"sleep 1000 &", ""}, {"echo $x $NAME", "5 ann\n"}}
+	want := []ReadmeCommand{{"x=5; echo start 80", "start 80\n"}, {"sleep 1000 &", ""},
+		{"echo $x $NAME", "5 ann\n"}}
 	if diff := cmp.Diff(want, commands); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -35,8 +35,8 @@ func CassandraV1(t testing.TB) string {
 	return realServer(t, CassandraV1Env)
 }
 
-// Postgres returns the address of the real PostgreSQL, whose superuser postgres needs no password. All
-// tests share its database postgres: see Schema.
+// Postgres returns the address of the real PostgreSQL, whose superuser postgres needs no password.
+// All tests share its database postgres: see Schema.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return realServer(t, PostgresEnv)
@@ -49,7 +49,8 @@ func realServer(t testing.TB, variable string) string {
 	}
 	addr := os.Getenv(variable)
 	if addr == "" {
-		skip.Missing(t, variable+" is not set: run make test, which starts the servers; make packages installs what it needs")
+		skip.Missing(t, variable+" is not set: run make test, which starts the servers; make "+
+			"packages installs what it needs")
 	}
 	return addr
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ReadCommitted calls each with every record that a read_committed consumer sees on the topic, up to
-// what is committed at the time of the call: in the order of each partition, and without markers. It
-// does not wait for open transactions. connection says at least where the brokers are.
+// ReadCommitted calls each with every record that a read_committed consumer sees on the topic, up
+// to what is committed at the time of the call: in the order of each partition, and without
+// markers. It does not wait for open transactions. connection says at least where the brokers are.
 func ReadCommitted(t testing.TB, topic string, each func(*kgo.Record), connection ...kgo.Opt) {
 	t.Helper()
 	client, err := kgo.NewClient(append(slices.Clip(connection), kgo.ConsumeTopics(topic),
 		kgo.KeepControlRecords(), // the end may be a marker
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
 	if err != nil {
 		t.Fatalf("read %s: %v", topic, err)
 	}

@@ -10,7 +10,8 @@ import (
 
 func transactional(t *testing.T, brokers []string, id string) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID(id),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,9 @@ func TestReadCommittedShowsWhatIsCommittedInTheOrderOfEachPartition(t *testing.T
 	end(t, one, kgo.TryCommit)
 
 	got := make(map[int32][]string)
-	ReadCommitted(t, topic, func(r *kgo.Record) { got[r.Partition] = append(got[r.Partition], string(r.Value)) }, kgo.SeedBrokers(brokers...))
+	ReadCommitted(t, topic, func(r *kgo.Record) {
+		got[r.Partition] = append(got[r.Partition], string(r.Value))
+	}, kgo.SeedBrokers(brokers...))
 	if diff := cmp.Diff(map[int32][]string{0: {"a", "b"}, 1: {"c"}, 2: {"d"}}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -85,16 +88,22 @@ func TestTheDigestTellsRecordsApartByAllThatAConsumerSees(t *testing.T) {
 	}
 	seen := make(map[[32]byte]string)
 	for name, r := range map[string]*kgo.Record{
-		"the original":            like(func(*kgo.Record) {}),
-		"another key":             like(func(r *kgo.Record) { r.Key = []byte("kez") }),
-		"no key":                  like(func(r *kgo.Record) { r.Key = nil }),
-		"an empty key":            like(func(r *kgo.Record) { r.Key = []byte{} }),
-		"another value":           like(func(r *kgo.Record) { r.Value = []byte("valuf") }),
-		"bytes moved to the key":  like(func(r *kgo.Record) { r.Key, r.Value = []byte("keyv"), []byte("alue") }),
-		"headers in another turn": like(func(r *kgo.Record) { r.Headers[0], r.Headers[1] = r.Headers[1], r.Headers[0] }),
-		"a header less":           like(func(r *kgo.Record) { r.Headers = r.Headers[:1] }),
-		"a header's empty value":  like(func(r *kgo.Record) { r.Headers[1].Value = []byte{} }),
-		"another time":            like(func(r *kgo.Record) { r.Timestamp = at.Add(time.Millisecond) }),
+		"the original":  like(func(*kgo.Record) {}),
+		"another key":   like(func(r *kgo.Record) { r.Key = []byte("kez") }),
+		"no key":        like(func(r *kgo.Record) { r.Key = nil }),
+		"an empty key":  like(func(r *kgo.Record) { r.Key = []byte{} }),
+		"another value": like(func(r *kgo.Record) { r.Value = []byte("valuf") }),
+		"bytes moved to the key": like(func(r *kgo.Record) {
+			r.Key, r.Value = []byte("keyv"), []byte("alue")
+		}),
+		"headers in another turn": like(func(r *kgo.Record) {
+			r.Headers[0], r.Headers[1] = r.Headers[1], r.Headers[0]
+		}),
+		"a header less":          like(func(r *kgo.Record) { r.Headers = r.Headers[:1] }),
+		"a header's empty value": like(func(r *kgo.Record) { r.Headers[1].Value = []byte{} }),
+		"another time": like(func(r *kgo.Record) {
+			r.Timestamp = at.Add(time.Millisecond)
+		}),
 	} {
 		digest := Digest(r)
 		if other, ok := seen[digest]; ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
 
-// ShareEnv says which share of a proof's cases a run takes: "2/6" is the second of six. cmd/proof sets it.
+// ShareEnv says which share of a proof's cases a run takes: "2/6" is the second of six. cmd/proof
+// sets it.
 const ShareEnv = "KDEDUP_SHARE"
 
 // Share returns the cases of a long proof that this run takes: every n-th of them by ShareEnv, and
@@ -36,7 +37,8 @@ func Share[C any](t testing.TB, cases, sample []C) []C {
 }
 
 func parseShare(text string) (share, of int, err error) {
-	if _, err := fmt.Sscanf(text, "%d/%d", &share, &of); err != nil || share < 1 || share > of || text != Shared(share, of) {
+	if _, err := fmt.Sscanf(text, "%d/%d", &share, &of); err != nil || share < 1 || share > of ||
+		text != Shared(share, of) {
 		return 0, 0, fmt.Errorf("%s: %q is no share such as 2/6", ShareEnv, text)
 	}
 	return share, of, nil
@@ -45,8 +47,8 @@ func parseShare(text string) (share, of int, err error) {
 // Shared is the value of ShareEnv for a share.
 func Shared(share, of int) string { return strconv.Itoa(share) + "/" + strconv.Itoa(of) }
 
-// LongTests are the tests of e2e that `make proof` runs in turns: what each of them breaks, chaos and the crash points
-// break as well, in other ways.
+// LongTests are the tests of e2e that `make proof` runs in turns: what each of them breaks, chaos
+// and the crash points break as well, in other ways.
 var LongTests = []string{
 	"TestABackfillBeforeAndBesideThePipeline",
 	"TestABrokerRestartOnlyDelays",

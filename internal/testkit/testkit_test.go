@@ -75,8 +75,10 @@ func TestAMissingServerSkipsTheTestAndFailsItInCI(t *testing.T) {
 			t.Run(variable+" with CI="+ci, func(t *testing.T) {
 				t.Setenv("CI", ci)
 				got := record(t, server)
-				if !strings.Contains(got.Message, variable+" is not set") || !strings.Contains(got.Message, "run make test") {
-					t.Errorf("the message names not both the variable and the remedy: %q", got.Message)
+				if !strings.Contains(got.Message, variable+" is not set") ||
+					!strings.Contains(got.Message, "run make test") {
+					t.Errorf("the message names not both the variable and the remedy: %q",
+						got.Message)
 				}
 				got.Message = ""
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -136,7 +138,9 @@ func checkTopic(t *testing.T, brokers []string) {
 }
 
 // topicConfigs reads those settings that are keys of like.
-func topicConfigs(t *testing.T, admin *kadm.Client, topic string, like map[string]string) map[string]string {
+func topicConfigs(
+	t *testing.T, admin *kadm.Client, topic string, like map[string]string,
+) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

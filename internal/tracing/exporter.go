@@ -39,17 +39,22 @@ func (c Collector) exporter(ctx context.Context) (sdktrace.SpanExporter, error) 
 	case protocolGRPC:
 		return otlptracegrpc.New(ctx, c.grpc()...)
 	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL must be %s or %s, got %q; or set tracing.protocol", protocolHTTP, protocolGRPC, protocol)
+		return nil,
+			fmt.Errorf(
+				"OTEL_EXPORTER_OTLP_PROTOCOL must be %s or %s, got %q; or set tracing.protocol",
+				protocolHTTP, protocolGRPC, protocol)
 	}
 }
 
 func (c Collector) protocol() string {
-	return cmp.Or(c.Protocol, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), protocolHTTP)
+	return cmp.Or(c.Protocol, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"),
+		os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), protocolHTTP)
 }
 
 // endpoint is empty if the environment has one, which the exporters read.
 func (c Collector) endpoint(normal string) string {
-	if c.Endpoint == "" && cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "" {
+	if c.Endpoint == "" && cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+		os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "" {
 		return normal
 	}
 	return c.Endpoint
@@ -57,7 +62,8 @@ func (c Collector) endpoint(normal string) string {
 
 func (c Collector) http() []otlptracehttp.Option {
 	// The encoding is set because the environment may ask for JSON.
-	options := []otlptracehttp.Option{otlptracehttp.WithTimeout(c.Timeout), otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)}
+	options := []otlptracehttp.Option{otlptracehttp.WithTimeout(c.Timeout),
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)}
 	if endpoint := c.endpoint("http://localhost:4318"); endpoint != "" {
 		options = append(options, otlptracehttp.WithEndpointURL(tracesURL(endpoint)))
 	}

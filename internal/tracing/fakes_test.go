@@ -22,7 +22,8 @@ type mustEncode struct{ t testing.TB }
 
 func (m mustEncode) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
 	for _, s := range spans {
-		if !utf8.ValidString(s.SpanContext().TraceState().String()) || !utf8.ValidString(s.Status().Description) {
+		if !utf8.ValidString(s.SpanContext().TraceState().String()) ||
+			!utf8.ValidString(s.Status().Description) {
 			m.t.Errorf("cannot be exported: %+v", s)
 		}
 		for _, a := range s.Attributes() {

@@ -27,7 +27,9 @@ type outlet struct {
 
 var _ sdktrace.SpanExporter = (*outlet)(nil)
 
-func newOutlet(to sdktrace.SpanExporter, m *Metrics, hide *strings.Replacer, log *slog.Logger) *outlet {
+func newOutlet(
+	to sdktrace.SpanExporter, m *Metrics, hide *strings.Replacer, log *slog.Logger,
+) *outlet {
 	o := &outlet{exporter: to, metrics: m, hide: hide, log: log}
 	o.life, o.close = context.WithCancel(context.Background())
 	return o
@@ -58,10 +60,12 @@ func (o *outlet) warn(err error) {
 	}
 	o.warned = time.Now()
 	if err != nil {
-		o.log.Warn("spans were not exported", "error", o.hide.Replace(clean(err.Error())), "hint", "see tracing.endpoint; records go on without traces")
+		o.log.Warn("spans were not exported", "error", o.hide.Replace(clean(err.Error())),
+			"hint", "see tracing.endpoint; records go on without traces")
 	}
 	if n := o.dropped.Swap(0); n > 0 {
-		o.log.Warn("spans were dropped: the collector takes them more slowly than they come", "spans", n)
+		o.log.Warn("spans were dropped: the collector takes them more slowly than they come",
+			"spans", n)
 	}
 }
 

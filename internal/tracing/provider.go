@@ -25,7 +25,8 @@ type Options struct {
 // Provider sends the spans of a process to a collector.
 type Provider struct{ sdk *sdktrace.TracerProvider }
 
-// Open starts the export. The collector need not be there: only settings that make no sense are errors.
+// Open starts the export. The collector need not be there: only settings that make no sense are
+// errors.
 func Open(ctx context.Context, o Options) (*Provider, error) {
 	quieten(o.Logger)
 	exporter, err := o.Collector.exporter(ctx)
@@ -49,7 +50,8 @@ func (o Options) resource(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithTelemetrySDK(),
 		resource.WithAttributes(
-			semconv.ServiceName("kdedup"), semconv.ServiceInstanceID(o.Instance), semconv.ServiceVersion(o.Version),
+			semconv.ServiceName("kdedup"), semconv.ServiceInstanceID(o.Instance),
+			semconv.ServiceVersion(o.Version),
 		),
 		resource.WithFromEnv(),
 	)
@@ -68,12 +70,14 @@ func (p *Provider) Close(ctx context.Context) error {
 
 // quieten sends what the SDK says about itself to our log. It has one place for that in a process.
 func quieten(log *slog.Logger) {
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("opentelemetry", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.Debug("opentelemetry", "error", err)
+	}))
 	otel.SetLogger(logr.New(complaints{log}))
 }
 
-// complaints are what the SDK finds wrong with its environment variables. It adds their values, which may
-// be secrets: only what it was doing is logged.
+// complaints are what the SDK finds wrong with its environment variables. It adds their values,
+// which may be secrets: only what it was doing is logged.
 type complaints struct{ log *slog.Logger }
 
 var _ logr.LogSink = complaints{}

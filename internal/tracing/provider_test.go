@@ -27,8 +27,8 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// received is what a collector got: of each request where it went, its header `authorization`, and the
-// resource and the names of the spans.
+// received is what a collector got: of each request where it went, its header `authorization`, and
+// the resource and the names of the spans.
 type received struct {
 	collect.UnimplementedTraceServiceServer
 	mu   sync.Mutex
@@ -67,7 +67,9 @@ func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 // Export is OTLP/gRPC.
-func (r *received) Export(ctx context.Context, message *collect.ExportTraceServiceRequest) (*collect.ExportTraceServiceResponse, error) {
+func (r *received) Export(
+	ctx context.Context, message *collect.ExportTraceServiceRequest,
+) (*collect.ExportTraceServiceResponse, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
 	r.keep("grpc", strings.Join(headers.Get("authorization"), " "), message)
 	return &collect.ExportTraceServiceResponse{}, nil
@@ -104,7 +106,8 @@ func send(t *testing.T, c Collector) {
 	c.Timeout = 30 * time.Second
 	p, err := Open(t.Context(), Options{
 		Collector: c, SampleRatio: 1, Instance: "kdedup-0", Version: "v1.2.3",
-		Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+		Logger:  slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,39 +127,48 @@ func TestSpansReachACollector(t *testing.T) {
 		to    func(url string, set func(name, value string)) Collector
 		want  string
 	}{
-		{"over HTTP", overHTTP, func(url string, _ func(string, string)) Collector { return Collector{Endpoint: url} }, "/v1/traces "},
-		{"over HTTP with a path", overHTTP, func(url string, _ func(string, string)) Collector { return Collector{Endpoint: url + "/otlp/"} }, "/otlp/v1/traces "},
-		{"over HTTP with the whole path", overHTTP, func(url string, _ func(string, string)) Collector {
-			return Collector{Endpoint: url + "/otlp/v1/traces"}
+		{"over HTTP", overHTTP, func(url string, _ func(string, string)) Collector {
+			return Collector{Endpoint: url}
+		}, "/v1/traces "},
+		{"over HTTP with a path", overHTTP, func(url string, _ func(string, string)) Collector {
+			return Collector{Endpoint: url + "/otlp/"}
 		}, "/otlp/v1/traces "},
+		{"over HTTP with the whole path", overHTTP,
+			func(url string, _ func(string, string)) Collector {
+				return Collector{Endpoint: url + "/otlp/v1/traces"}
+			}, "/otlp/v1/traces "},
 		{"over HTTP with headers", overHTTP, func(url string, _ func(string, string)) Collector {
 			return Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
 		}, "/v1/traces Bearer hunter2"},
 		{"over gRPC with headers", overGRPC, func(url string, _ func(string, string)) Collector {
 			return Collector{Endpoint: url, Protocol: "grpc", Headers: headers}
 		}, "grpc Bearer hunter2"},
-		{"of the environment over HTTP", overHTTP, func(url string, set func(string, string)) Collector {
-			set("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-			set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
-			return Collector{}
-		}, "/v1/traces Bearer hunter2"},
-		{"of the environment over gRPC", overGRPC, func(url string, set func(string, string)) Collector {
-			set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url)
-			set("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-			return Collector{}
-		}, "grpc "},
-		{"of the settings, which win over the environment", overHTTP, func(url string, set func(string, string)) Collector {
-			set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-			set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
-			set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=other")
-			set("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-			return Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
-		}, "/v1/traces Bearer hunter2"},
+		{"of the environment over HTTP", overHTTP,
+			func(url string, set func(string, string)) Collector {
+				set("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+				set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
+				return Collector{}
+			}, "/v1/traces Bearer hunter2"},
+		{"of the environment over gRPC", overGRPC,
+			func(url string, set func(string, string)) Collector {
+				set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url)
+				set("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+				return Collector{}
+			}, "grpc "},
+		{"of the settings, which win over the environment", overHTTP,
+			func(url string, set func(string, string)) Collector {
+				set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+				set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
+				set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=other")
+				set("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+				return Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
+			}, "/v1/traces Bearer hunter2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &received{}
 			send(t, c.to(c.serve(t, r), t.Setenv))
-			if diff := cmp.Diff([]string{c.want + " poll", c.want + " batch orders"}, r.got); diff != "" {
+			if diff := cmp.Diff([]string{c.want + " poll", c.want + " batch orders"},
+				r.got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -168,7 +180,8 @@ func TestSpansSayWhoSendsThem(t *testing.T) {
 	r := &received{}
 	send(t, Collector{Endpoint: overHTTP(t, r)})
 	for name, want := range map[string]string{
-		"service.name": "kdedup", "service.instance.id": "kdedup-0", "service.version": "v1.2.3", "deployment.environment.name": "staging",
+		"service.name": "kdedup", "service.instance.id": "kdedup-0", "service.version": "v1.2.3",
+		"deployment.environment.name": "staging",
 	} {
 		if r.from[name] != want {
 			t.Errorf("%s is %q, want %q", name, r.from[name], want)
@@ -182,19 +195,21 @@ func TestSpansReachACollectorOverTLS(t *testing.T) {
 			r := &received{}
 			overGRPC := grpc.NewServer()
 			collect.RegisterTraceServiceServer(overGRPC, r)
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-				if strings.HasPrefix(request.Header.Get("Content-Type"), "application/grpc") {
-					overGRPC.ServeHTTP(w, request)
-					return
-				}
-				r.ServeHTTP(w, request)
-			}))
+			server := httptest.NewUnstartedServer(
+				http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+					if strings.HasPrefix(request.Header.Get("Content-Type"), "application/grpc") {
+						overGRPC.ServeHTTP(w, request)
+						return
+					}
+					r.ServeHTTP(w, request)
+				}))
 			server.EnableHTTP2 = true
 			server.StartTLS()
 			defer server.Close()
 			authorities := x509.NewCertPool()
 			authorities.AddCert(server.Certificate())
-			send(t, Collector{Endpoint: server.URL, Protocol: protocol, TLS: &tls.Config{RootCAs: authorities}})
+			send(t, Collector{Endpoint: server.URL, Protocol: protocol,
+				TLS: &tls.Config{RootCAs: authorities}})
 			if len(r.got) != 2 {
 				t.Errorf("got %v", r.got)
 			}
@@ -205,7 +220,8 @@ func TestSpansReachACollectorOverTLS(t *testing.T) {
 func TestAnUnknownProtocolIsRefusedWithItsVariable(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
 	_, err := Open(t.Context(), Options{Logger: slog.New(slog.DiscardHandler)})
-	want := `tracing: OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf or grpc, got "http/json"; or set tracing.protocol`
+	want :=
+		`tracing: OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf or grpc, got "http/json"; or set tracing.protocol`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -217,7 +233,8 @@ func TestAWrongVariableIsReportedWithoutItsValue(t *testing.T) {
 	log := &bytes.Buffer{}
 	p, err := Open(t.Context(), Options{
 		Collector: Collector{Endpoint: "http://127.0.0.1:1", Timeout: time.Second},
-		Metrics:   NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Metrics:   NewMetrics(prometheus.NewRegistry()),
+		Logger:    slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +242,8 @@ func TestAWrongVariableIsReportedWithoutItsValue(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if text := log.String(); !strings.Contains(text, "OTEL_ variable") || strings.Contains(text, "hunter2") {
+	if text := log.String(); !strings.Contains(text, "OTEL_ variable") ||
+		strings.Contains(text, "hunter2") {
 		t.Errorf("logged: %s", text)
 	}
 }

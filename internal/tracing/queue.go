@@ -25,11 +25,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// maxWaiting is the most spans that wait for the collector. A lane ends those of a whole batch at once.
+// maxWaiting is the most spans that wait for the collector. A lane ends those of a whole batch at
+// once.
 const maxWaiting = 16384
 
-// queue hands the spans that ended to the SDK's processor, which exports them in the background. It is the
-// queue that drops what is too much, because the SDK's own drops in silence.
+// queue hands the spans that ended to the SDK's processor, which exports them in the background. It
+// is the queue that drops what is too much, because the SDK's own drops in silence.
 type queue struct {
 	processor sdktrace.SpanProcessor
 	outlet    *outlet
@@ -41,8 +42,9 @@ var _ sdktrace.SpanProcessor = (*queue)(nil)
 // newQueue starts a goroutine, which Shutdown ends.
 func newQueue(to *outlet, timeout time.Duration, m *Metrics) *queue {
 	return &queue{
-		processor: sdktrace.NewBatchSpanProcessor(to, sdktrace.WithMaxQueueSize(maxWaiting), sdktrace.WithExportTimeout(timeout)),
-		outlet:    to, metrics: m,
+		processor: sdktrace.NewBatchSpanProcessor(to, sdktrace.WithMaxQueueSize(maxWaiting),
+			sdktrace.WithExportTimeout(timeout)),
+		outlet: to, metrics: m,
 	}
 }
 

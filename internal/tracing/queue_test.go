@@ -26,7 +26,8 @@ func newQueued(to sdktrace.SpanExporter, headers map[string]string) *queued {
 	q := &queued{metrics: NewMetrics(prometheus.NewRegistry()), log: &bytes.Buffer{}}
 	log := slog.New(slog.NewTextHandler(q.log, nil))
 	out := newOutlet(to, q.metrics, Collector{Headers: headers}.hider(), log)
-	q.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newQueue(out, 30*time.Second, q.metrics)))
+	q.TracerProvider = sdktrace.NewTracerProvider(
+		sdktrace.WithSpanProcessor(newQueue(out, 30*time.Second, q.metrics)))
 	return q
 }
 
@@ -54,7 +55,8 @@ func TestSpansAreExportedAtTheLatestWhenItStops(t *testing.T) {
 	if err := q.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]int{"exported": 1000, "failed": 0, "dropped": 0}, q.counted()); diff != "" || to.took != 1000 {
+	if diff := cmp.Diff(map[string]int{"exported": 1000, "failed": 0, "dropped": 0},
+		q.counted()); diff != "" || to.took != 1000 {
 		t.Errorf("the collector took %d (-want +got):\n%s", to.took, diff)
 	}
 	if q.log.Len() > 0 {
@@ -75,25 +77,30 @@ func TestWhatIsTooMuchForTheCollectorIsDroppedAndCounted(t *testing.T) {
 	if err := q.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]int{"exported": maxWaiting, "failed": 0, "dropped": 5000}, q.counted()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"exported": maxWaiting, "failed": 0, "dropped": 5000},
+		q.counted()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if text := q.log.String(); strings.Count(text, "spans were dropped") != 1 || !strings.Contains(text, "spans=5000") {
+	if text := q.log.String(); strings.Count(text, "spans were dropped") != 1 ||
+		!strings.Contains(text, "spans=5000") {
 		t.Errorf("logged: %s", text)
 	}
 }
 
 func TestFailedExportsAreCountedAndWarnedAboutOnceWithoutSecrets(t *testing.T) {
 	refuse := errors.New("401 Unauthorized: Bearer hunter2 is not known")
-	q := newQueued(&collector{answer: func(context.Context) error { return refuse }}, map[string]string{"authorization": "Bearer hunter2"})
+	q := newQueued(&collector{answer: func(context.Context) error { return refuse }},
+		map[string]string{"authorization": "Bearer hunter2"})
 	q.end(2000) // four exports
 	if err := q.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]int{"exported": 0, "failed": 2000, "dropped": 0}, q.counted()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"exported": 0, "failed": 2000, "dropped": 0},
+		q.counted()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if text := q.log.String(); strings.Count(text, "spans were not exported") != 1 || strings.Contains(text, "hunter2") || !strings.Contains(text, "401 Unauthorized: [hidden]") {
+	if text := q.log.String(); strings.Count(text, "spans were not exported") != 1 ||
+		strings.Contains(text, "hunter2") || !strings.Contains(text, "401 Unauthorized: [hidden]") {
 		t.Errorf("logged: %s", text)
 	}
 }

@@ -25,9 +25,9 @@ type record struct {
 	outcome pipeline.Outcome
 }
 
-// begin makes a span in the trace of the record's producer, if that trace is sampled. Of kotel only the
-// reader of headers is used: its hooks would write the context of spans of their own into the records
-// that are forwarded.
+// begin makes a span in the trace of the record's producer, if that trace is sampled. Of kotel only
+// the reader of headers is used: its hooks would write the context of spans of their own into the
+// records that are forwarded.
 func (b *batch) begin(index int, r *kgo.Record, at time.Time) {
 	producer := propagation.TraceContext{}.Extract(context.Background(), kotel.NewRecordCarrier(r))
 	if !trace.SpanContextFromContext(producer).IsSampled() {
@@ -79,7 +79,9 @@ func (b *batch) Decided(index int, j *dedup.Judgement, o pipeline.Outcome) {
 
 // Revised implements pipeline.Trace.
 func (b *batch) Revised(index int, o pipeline.Outcome) {
-	at, sampled := slices.BinarySearchFunc(b.records, index, func(r record, index int) int { return r.index - index })
+	at, sampled := slices.BinarySearchFunc(b.records, index, func(r record, index int) int {
+		return r.index - index
+	})
 	if sampled {
 		b.records[at].outcome = o
 	}

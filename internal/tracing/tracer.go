@@ -54,7 +54,8 @@ func NewTracer(provider trace.TracerProvider, topic Topic) *Tracer {
 	}
 }
 
-// Sampler keeps the spans of records whose producer's trace is sampled, and this share of the batches.
+// Sampler keeps the spans of records whose producer's trace is sampled, and this share of the
+// batches.
 func Sampler(ratio float64) sdktrace.Sampler {
 	return sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio))
 }
@@ -89,9 +90,11 @@ func (t *Tracer) Begin(lane int, polled *consumer.Batch, since time.Time) pipeli
 	now := time.Now()
 	b := &batch{Tracer: t}
 	b.ctx, b.span = t.tracer.Start(context.Background(), "batch "+t.topic.Input,
-		trace.WithTimestamp(since), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(t.batch...))
+		trace.WithTimestamp(since), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(t.batch...))
 	if b.span.IsRecording() {
-		b.span.SetAttributes(keyLane.Int(lane), semconv.MessagingBatchMessageCount(len(polled.Records)))
+		b.span.SetAttributes(keyLane.Int(lane),
+			semconv.MessagingBatchMessageCount(len(polled.Records)))
 		_, poll := t.tracer.Start(b.ctx, "poll", trace.WithTimestamp(since))
 		poll.End(trace.WithTimestamp(now))
 	}
@@ -166,8 +169,8 @@ func (e cleanError) Unwrap() error { return e.error }
 // maxText is the most bytes of a text from outside.
 const maxText = 2000
 
-// clean makes a text from outside fit for a span: with a byte that is not UTF-8 the exporter could not
-// encode any span that travels with it.
+// clean makes a text from outside fit for a span: with a byte that is not UTF-8 the exporter could
+// not encode any span that travels with it.
 func clean(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")
 }

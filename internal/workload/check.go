@@ -12,24 +12,29 @@ import (
 // Found is how a clean topic differs from what it should hold: every message once, in the order in
 // which its partition was produced.
 type Found struct {
-	Records   int `json:"records"`
-	Lost      int `json:"lost"`      // messages that are not there
-	Doubled   int `json:"doubled"`   // records beyond the first of their message
-	Changed   int `json:"changed"`   // records that are not byte for byte what was produced
-	Misplaced int `json:"misplaced"` // records behind one of their partition that was produced later
+	Records int `json:"records"`
+	Lost    int `json:"lost"`    // messages that are not there
+	Doubled int `json:"doubled"` // records beyond the first of their message
+	Changed int `json:"changed"` // records that are not byte for byte what was produced
+	// records behind one of their partition that was produced later
+	Misplaced int `json:"misplaced"`
 }
 
 // Err is nil if nothing differs.
 func (f Found) Err() error {
 	if f.Lost+f.Doubled+f.Changed+f.Misplaced > 0 {
-		return fmt.Errorf("the clean topic is wrong: %d lost, %d doubled, %d changed, %d out of order", f.Lost, f.Doubled, f.Changed, f.Misplaced)
+		return fmt.Errorf(
+			"the clean topic is wrong: %d lost, %d doubled, %d changed, %d out of order", f.Lost,
+			f.Doubled, f.Changed, f.Misplaced)
 	}
 	return nil
 }
 
 // Check reads the clean topic of this many messages as a consumer does that sees only committed
 // transactions.
-func (s Spec) Check(ctx context.Context, connection []kgo.Opt, topic string, messages int) (Found, error) {
+func (s Spec) Check(
+	ctx context.Context, connection []kgo.Opt, topic string, messages int,
+) (Found, error) {
 	c := checker{spec: s, seen: make([]bool, messages), last: make(map[int32]uint64)}
 	err := Read(ctx, connection, topic, func(r *kgo.Record) bool {
 		c.add(r)
@@ -73,8 +78,8 @@ func (c *checker) add(r *kgo.Record) {
 	c.last[r.Partition] = max(c.last[r.Partition], place)
 }
 
-// message returns which one the record carries, if it is one of those that were produced. Somebody may have
-// changed it on its way.
+// message returns which one the record carries, if it is one of those that were produced. Somebody
+// may have changed it on its way.
 func (c *checker) message(r *kgo.Record) (message uint64, known bool) {
 	if len(r.Value) < MinSize {
 		return 0, false

@@ -12,7 +12,9 @@ import (
 
 // Fill produces the records to the topic and returns of how many different messages they are. The
 // connection says at least where the brokers are.
-func (s Spec) Fill(ctx context.Context, connection []kgo.Opt, topic string) (messages int, err error) {
+func (s Spec) Fill(
+	ctx context.Context, connection []kgo.Opt, topic string,
+) (messages int, err error) {
 	client, err := kgo.NewClient(append(slices.Clip(connection),
 		kgo.MaxBufferedRecords(50_000), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {

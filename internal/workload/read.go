@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// unstable is how long transactions on a topic may stay open before it is read as it is. Offsets are
-	// committed a little before the markers of their transaction are on the output.
+	// unstable is how long transactions on a topic may stay open before it is read as it is.
+	// Offsets are committed a little before the markers of their transaction are on the output.
 	unstable     = 30 * time.Second
 	askUnstable  = 50 * time.Millisecond
 	silenceLimit = time.Minute
@@ -21,9 +21,12 @@ const (
 
 // Read calls each with every committed record of the topic until it returns false or the end is
 // reached. Transactions that are just ending are waited for.
-func Read(ctx context.Context, connection []kgo.Opt, topic string, each func(*kgo.Record) bool) error {
+func Read(
+	ctx context.Context, connection []kgo.Opt, topic string, each func(*kgo.Record) bool,
+) error {
 	client, err := kgo.NewClient(append(slices.Clip(connection), kgo.ConsumeTopics(topic),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords())...) // the end may be a marker
 	if err != nil {
 		return fmt.Errorf("read %s: %w", topic, err)
@@ -52,7 +55,8 @@ func Read(ctx context.Context, connection []kgo.Opt, topic string, each func(*kg
 }
 
 func poll(ctx context.Context, client *kgo.Client) (kgo.Fetches, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, silenceLimit, fmt.Errorf("no record for %v", silenceLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, silenceLimit,
+		fmt.Errorf("no record for %v", silenceLimit))
 	defer cancel()
 	fetches := client.PollFetches(ctx)
 	if fetches.Err0() != nil {
@@ -84,7 +88,9 @@ func stableEnds(ctx context.Context, admin *kadm.Client, topic string) (map[int3
 	}
 }
 
-func compareEnds(topic string, stable, ends kadm.ListedOffsets) (found map[int32]int64, settled bool) {
+func compareEnds(
+	topic string, stable, ends kadm.ListedOffsets,
+) (found map[int32]int64, settled bool) {
 	found, settled = make(map[int32]int64), true
 	ends.Each(func(end kadm.ListedOffset) {
 		at, ok := stable.Lookup(topic, end.Partition)

@@ -28,18 +28,20 @@ const (
 // Spec describes the records.
 type Spec struct {
 	Records    int
-	Size       int     // bytes of a value, at least MinSize
-	Partitions int     // of the input
-	Duplicates float64 // share of the records that are copies of any earlier one, on any partition; 0 to below 1
-	Hot        int     // so many more of the records are copies of the very first one, spread evenly
-	IDBytes    int     // length of an ID: 36 makes UUIDs, other lengths hexadecimal digits
-	Ordered    bool    // IDs begin with the time, as in UUIDv7; else they are random, as in UUIDv4
+	Size       int // bytes of a value, at least MinSize
+	Partitions int // of the input
+	// share of the records that are copies of any earlier one, on any partition; 0 to below 1
+	Duplicates float64
+	Hot        int  // so many more of the records are copies of the very first one, spread evenly
+	IDBytes    int  // length of an ID: 36 makes UUIDs, other lengths hexadecimal digits
+	Ordered    bool // IDs begin with the time, as in UUIDv7; else they are random, as in UUIDv4
 	Seed       uint64
 }
 
 // Default is what is measured unless flags say otherwise.
 func Default() Spec {
-	return Spec{Records: 1_000_000, Size: 200, Partitions: 8, Duplicates: 0.1, IDBytes: UUIDBytes, Seed: 1}
+	return Spec{Records: 1_000_000, Size: 200, Partitions: 8, Duplicates: 0.1, IDBytes: UUIDBytes,
+		Seed: 1}
 }
 
 // Validate returns every mistake of the description.
@@ -53,8 +55,10 @@ func (s Spec) Validate() error {
 	demand(s.Records >= 1, "records must be at least 1, got %d", s.Records)
 	demand(s.Size >= MinSize, "size must be at least %d, got %d", MinSize, s.Size)
 	demand(s.Partitions >= 1, "partitions must be at least 1, got %d", s.Partitions)
-	demand(s.Duplicates >= 0 && s.Duplicates <= 0.99, "duplicates must be 0 to 0.99, got %v", s.Duplicates)
-	demand(s.Hot >= 0 && s.Hot < max(1, s.Records), "hot must be 0 to less than records, got %d", s.Hot)
+	demand(s.Duplicates >= 0 && s.Duplicates <= 0.99, "duplicates must be 0 to 0.99, got %v",
+		s.Duplicates)
+	demand(s.Hot >= 0 && s.Hot < max(1, s.Records), "hot must be 0 to less than records, got %d",
+		s.Hot)
 	demand(s.IDBytes >= MinIDBytes, "id-bytes must be at least %d, got %d", MinIDBytes, s.IDBytes)
 	return errors.Join(errs...)
 }
@@ -104,7 +108,8 @@ func (s Spec) ID(message int) string {
 	version := byte(0x40)
 	if s.Ordered {
 		version = 0x70
-		binary.BigEndian.PutUint64(b[:8], uint64(orderedSince+message/10)<<16|uint64(message%10)<<12|mix(state)&0xfff)
+		binary.BigEndian.PutUint64(b[:8],
+			uint64(orderedSince+message/10)<<16|uint64(message%10)<<12|mix(state)&0xfff)
 	}
 	if s.IDBytes != UUIDBytes {
 		return s.digits(b)

@@ -25,8 +25,10 @@ func TestSpecsNameEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"records must be at least 1, got 0", "size must be at least 8, got 7", "partitions must be at least 1, got 0",
-		"duplicates must be 0 to 0.99, got 1", "hot must be 0 to less than records, got 5", "id-bytes must be at least 16, got 15",
+		"records must be at least 1, got 0", "size must be at least 8, got 7",
+		"partitions must be at least 1, got 0",
+		"duplicates must be 0 to 0.99, got 1", "hot must be 0 to less than records, got 5",
+		"id-bytes must be at least 16, got 15",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in %q", want, err)
@@ -57,7 +59,8 @@ func TestTheSharesAreThoseOfTheSpec(t *testing.T) {
 	s := Default()
 	s.Records = 100_000
 	got := shapeOf(s)
-	if got.records != 100_000 || got.messages < 89_000 || got.messages > 91_000 || len(got.partitions) != 8 {
+	if got.records != 100_000 || got.messages < 89_000 || got.messages > 91_000 ||
+		len(got.partitions) != 8 {
 		t.Errorf("10 %% of copies: %+v", got)
 	}
 	s.Duplicates = 0
@@ -99,7 +102,8 @@ func TestIDs(t *testing.T) {
 		length  int
 		ordered bool
 	}{
-		{"UUIDv4", 36, false}, {"UUIDv7", 36, true}, {"short", 16, false}, {"short in order", 16, true},
+		{"UUIDv4", 36, false}, {"UUIDv7", 36, true}, {"short", 16, false},
+		{"short in order", 16, true},
 		{"odd", 33, false}, {"long", 256, false}, {"long in order", 256, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,7 +167,8 @@ func clean(t *testing.T, brokers []string, change func([]*kgo.Record) []*kgo.Rec
 
 func produce(t *testing.T, brokers []string, records []*kgo.Record) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +186,28 @@ func TestTheCheckFindsEveryKindOfMistake(t *testing.T) {
 		want   Found
 	}{
 		{"nothing wrong", func(all []*kgo.Record) []*kgo.Record { return all }, Found{}},
-		{"lost", func(all []*kgo.Record) []*kgo.Record { return slices.Delete(all, 5, 8) }, Found{Lost: 3}},
-		{"doubled", func(all []*kgo.Record) []*kgo.Record { return append(all, all[len(all)-1]) }, Found{Doubled: 1, Misplaced: 1}},
-		{"a changed value", func(all []*kgo.Record) []*kgo.Record { all[3].Value[50] ^= 1; return all }, Found{Changed: 1}},
-		{"a changed ID", func(all []*kgo.Record) []*kgo.Record { all[3].Headers[0].Value[0] ^= 1; return all }, Found{Changed: 1}},
-		{"a header less", func(all []*kgo.Record) []*kgo.Record { all[3].Headers = nil; return all }, Found{Changed: 1}},
-		{"headers in another order", func(all []*kgo.Record) []*kgo.Record { slices.Reverse(all[3].Headers); return all }, Found{Changed: 1}},
-		{"no value", func(all []*kgo.Record) []*kgo.Record { all[3].Value = nil; return all }, Found{Lost: 1, Changed: 1}},
+		{"lost", func(all []*kgo.Record) []*kgo.Record { return slices.Delete(all, 5, 8) },
+			Found{Lost: 3}},
+		{"doubled", func(all []*kgo.Record) []*kgo.Record { return append(all, all[len(all)-1]) },
+			Found{Doubled: 1, Misplaced: 1}},
+		{"a changed value", func(all []*kgo.Record) []*kgo.Record {
+			all[3].Value[50] ^= 1
+			return all
+		}, Found{Changed: 1}},
+		{"a changed ID", func(all []*kgo.Record) []*kgo.Record {
+			all[3].Headers[0].Value[0] ^= 1
+			return all
+		}, Found{Changed: 1}},
+		{"a header less", func(all []*kgo.Record) []*kgo.Record {
+			all[3].Headers = nil
+			return all
+		}, Found{Changed: 1}},
+		{"headers in another order", func(all []*kgo.Record) []*kgo.Record {
+			slices.Reverse(all[3].Headers)
+			return all
+		}, Found{Changed: 1}},
+		{"no value", func(all []*kgo.Record) []*kgo.Record { all[3].Value = nil; return all },
+			Found{Lost: 1, Changed: 1}},
 		{"another turn", func(all []*kgo.Record) []*kgo.Record {
 			for _, r := range all {
 				r.Partition = 0
@@ -227,7 +247,10 @@ func TestAFilledTopicHoldsTheRecordsOfItsSpec(t *testing.T) {
 
 func TestATopicThatIsMissingCannotBeRead(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
-	err := Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, "none", func(*kgo.Record) bool { return true })
+	err := Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, "none",
+		func(*kgo.Record) bool {
+			return true
+		})
 	if err == nil || !strings.Contains(err.Error(), "read none: ") {
 		t.Errorf("got %v", err)
 	}
@@ -245,7 +268,8 @@ func TestReadingWaitsForTransactionsThatEnd(t *testing.T) {
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
+	if err := client.ProduceSync(t.Context(),
+		&kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), topic)
@@ -262,7 +286,11 @@ func TestReadingWaitsForTransactionsThatEnd(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- client.EndTransaction(t.Context(), kgo.TryCommit) }()
 	n := 0
-	if err := Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, topic, func(*kgo.Record) bool { n++; return true }); err != nil || n != 1 {
+	if err := Read(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, topic,
+		func(*kgo.Record) bool {
+			n++
+			return true
+		}); err != nil || n != 1 {
 		t.Errorf("%d records, %v", n, err)
 	}
 	if err := <-ended; err != nil {

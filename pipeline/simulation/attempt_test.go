@@ -68,7 +68,9 @@ func (w *world) newAttempt(s *client, b *consumer.Batch) *attempt {
 func (a *attempt) asked(c *dedup.Claim) {
 	s := a.client
 	s.must(a.answers[c.ID] == nil, "a claim that was decided is claimed again")
-	s.must(slices.ContainsFunc(a.sources, func(r *source) bool { return r.id == c.ID && r.owner().Same(c.Owner) }),
+	s.must(slices.ContainsFunc(a.sources, func(r *source) bool {
+		return r.id == c.ID && r.owner().Same(c.Owner)
+	}),
 		"a claim by no record of the batch")
 }
 
@@ -87,8 +89,10 @@ func (w *world) checkProduced(a *attempt, r *kgo.Record) *source {
 		w.failf("a record on %s[%d] is none of the batch in hand", r.Topic, r.Partition)
 	}
 	in := s.record
-	sameKey := sameBytes(r.Key, in.Key) || r.Topic != topicClean && in.Key == nil && r.Headers[len(r.Headers)-1].Key == forwarder.HeaderKey
-	if r.Partition != in.Partition || !sameKey || !sameBytes(r.Value, in.Value) || !w.headersFit(a, s, r) {
+	sameKey := sameBytes(r.Key, in.Key) || r.Topic != topicClean && in.Key == nil &&
+		r.Headers[len(r.Headers)-1].Key == forwarder.HeaderKey
+	if r.Partition != in.Partition || !sameKey || !sameBytes(r.Value, in.Value) ||
+		!w.headersFit(a, s, r) {
 		w.failf("%v was changed on its way to %s", s, r.Topic)
 	}
 	return s
@@ -121,8 +125,11 @@ func (w *world) headersFit(a *attempt, s *source, r *kgo.Record) bool {
 	switch {
 	case r.Topic == topicDead:
 		return len(added) > 0 && added[0].Key == forwarder.HeaderReason
-	case r.Topic == topicDuplicates, w.mix.policy.Mode == pipeline.Annotate, s.id != "" && a.answers[s.id] == nil:
-		return slices.ContainsFunc(added, func(h kgo.RecordHeader) bool { return h.Key == forwarder.HeaderVerdict })
+	case r.Topic == topicDuplicates, w.mix.policy.Mode == pipeline.Annotate, s.id != "" &&
+		a.answers[s.id] == nil:
+		return slices.ContainsFunc(added, func(h kgo.RecordHeader) bool {
+			return h.Key == forwarder.HeaderVerdict
+		})
 	}
 	return len(added) == 0
 }
@@ -138,7 +145,8 @@ func (w *world) written(p pending) {
 		}
 		return
 	}
-	to := map[string]destination{topicClean: toClean, topicDuplicates: toDuplicates, topicDead: toDead}[p.topic]
+	to := map[string]destination{topicClean: toClean, topicDuplicates: toDuplicates,
+		topicDead: toDead}[p.topic]
 	i := slices.Index(a.sources, p.entry.source)
 	if a.client.kept[p.entry.source]&to != 0 {
 		w.failf("%v is sent to %s again, though it was acknowledged", p.entry.source, p.topic)
@@ -147,7 +155,8 @@ func (w *world) written(p pending) {
 		w.failf("%v is twice on %s in one batch", p.entry.source, p.topic)
 	}
 	a.wrote[i] |= to
-	if e := a.answers[p.entry.source.id]; e != nil && (e.owner == p.entry.source || e.owner.gone) && to != toDuplicates && e.sent == nil {
+	if e := a.answers[p.entry.source.id]; e != nil && (e.owner == p.entry.source || e.owner.gone) &&
+		to != toDuplicates && e.sent == nil {
 		e.sent = a
 	}
 }
@@ -169,8 +178,8 @@ func (a *attempt) written(i int) destination {
 	return a.client.kept[a.sources[i]]
 }
 
-// fenceWritten: with at_least_once a fence counts as soon as it is written, if its writer still owns
-// the partition: the next owner reads it.
+// fenceWritten: with at_least_once a fence counts as soon as it is written, if its writer still
+// owns the partition: the next owner reads it.
 func (w *world) fenceWritten(a *attempt, partition int32) {
 	if w.mix.transactional {
 		return
@@ -178,7 +187,8 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 	zombie := w.group.owner[partition] != a.client
 	if zombie {
 		w.saw(sightZombieFence)
-		w.trace(a.client.process.slot, "writes a fence for partition %d, which it does not own any more", partition)
+		w.trace(a.client.process.slot,
+			"writes a fence for partition %d, which it does not own any more", partition)
 	}
 	for i, s := range a.sources {
 		if s.record.Partition != partition {
@@ -188,7 +198,8 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 			a.finish(i)
 		}
 		// An earlier batch of the session may have sent it, for a claim that has expired since.
-		if e := a.answers[s.id]; e != nil && e.owner == s && e.sent == nil && a.written(i)&(toClean|toDead) != 0 {
+		if e := a.answers[s.id]; e != nil && e.owner == s && e.sent == nil &&
+			a.written(i)&(toClean|toDead) != 0 {
 			e.sent = a
 		}
 	}

@@ -25,10 +25,12 @@ type client struct {
 	closed     bool // or its process died
 	calling    bool // a callback about a revocation has not returned
 	held       []held
-	passedOver bool                    // a Seek was ignored
-	busy       bool                    // at_least_once: records were polled, and no rebalance is allowed
-	attempt    *attempt                // the batch in hand
-	kept       map[*source]destination // at_least_once: what is written of batches that were given back
+	passedOver bool // a Seek was ignored
+	// at_least_once: records were polled, and no rebalance is allowed
+	busy    bool
+	attempt *attempt // the batch in hand
+	// at_least_once: what is written of batches that were given back
+	kept map[*source]destination
 
 	buffer []pending
 	commit *commit // the last one
@@ -70,7 +72,8 @@ func (c *client) must(ok bool, rule string) {
 	}
 }
 
-// Poll implements consumer.Client. Offsets are fetched as stable (RequireStable is always on in the client).
+// Poll implements consumer.Client. Offsets are fetched as stable (RequireStable is always on in the
+// client).
 func (c *client) Poll(ctx context.Context, n int) kgo.Fetches {
 	for {
 		c.pause("poll", func() bool { return ctx.Err() != nil || c.canPoll() })
@@ -90,7 +93,8 @@ func (c *client) Poll(ctx context.Context, n int) kgo.Fetches {
 
 func (c *client) canPoll() bool {
 	for p := range c.held {
-		if h := &c.held[p]; h.assigned && !h.known && !h.revoking && c.w.stable(int32(p)) || c.canFetch(p) {
+		if h := &c.held[p]; h.assigned && !h.known && !h.revoking && c.w.stable(int32(p)) ||
+			c.canFetch(p) {
 			return true
 		}
 	}
@@ -99,7 +103,8 @@ func (c *client) canPoll() bool {
 
 func (c *client) canFetch(partition int) bool {
 	h := &c.held[partition]
-	return h.assigned && h.known && !h.validating && !h.revoking && !h.paused && len(c.w.input[partition].from(h.position)) > 0
+	return h.assigned && h.known && !h.validating && !h.revoking && !h.paused &&
+		len(c.w.input[partition].from(h.position)) > 0
 }
 
 func (c *client) fetchOffsets() {
@@ -108,7 +113,8 @@ func (c *client) fetchOffsets() {
 			at := max(0, c.w.group.committed[p].next)
 			h.known, h.position, h.committed = true, at, at
 			h.validating = c.w.fault(faultValidate)
-			c.w.trace(c.process.slot, "partition %d begins at %d validating=%t", p, at, h.validating)
+			c.w.trace(c.process.slot, "partition %d begins at %d validating=%t", p, at,
+				h.validating)
 		}
 	}
 }
@@ -224,7 +230,8 @@ func (c *client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
 // Bounds implements consumer.Client.
 func (c *client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) {
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // without a word of the scheduler: the session may end at the moment of a measurement
+		// without a word of the scheduler: the session may end at the moment of a measurement
+		return nil, ctx.Err()
 	}
 	c.pause("bounds", nil)
 	if c.w.fault(faultRequest) {
@@ -276,7 +283,8 @@ func (c *client) Joined() bool { return c.generation >= 0 }
 // AllowRebalance implements consumer.Client.
 func (c *client) AllowRebalance() { c.busy = false }
 
-// Close implements consumer.Client. Requests that are under way may still arrive; an open transaction stays open.
+// Close implements consumer.Client. Requests that are under way may still arrive; an open
+// transaction stays open.
 func (c *client) Close() {
 	if !c.process.wait(fmt.Sprint("close ", c.process.joins), nil) {
 		return // a process that dies closes nothing
@@ -326,7 +334,8 @@ func (c *commit) answer(w *world, err error) {
 // Commit implements consumer.Client. The coordinator answers when the scheduler says so.
 func (c *client) Commit(_ context.Context, offsets consumer.Offsets, answered func(error)) {
 	c.must(c.commit == nil || c.commit.landed, "a commit while another one is under way")
-	c.commit = &commit{c.attempt, offsets, c.generation, false, answered} // before a check may end the goroutine that waits for it
+	// before a check may end the goroutine that waits for it
+	c.commit = &commit{c.attempt, offsets, c.generation, false, answered}
 	if a := c.attempt; a != nil {
 		a.zombie = !c.w.group.accepts(c)
 		c.w.assess(a)

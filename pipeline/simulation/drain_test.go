@@ -50,7 +50,10 @@ func (w *world) drain() {
 // moment is short, unless a partition is held: then it goes on a while later.
 func (w *world) moment() time.Duration {
 	for _, p := range w.processes {
-		if p.client != nil && !p.client.closed && slices.ContainsFunc(p.client.held, func(h held) bool { return h.paused }) {
+		if p.client != nil && !p.client.closed &&
+			slices.ContainsFunc(p.client.held, func(h held) bool {
+				return h.paused
+			}) {
 			return 10 * time.Second
 		}
 	}
@@ -88,7 +91,9 @@ func (w *world) allCommitted() bool {
 		return false
 	}
 	for p, at := range w.group.committed {
-		if slices.ContainsFunc(w.input[p].from(0), func(s *source) bool { return !s.handled || s.record.Offset >= at.next }) {
+		if slices.ContainsFunc(w.input[p].from(0), func(s *source) bool {
+			return !s.handled || s.record.Offset >= at.next
+		}) {
 			return false
 		}
 	}

@@ -27,7 +27,8 @@ func (w *world) checkInput() {
 			}
 			r := &s.pristine
 			if !sameBytes(r.Key, s.record.Key) || !sameBytes(r.Value, s.record.Value) ||
-				!slices.EqualFunc(r.Headers, s.record.Headers, sameHeader) || s.record.Topic != inputTopic {
+				!slices.EqualFunc(r.Headers, s.record.Headers, sameHeader) ||
+				s.record.Topic != inputTopic {
 				w.failf("the polled record %v was changed", s)
 			}
 		}
@@ -52,23 +53,26 @@ func (w *world) checkIDs() {
 	}
 }
 
-// checkDrops: whoever was dropped as a copy was one of a record that was forwarded, or of an ID that
-// was claimed anew and forwarded since.
+// checkDrops: whoever was dropped as a copy was one of a record that was forwarded, or of an ID
+// that was claimed anew and forwarded since.
 func (w *world) checkDrops() {
 	for id, truth := range w.claims {
 		for n := truth.dropped - 1; n >= 0 && n < len(truth.episodes); n++ {
-			if e := truth.episodes[n]; e.final != nil || e.owner.gone || e.owner.passed || e.astray || !w.mix.transactional && e.sent != nil ||
+			if e := truth.episodes[n]; e.final != nil || e.owner.gone || e.owner.passed ||
+				e.astray || !w.mix.transactional && e.sent != nil ||
 				w.drops(e.owner) && e.owner.handled {
 				break
 			} else if n == len(truth.episodes)-1 {
-				w.failf("lost: copies of %q were dropped for %v, which was never forwarded", id, e.owner)
+				w.failf("lost: copies of %q were dropped for %v, which was never forwarded", id,
+					e.owner)
 			}
 		}
 	}
 }
 
-// checkOrder: each partition of the clean topic is in the order of the input, and goes back only where
-// the input was set back. With at_least_once this holds for what was committed; the rest was repeated.
+// checkOrder: each partition of the clean topic is in the order of the input, and goes back only
+// where the input was set back. With at_least_once this holds for what was committed; the rest was
+// repeated.
 func (w *world) checkOrder() {
 	for p, log := range w.topics[topicClean] {
 		var last *entry
@@ -77,7 +81,8 @@ func (w *world) checkOrder() {
 				continue
 			}
 			if last != nil && !last.before(e) {
-				w.failf("out of order: on partition %d of the clean topic %v (%v) comes after %v (%v)",
+				w.failf("out of order: on partition %d of the clean topic %v (%v) comes after %v "+
+					"(%v)",
 					p, e.source, e.attempt, last.source, last.attempt)
 			}
 			last = e
@@ -93,8 +98,8 @@ func (e *entry) before(o *entry) bool {
 	return e.source.record.Offset < o.source.record.Offset
 }
 
-// checkMetrics: every record of a batch whose commit the lane heard of is counted once, by what became
-// of it.
+// checkMetrics: every record of a batch whose commit the lane heard of is counted once, by what
+// became of it.
 func (w *world) checkMetrics() {
 	for i, slot := range w.slots {
 		var got [numOutcomes]int
@@ -123,7 +128,8 @@ func (w *world) checkMetrics() {
 				counts[pipeline.Replay] = 0
 			}
 		}
-		if w.mix.policy.Mode == pipeline.Enforce && got != want || total(got) != total(slot.expected) {
+		if w.mix.policy.Mode == pipeline.Enforce && got != want ||
+			total(got) != total(slot.expected) {
 			w.failf("process %d counted the outcomes %v, want %v", i, got, slot.expected)
 		}
 	}

@@ -10,9 +10,10 @@ import (
 // group is the consumer group as its coordinator knows it.
 //
 // A commit is refused unless the member is in the group and knows the present generation
-// (ClassicGroup.validateOffsetCommit); which partitions it names is not looked at. The assignment is
-// cooperative (KIP-429): a partition goes to its next owner only after the last one gave it up, unless
-// the coordinator gave the member up (session or rebalance timeout), which the member learns later.
+// (ClassicGroup.validateOffsetCommit); which partitions it names is not looked at. The assignment
+// is cooperative (KIP-429): a partition goes to its next owner only after the last one gave it up,
+// unless the coordinator gave the member up (session or rebalance timeout), which the member learns
+// later.
 type group struct {
 	name       string
 	generation int
@@ -51,8 +52,8 @@ func (g *group) remove(s *client) {
 	g.changed = true
 }
 
-// rebalance forms a new generation. With at_least_once the coordinator waits for members that have a
-// batch in hand, and these are told to hurry (OnPartitionsCallbackBlocked).
+// rebalance forms a new generation. With at_least_once the coordinator waits for members that have
+// a batch in hand, and these are told to hurry (OnPartitionsCallbackBlocked).
 func (w *world) rebalance() {
 	g := &w.group
 	if len(g.members) == 0 || w.waitForBatches() {
@@ -198,8 +199,8 @@ func (w *world) learn() {
 	}
 }
 
-// rename is what an operator does while nothing runs: the group gets another name, or its offsets have expired. The new
-// group has no offsets.
+// rename is what an operator does while nothing runs: the group gets another name, or its offsets
+// have expired. The new group has no offsets.
 func (w *world) rename(expired bool) {
 	if !expired {
 		w.group.name = fmt.Sprint(w.group.name, "'")

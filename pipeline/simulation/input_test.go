@@ -27,7 +27,8 @@ type source struct {
 	commits  int        // how often its offset was committed
 	gone     bool       // compacted away
 	skipped  bool       // an operator wants it out of the way
-	passed   bool       // forwarded for good as the owner of its ID, or without an answer of the store
+	// forwarded for good as the owner of its ID, or without an answer of the store
+	passed bool
 }
 
 func (s *source) String() string {
@@ -39,7 +40,8 @@ func (s *source) undeliverable() bool { return s.oversize || s.ahead || s.invali
 
 func (s *source) owner() dedup.Coordinates {
 	return dedup.Coordinates{
-		TopicID: inputID, Partition: s.record.Partition, Offset: s.record.Offset, LeaderEpoch: s.record.LeaderEpoch,
+		TopicID: inputID, Partition: s.record.Partition, Offset: s.record.Offset,
+		LeaderEpoch: s.record.LeaderEpoch,
 	}
 }
 
@@ -99,9 +101,11 @@ func (w *world) produce() {
 	w.produced++
 	p := w.dice.n(w.mix.partitions)
 	s := &source{
-		oversize: w.dice.oneIn(w.mix.oversize), ahead: w.dice.oneIn(w.mix.ahead), invalid: w.dice.oneIn(w.mix.invalid),
+		oversize: w.dice.oneIn(w.mix.oversize), ahead: w.dice.oneIn(w.mix.ahead),
+		invalid: w.dice.oneIn(w.mix.invalid),
 	}
-	s.record = &kgo.Record{Topic: inputTopic, Timestamp: time.UnixMilli(1_000_000 + int64(w.produced))}
+	s.record = &kgo.Record{Topic: inputTopic,
+		Timestamp: time.UnixMilli(1_000_000 + int64(w.produced))}
 	if s.ahead {
 		s.record.Timestamp = time.UnixMilli(tooFarAhead + int64(w.produced))
 	}
@@ -133,11 +137,13 @@ func (w *world) fill(s *source) (number int) {
 	}
 	s.record.Key = [][]byte{nil, {}, []byte("key")}[number%3]
 	if w.mix.compacted {
-		s.record.Key = fmt.Append(nil, "key ", number/2) // two IDs have one: a later state removes the earlier one
+		// two IDs have one: a later state removes the earlier one
+		s.record.Key = fmt.Append(nil, "key ", number/2)
 	}
 	s.record.Value = []byte(text)
 	s.record.Headers = []kgo.RecordHeader{
-		{Key: "attempt", Value: []byte(fmt.Sprint(w.produced))}, {Key: "id", Value: []byte(s.id)}, {Key: "null"},
+		{Key: "attempt", Value: []byte(fmt.Sprint(w.produced))}, {Key: "id", Value: []byte(s.id)},
+		{Key: "null"},
 	}
 	return number
 }
@@ -150,13 +156,15 @@ func (w *world) compact() {
 	}
 	at := w.dice.n(len(p.sources))
 	s := p.sources[at]
-	if s.gone || s.record.Key == nil || !slices.ContainsFunc(p.sources[at+1:], func(o *source) bool {
-		return !o.gone && bytes.Equal(o.record.Key, s.record.Key)
-	}) {
+	if s.gone || s.record.Key == nil ||
+		!slices.ContainsFunc(p.sources[at+1:], func(o *source) bool {
+			return !o.gone && bytes.Equal(o.record.Key, s.record.Key)
+		}) {
 		return
 	}
 	s.gone = true
-	if truth := w.claims[s.id]; s.id != "" && truth != nil && truth.last().owner == s && truth.last().final == nil {
+	if truth := w.claims[s.id]; s.id != "" && truth != nil && truth.last().owner == s &&
+		truth.last().final == nil {
 		w.saw(sightCompacted)
 	}
 	w.trace(-1, "%v is compacted away", s)

@@ -66,9 +66,12 @@ const (
 )
 
 var eventWeights = [events]int{
-	eventAppend: 90, eventCrash: 5, eventStart: 25, eventPause: 5, eventRetire: 2, eventRebalance: 8, eventMove: 80,
-	eventLearn: 30, eventKick: 4, eventNotice: 12, eventCommits: 60, eventTimeout: 4, eventMarker: 50, eventLateClaim: 5, eventClock: 4,
-	eventOutage: 2, eventDeadTopic: 3, eventSkip: 2, eventMoment: 20, eventValidate: 20, eventCompact: 20, eventOperator: 2,
+	eventAppend: 90, eventCrash: 5, eventStart: 25, eventPause: 5, eventRetire: 2,
+	eventRebalance: 8, eventMove: 80,
+	eventLearn: 30, eventKick: 4, eventNotice: 12, eventCommits: 60, eventTimeout: 4,
+	eventMarker: 50, eventLateClaim: 5, eventClock: 4,
+	eventOutage: 2, eventDeadTopic: 3, eventSkip: 2, eventMoment: 20, eventValidate: 20,
+	eventCompact: 20, eventOperator: 2,
 }
 
 // fault is something that goes wrong within a step of a lane.
@@ -82,14 +85,15 @@ const (
 	faultClaimUnreported              // a claim takes effect and its answer is lost
 	faultClaimLate                    // a claim takes effect later, or never
 	faultBegin                        // a transaction cannot be begun
-	faultProduce                      // a run of records fails: unwritten, written, or only its first
-	faultFlush                        // a flush ends before everything was sent
-	faultTxnOffsets                   // the group's coordinator refuses for a passing reason
-	faultEnd                          // the end of a transaction is not answered, or with an error that says nothing
-	faultCommit                       // the same for a commit of offsets
-	faultLeave                        // the group does not hear that a member left
-	faultValidate                     // a leader is slow to tell whether its log was cut
-	faultRequest                      // another request is not answered
+	// a run of records fails: unwritten, written, or only its first
+	faultProduce
+	faultFlush      // a flush ends before everything was sent
+	faultTxnOffsets // the group's coordinator refuses for a passing reason
+	faultEnd        // the end of a transaction is not answered, or with an error that says nothing
+	faultCommit     // the same for a commit of offsets
+	faultLeave      // the group does not hear that a member left
+	faultValidate   // a leader is slow to tell whether its log was cut
+	faultRequest    // another request is not answered
 	faults
 )
 
@@ -104,16 +108,18 @@ type mix struct {
 	giveUp                time.Duration // dedup.Retry.GiveUpAfter
 	sharedInstance        bool          // two processes have the same instance name
 	duplicatesTopic       bool
-	compacted             bool     // the input; copies have the key of their original, and its partition
-	topicIDs              topicIDs // do the brokers tell them?
-	skewed                bool     // processes have clocks of their own
-	moves                 bool     // operators do more to the group than to set it back
-	weights               [events]int
-	faults                [faults]int // one in …; 0 is never
+	// the input; copies have the key of their original, and its partition
+	compacted bool
+	topicIDs  topicIDs // do the brokers tell them?
+	skewed    bool     // processes have clocks of their own
+	moves     bool     // operators do more to the group than to set it back
+	weights   [events]int
+	faults    [faults]int // one in …; 0 is never
 
 	// One record in … of those appended; 0 is none.
 	copies, conflicts, missing, oversize, ahead, invalid, gaps int
-	recent                                                     int // copies are of one of the last so many IDs
+	// copies are of one of the last so many IDs
+	recent int
 }
 
 // topicIDs tells what fetches say of the input's topic ID.
@@ -137,17 +143,20 @@ const ttl = 10 * time.Minute
 func drawMix(d *dice) mix {
 	m := mix{
 		transactional: d.n(3) > 0,
-		partitions:    1 + d.n(4), processes: 2 + d.n(4), batch: 1 + d.n(20), records: 40 + d.n(200),
+		partitions:    1 + d.n(4), processes: 2 + d.n(4), batch: 1 + d.n(20),
+		records:        40 + d.n(200),
 		sharedInstance: d.oneIn(6), duplicatesTopic: d.oneIn(2),
 		copies: 1 + d.n(4), recent: 2 + d.n(30),
-		conflicts: d.n(2) * 8, missing: d.n(2) * 8, oversize: d.n(2) * 15, ahead: d.n(2) * 12, invalid: d.n(2) * 12, gaps: d.n(2) * 8,
+		conflicts: d.n(2) * 8, missing: d.n(2) * 8, oversize: d.n(2) * 15, ahead: d.n(2) * 12,
+		invalid: d.n(2) * 12, gaps: d.n(2) * 8,
 	}
 	m.compacted, m.skewed, m.moves = d.oneIn(3), d.oneIn(3), d.oneIn(2)
 	if d.oneIn(3) {
 		m.topicIDs = []topicIDs{changing, untold}[d.n(2)]
 	}
 	m.drawPolicy(d)
-	if !m.compacted && d.oneIn(4) { // a copy that stands for its owner may be dropped for either reason
+	// a copy that stands for its owner may be dropped for either reason
+	if !m.compacted && d.oneIn(4) {
 		m.policy.OnUndeliverable = pipeline.DropUndeliverable
 	} else if d.oneIn(6) {
 		m.policy.OnUndeliverable = pipeline.StopAtUndeliverable
@@ -163,8 +172,10 @@ func (m *mix) drawPolicy(d *dice) {
 	if d.oneIn(5) {
 		m.policy.Mode = []pipeline.Mode{pipeline.Annotate, pipeline.Observe}[d.n(2)]
 	}
-	m.policy.OnMissingID = []pipeline.Choice{pipeline.Drop, pipeline.Forward, pipeline.DeadLetter, pipeline.Fail}[d.n(4)]
-	m.policy.OnConflict = []pipeline.Choice{pipeline.Drop, pipeline.Forward, pipeline.DeadLetter}[d.n(3)]
+	m.policy.OnMissingID = []pipeline.Choice{pipeline.Drop, pipeline.Forward, pipeline.DeadLetter,
+		pipeline.Fail}[d.n(4)]
+	m.policy.OnConflict = []pipeline.Choice{pipeline.Drop, pipeline.Forward,
+		pipeline.DeadLetter}[d.n(3)]
 	if d.oneIn(4) {
 		m.policy.OnReplay = pipeline.Forward
 	}
@@ -190,6 +201,7 @@ func (m *mix) drawRates(d *dice) {
 
 // plain tells that the README's sentence holds without any exception.
 func (m *mix) plain() bool {
-	return m.transactional && m.policy.Mode == pipeline.Enforce && m.policy.OnConflict != pipeline.Forward && m.policy.OnReplay == pipeline.Drop &&
+	return m.transactional && m.policy.Mode == pipeline.Enforce &&
+		m.policy.OnConflict != pipeline.Forward && m.policy.OnReplay == pipeline.Drop &&
 		m.giveUp == 0 && m.weights[eventClock] == 0
 }

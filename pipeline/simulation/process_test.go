@@ -33,8 +33,8 @@ type process struct {
 	session *observed
 }
 
-// slot is where processes run one after the other, under one instance name. Their metrics go on, as those of a process
-// that is scraped under the same name.
+// slot is where processes run one after the other, under one instance name. Their metrics go on, as
+// those of a process that is scraped under the same name.
 type slot struct {
 	pipelines *pipeline.Collectors
 	members   *consumer.Metrics
@@ -74,16 +74,20 @@ func (w *world) makeSlots() {
 // start begins a process in a slot whose last one ended.
 func (w *world) start(slot int) {
 	polling, retire := context.WithCancel(context.Background())
-	p := &process{w: w, slot: slot, retire: retire, fails: w.mix.policy.OnMissingID == pipeline.Fail}
+	p := &process{w: w, slot: slot, retire: retire,
+		fails: w.mix.policy.OnMissingID == pipeline.Fail}
 	log := slog.New(slog.DiscardHandler)
 	if w.on {
-		log = slog.New(slog.NewTextHandler(traceWriter{w, slot}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		log = slog.New(slog.NewTextHandler(traceWriter{w, slot},
+			&slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	lane := pipeline.New(pipeline.Options{
-		Name: inputTopic, Lanes: 1, Join: p.join, Policy: w.mix.policy, ShutdownTimeout: time.Minute,
+		Name: inputTopic, Lanes: 1, Join: p.join, Policy: w.mix.policy,
+		ShutdownTimeout: time.Minute,
 		Judge: func(int) pipeline.Judge {
 			// No pauses: the scheduler says who goes on.
-			return dedup.New(scope, w.extractor, store{p}, dedup.Retry{GiveUpAfter: w.mix.giveUp}, w.dedups, log)
+			return dedup.New(scope, w.extractor, store{p}, dedup.Retry{GiveUpAfter: w.mix.giveUp},
+				w.dedups, log)
 		},
 		Collectors: w.slots[slot].pipelines, Logger: log,
 		Pause: func(_ context.Context, d time.Duration) { p.pause("pause", w.passed(d)) },
@@ -97,8 +101,9 @@ func (w *world) start(slot int) {
 	w.settle()
 }
 
-// passed tells when a pause is over: at any step, or when the world drains after as many as let another process handle
-// a batch. Two of one instance name would fence each other for ever if neither waited.
+// passed tells when a pause is over: at any step, or when the world drains after as many as let
+// another process handle a batch. Two of one instance name would fence each other for ever if
+// neither waited.
 func (w *world) passed(d time.Duration) func() bool {
 	began := w.step
 	return func() bool { return !w.draining || w.step >= began+int(d/(10*time.Millisecond)) }
@@ -127,7 +132,8 @@ func (p *process) join(context.Context, int) (pipeline.Session, *forwarder.Topic
 		return nil, nil, errors.New("simulation: no broker")
 	}
 	p.joins++
-	c := &client{w: w, process: p, generation: -1, held: make([]held, w.mix.partitions), kept: make(map[*source]destination), txnID: w.slots[p.slot].txnID}
+	c := &client{w: w, process: p, generation: -1, held: make([]held, w.mix.partitions),
+		kept: make(map[*source]destination), txnID: w.slots[p.slot].txnID}
 	p.client = c
 	opts := consumer.Options{
 		Input: inputTopic, ConsumerGroup: w.group.name, FenceTopic: topicFence, TTL: ttl,
@@ -135,21 +141,24 @@ func (p *process) join(context.Context, int) (pipeline.Session, *forwarder.Topic
 		Metrics: w.slots[p.slot].members, Logger: slog.New(slog.DiscardHandler),
 	}
 	if w.on {
-		opts.Logger = slog.New(slog.NewTextHandler(traceWriter{w, p.slot}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		opts.Logger = slog.New(slog.NewTextHandler(traceWriter{w, p.slot},
+			&slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	var session pipeline.Session
 	var err error
 	if w.mix.transactional {
-		session, err = consumer.NewTransactional(opts, func(e consumer.Events) (consumer.TransactionalClient, error) {
-			c.events = e
-			c.initProducer()
-			return transactions{c}, nil
-		})
+		session, err = consumer.NewTransactional(opts,
+			func(e consumer.Events) (consumer.TransactionalClient, error) {
+				c.events = e
+				c.initProducer()
+				return transactions{c}, nil
+			})
 	} else {
-		session, err = consumer.NewAtLeastOnce(opts, func(e consumer.Events) (consumer.Client, error) {
-			c.events = e
-			return c, nil
-		})
+		session, err = consumer.NewAtLeastOnce(opts,
+			func(e consumer.Events) (consumer.Client, error) {
+				c.events = e
+				return c, nil
+			})
 	}
 	if err != nil {
 		return nil, nil, err

@@ -31,7 +31,9 @@ func (s *client) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.Rec
 	} else {
 		e.source = s.w.checkProduced(s.attempt, r)
 	}
-	s.buffer = append(s.buffer, pending{r.Topic, r.Partition, e, func(err error) { promise(r, err) }})
+	s.buffer = append(s.buffer, pending{r.Topic, r.Partition, e, func(err error) {
+		promise(r, err)
+	}})
 }
 
 // parseFence finds out whether the fence tells of the batch in hand, or of what was before.
@@ -92,22 +94,25 @@ func (s *client) sendRun() {
 	}
 	switch s.w.dice.n(3) {
 	case 0:
-		s.w.trace(s.process.slot, "%d records to %s[%d] fail unwritten", len(run), run[0].topic, run[0].partition)
+		s.w.trace(s.process.slot, "%d records to %s[%d] fail unwritten", len(run), run[0].topic,
+			run[0].partition)
 		for _, p := range run {
 			p.promise(errProduce)
 		}
 	case 1:
-		s.w.trace(s.process.slot, "%d records to %s[%d] fail although they are written", len(run), run[0].topic, run[0].partition)
+		s.w.trace(s.process.slot, "%d records to %s[%d] fail although they are written", len(run),
+			run[0].topic, run[0].partition)
 		s.send(run, errProduce)
 	default:
-		s.w.trace(s.process.slot, "the first record to %s[%d] fails", run[0].topic, run[0].partition)
+		s.w.trace(s.process.slot, "the first record to %s[%d] fails", run[0].topic,
+			run[0].partition)
 		run[0].promise(errProduce)
 		s.send(run[1:], nil)
 	}
 }
 
-// refusalOf is what the topic says of a run. Times ahead are refused everywhere, invalid records on all topics but that for
-// dead letters.
+// refusalOf is what the topic says of a run. Times ahead are refused everywhere, invalid records on
+// all topics but that for dead letters.
 func (w *world) refusalOf(run []pending) error {
 	if w.deadGone && run[0].topic == topicDead {
 		return kerr.UnknownTopicOrPartition
@@ -127,7 +132,8 @@ func (w *world) refusalOf(run []pending) error {
 // refuse fails a run that its topic does not take, and with it what is behind it on its partition.
 func (s *client) refuse(run []pending, err error) {
 	s.w.saw(sightRefused)
-	s.w.trace(s.process.slot, "%s[%d] refuses %d records: %v", run[0].topic, run[0].partition, len(run), err)
+	s.w.trace(s.process.slot, "%s[%d] refuses %d records: %v", run[0].topic, run[0].partition,
+		len(run), err)
 	rest := make([]pending, 0, len(s.buffer))
 	for _, p := range s.buffer {
 		if p.topic == run[0].topic && p.partition == run[0].partition {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The model test runs pipelines and sessions against
-// a model of Kafka: millions of steps, each chosen by a seed, with every fault that the model knows.
+// The model test runs pipelines and sessions against a model of Kafka: millions of steps, each
+// chosen by a seed, with every fault that the model knows.
 //
 //	KDEDUP_MODEL_STEPS=100000000 go test ./pipeline/simulation -run TestModel$ -timeout 0    # more than by default
 //	KDEDUP_MODEL_SEED=17 go test ./pipeline/simulation -run TestModel$                       # this seed only
@@ -84,7 +84,8 @@ func runSeed(t *testing.T, seed uint64) *world {
 		t.Errorf("seed %d cannot be replayed: first %q, then %q", seed, violated, again)
 	}
 	t.Errorf("seed %d, step %d: %s\n%+v\nthe last events:\n%s\n"+
-		"replay: KDEDUP_MODEL_SEED=%d go test ./pipeline/simulation -run 'TestModel$'", seed, w.step, violated, w.mix, w.tail(), seed)
+		"replay: KDEDUP_MODEL_SEED=%d go test ./pipeline/simulation -run 'TestModel$'", seed,
+		w.step, violated, w.mix, w.tail(), seed)
 	return w
 }
 

@@ -26,7 +26,8 @@ type call struct {
 	goOn    chan struct{}
 }
 
-// pause waits until the scheduler lets the call go on, not before ready. A process that was killed does not come back from it.
+// pause waits until the scheduler lets the call go on, not before ready. A process that was killed
+// does not come back from it.
 func (p *process) pause(key string, ready func() bool) {
 	if !p.wait(key, ready) {
 		runtime.Goexit()
@@ -79,8 +80,8 @@ func (w *world) resume(c *call) {
 	close(c.goOn)
 }
 
-// moment is how long a step takes. No multiple of it that is likely is a multiple of the product's times: of two timers that
-// fire at once, chance would tell which goroutine goes on.
+// moment is how long a step takes. No multiple of it that is likely is a multiple of the product's
+// times: of two timers that fire at once, chance would tell which goroutine goes on.
 const moment = 1037 * time.Microsecond
 
 // settle waits until every goroutine does, and lets a moment pass.
@@ -97,7 +98,8 @@ func (w *world) settle() {
 	}
 }
 
-// publish has goroutines that a timer wakes see what the world has done: they lock before they look.
+// publish has goroutines that a timer wakes see what the world has done: they lock before they
+// look.
 func (w *world) publish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +118,8 @@ func (w *world) quiet() {
 // violation is what a check panics with.
 type violation string
 
-// failf ends the run: at once if the world itself finds the mistake, or else when the goroutine has ended that made it.
+// failf ends the run: at once if the world itself finds the mistake, or else when the goroutine has
+// ended that made it.
 func (w *world) failf(format string, args ...any) {
 	w.mu.Lock()
 	if w.violated == "" {

@@ -11,8 +11,9 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// commitAttempt is called when the offsets of a batch have become final, and with exactly_once its records
-// with them. What became of each record is compared with what the truth about the claims demands.
+// commitAttempt is called when the offsets of a batch have become final, and with exactly_once its
+// records with them. What became of each record is compared with what the truth about the claims
+// demands.
 func (w *world) commitAttempt(a *attempt) {
 	if a == nil {
 		return
@@ -27,13 +28,15 @@ func (w *world) commitAttempt(a *attempt) {
 		outcome := a.became[i]
 		w.look(a, i, outcome)
 		a.finish(i)
-		if e := a.answers[s.id]; e != nil && (outcome == pipeline.Duplicate || outcome == pipeline.Conflict) {
+		if e := a.answers[s.id]; e != nil &&
+			(outcome == pipeline.Duplicate || outcome == pipeline.Conflict) {
 			truth := w.claims[s.id]
 			truth.dropped = max(truth.dropped, e.number+1)
 		}
 		s.handled = true
 		if s.commits++; s.commits > 1+w.input[s.record.Partition].rewinds {
-			w.failf("%v is committed %d times, after %d rewinds", s, s.commits, w.input[s.record.Partition].rewinds)
+			w.failf("%v is committed %d times, after %d rewinds", s, s.commits,
+				w.input[s.record.Partition].rewinds)
 		}
 	}
 	for _, span := range a.batch.Spans {
@@ -41,8 +44,8 @@ func (w *world) commitAttempt(a *attempt) {
 	}
 }
 
-// assess is called when a batch is done: with exactly_once when it is committed, with at_least_once when its fences are
-// written, after which the lane counts it.
+// assess is called when a batch is done: with exactly_once when it is committed, with at_least_once
+// when its fences are written, after which the lane counts it.
 func (w *world) assess(a *attempt) {
 	if a.became != nil {
 		return
@@ -59,7 +62,8 @@ func (w *world) look(a *attempt, i int, o pipeline.Outcome) {
 	s := a.sources[i]
 	e := a.answers[s.id]
 	switch {
-	case e != nil && e.owner != s && e.owner.gone && e.owner.record.Partition == s.record.Partition && o == pipeline.Forwarded:
+	case e != nil && e.owner != s && e.owner.gone &&
+		e.owner.record.Partition == s.record.Partition && o == pipeline.Forwarded:
 		w.saw(sightInherited)
 	case o == pipeline.Replay:
 		w.saw(sightReplay)
@@ -117,7 +121,8 @@ func (w *world) outcome(a *attempt, i int) pipeline.Outcome {
 	case must == 0 && a.wrote[i]&toClean != 0:
 		w.failf("doubled: %v is forwarded by %v although it or a copy was before", s, a)
 	}
-	w.failf("%v is committed by %v with destinations %03b, allowed are the outcomes %v", s, a, a.wrote[i], allowed)
+	w.failf("%v is committed by %v with destinations %03b, allowed are the outcomes %v", s, a,
+		a.wrote[i], allowed)
 	return 0
 }
 
@@ -134,7 +139,8 @@ func (w *world) destination(o pipeline.Outcome, s *source) (pipeline.Outcome, de
 	switch {
 	case (o == pipeline.Forwarded || o == pipeline.PassedThrough) && !s.undeliverable():
 		return o, toClean
-	case (o == pipeline.Forwarded || o == pipeline.PassedThrough) && w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable:
+	case (o == pipeline.Forwarded || o == pipeline.PassedThrough) &&
+		w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable:
 		return pipeline.Dropped, 0
 	case o == pipeline.Forwarded, o == pipeline.PassedThrough, o == pipeline.DeadLettered:
 		return pipeline.DeadLettered, toDead
@@ -146,7 +152,8 @@ func (w *world) destination(o pipeline.Outcome, s *source) (pipeline.Outcome, de
 
 // drops tells that the record may be dropped: it is undeliverable, or an operator said so.
 func (w *world) drops(s *source) bool {
-	return s.skipped || s.undeliverable() && w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable
+	return s.skipped || s.undeliverable() &&
+		w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable
 }
 
 // allowed are the outcomes that a record of a committed batch may have.
@@ -154,7 +161,8 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 	policy, e := w.mix.policy, a.answers[s.id]
 	switch {
 	case s.id == "" && policy.Mode == pipeline.Enforce:
-		byPolicy := map[pipeline.Choice]pipeline.Outcome{pipeline.Drop: pipeline.Dropped, pipeline.Forward: pipeline.PassedThrough, pipeline.DeadLetter: pipeline.DeadLettered}
+		byPolicy := map[pipeline.Choice]pipeline.Outcome{pipeline.Drop: pipeline.Dropped,
+			pipeline.Forward: pipeline.PassedThrough, pipeline.DeadLetter: pipeline.DeadLettered}
 		return []pipeline.Outcome{byPolicy[policy.OnMissingID]}
 	case s.id == "", e == nil:
 		return []pipeline.Outcome{pipeline.PassedThrough}
@@ -162,7 +170,8 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		return w.allowedForOwner(a, e)
 	case e.owner.record.Partition != s.record.Partition:
 	case e.owner.gone && (e.final == nil || e.final == a || a.zombie):
-		// It stands for the owner, if that was not delivered in this batch. Whether it must, the end of the run tells.
+		// It stands for the owner, if that was not delivered in this batch. Whether it must, the
+		// end of the run tells.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	case e.astray && e.sent == nil && e.final == nil:
 		// To a batch that reads again the owner seems to have been passed without its delivery.
@@ -179,12 +188,13 @@ func (w *world) allowedForCopy(e *episode, s *source) []pipeline.Outcome {
 	case e.owner.sameContent(s):
 		return []pipeline.Outcome{pipeline.Duplicate}
 	}
-	byPolicy := map[pipeline.Choice]pipeline.Outcome{pipeline.Drop: pipeline.Conflict, pipeline.Forward: pipeline.Forwarded, pipeline.DeadLetter: pipeline.DeadLettered}
+	byPolicy := map[pipeline.Choice]pipeline.Outcome{pipeline.Drop: pipeline.Conflict,
+		pipeline.Forward: pipeline.Forwarded, pipeline.DeadLetter: pipeline.DeadLettered}
 	return []pipeline.Outcome{byPolicy[policy.OnConflict]}
 }
 
-// allowedForOwner: the owner of an ID is forwarded, unless it was. With at_least_once a forward that
-// was not followed by a fence in time may be repeated, or may be recognised.
+// allowedForOwner: the owner of an ID is forwarded, unless it was. With at_least_once a forward
+// that was not followed by a fence in time may be repeated, or may be recognised.
 func (w *world) allowedForOwner(a *attempt, e *episode) []pipeline.Outcome {
 	again := pipeline.Replay
 	switch {
@@ -194,7 +204,8 @@ func (w *world) allowedForOwner(a *attempt, e *episode) []pipeline.Outcome {
 		again = pipeline.Forwarded
 	}
 	switch {
-	case a.client.kept[e.owner] != 0: // forwarded by this session, whatever others made of it meanwhile
+	case a.client.kept[e.owner] != 0:
+		// forwarded by this session, whatever others made of it meanwhile
 		return []pipeline.Outcome{again, pipeline.Forwarded}
 	case e.final != nil && e.final != a && !a.zombie:
 		return []pipeline.Outcome{again}
@@ -206,7 +217,8 @@ func (w *world) allowedForOwner(a *attempt, e *episode) []pipeline.Outcome {
 
 // checkEnded: only a record without an ID ends a process for good.
 func (w *world) checkEnded(p *process) {
-	if p.killed || !errors.Is(p.err, pipeline.ErrStop) && !errors.Is(p.err, consumer.ErrInputReplaced) {
+	if p.killed || !errors.Is(p.err, pipeline.ErrStop) &&
+		!errors.Is(p.err, consumer.ErrInputReplaced) {
 		return
 	}
 	err := p.err
@@ -219,10 +231,12 @@ func (w *world) checkEnded(p *process) {
 
 // buried tells that the record is on the dead-letter topic instead of the clean one.
 func (e *entry) buried() bool {
-	return slices.Contains(forwarder.Reasons(), string(e.record.Headers[len(e.source.record.Headers)].Value))
+	return slices.Contains(forwarder.Reasons(),
+		string(e.record.Headers[len(e.source.record.Headers)].Value))
 }
 
-// forwardedIDs counts the visible records of each ID that stand for its owner; one that was dropped leaves no trace.
+// forwardedIDs counts the visible records of each ID that stand for its owner; one that was dropped
+// leaves no trace.
 func (w *world) forwardedIDs() map[string]int {
 	found := make(map[string]int)
 	for _, topic := range []string{topicClean, topicDead} {

@@ -12,40 +12,44 @@ import (
 type sight int
 
 const (
-	sightCommitted      sight = iota // a batch was committed
-	sightGivenBack                   // a batch was given back
-	sightRepeated                    // at_least_once: an owner was forwarded again
-	sightReplay                      // a replay was recognised
-	sightMine                        // a record recognised a claim of an earlier batch as its own
-	sightFollower                    // a record that is not the first of its ID in its batch owns it
-	sightExpired                     // an ID was claimed after its last claim had ended
-	sightUnclaimed                   // a record passed without an answer of the store
-	sightZombieCommit                // a member that was given up tried to commit
-	sightZombieFence                 // at_least_once: a fence by a process that lost the partition
-	sightFenced                      // a producer was fenced
-	sightCommitUnknown               // the end of a transaction that was committed was not answered
-	sightPolledAhead                 // at_least_once: a batch was polled while the offsets of the last one were on their way
-	sightLateClaims                  // a transaction was aborted because the claims took long
-	sightFenceAwaited                // a fence could only be read after a transaction had ended
-	sightUnstable                    // an offset fetch had to wait for a transaction
-	sightRewind                      // a partition was set back
-	sightLateClaim                   // a late claim took effect
-	sightSeekIgnored                 // a client passed over a partition whose log it still validates
-	sightPlaced                      // partitions were set to their fences
-	sightExpiredOffsets              // the group had no offsets
-	sightRenamed                     // another group's fence was found
-	sightInherited                   // a copy stood for an owner that was compacted away
-	sightCompacted                   // a record was compacted away that owned an ID and was not forwarded
-	sightRefused                     // a topic refused records
-	sightHeld                        // a partition was held
-	sightSkipped                     // a record was skipped by an operator
-	sightStopped                     // a record without an ID ended a lane
+	sightCommitted sight = iota // a batch was committed
+	sightGivenBack              // a batch was given back
+	sightRepeated               // at_least_once: an owner was forwarded again
+	sightReplay                 // a replay was recognised
+	sightMine                   // a record recognised a claim of an earlier batch as its own
+	// a record that is not the first of its ID in its batch owns it
+	sightFollower
+	sightExpired       // an ID was claimed after its last claim had ended
+	sightUnclaimed     // a record passed without an answer of the store
+	sightZombieCommit  // a member that was given up tried to commit
+	sightZombieFence   // at_least_once: a fence by a process that lost the partition
+	sightFenced        // a producer was fenced
+	sightCommitUnknown // the end of a transaction that was committed was not answered
+	// at_least_once: a batch was polled while the offsets of the last one were on their way
+	sightPolledAhead
+	sightLateClaims     // a transaction was aborted because the claims took long
+	sightFenceAwaited   // a fence could only be read after a transaction had ended
+	sightUnstable       // an offset fetch had to wait for a transaction
+	sightRewind         // a partition was set back
+	sightLateClaim      // a late claim took effect
+	sightSeekIgnored    // a client passed over a partition whose log it still validates
+	sightPlaced         // partitions were set to their fences
+	sightExpiredOffsets // the group had no offsets
+	sightRenamed        // another group's fence was found
+	sightInherited      // a copy stood for an owner that was compacted away
+	sightCompacted      // a record was compacted away that owned an ID and was not forwarded
+	sightRefused        // a topic refused records
+	sightHeld           // a partition was held
+	sightSkipped        // a record was skipped by an operator
+	sightStopped        // a record without an ID ended a lane
 	sights
 )
 
 var sightNames = [sights]string{
-	"committed", "given back", "repeated", "replay", "mine", "owning follower", "expired", "unclaimed", "zombie commit",
-	"zombie fence", "fenced", "commit unknown", "polled ahead", "late claims", "awaited fence", "unstable offset", "rewind", "late claim", "seek ignored", "placed", "expired offsets",
+	"committed", "given back", "repeated", "replay", "mine", "owning follower", "expired",
+	"unclaimed", "zombie commit",
+	"zombie fence", "fenced", "commit unknown", "polled ahead", "late claims", "awaited fence",
+	"unstable offset", "rewind", "late claim", "seek ignored", "placed", "expired offsets",
 	"renamed", "inherited", "compacted owner", "refused", "held", "skipped", "stopped",
 }
 

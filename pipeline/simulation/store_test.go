@@ -27,7 +27,8 @@ type episode struct {
 	final  *attempt // forwarded or dead-lettered the owner, and that was made final
 	first  *attempt // was told that its claim made the owner the owner
 	sent   *attempt // the first that wrote the owner to the clean or the dead-letter topic
-	// astray: a member that was given up claimed anew what others had handled. docs/guarantees.md says what that may lose.
+	// astray: a member that was given up claimed anew what others had handled. docs/guarantees.md
+	// says what that may lose.
 	astray bool
 }
 
@@ -51,7 +52,9 @@ type store struct{ process *process }
 var errStore = errors.New("model: store did not answer")
 
 // Claim implements dedup.Claimer.
-func (m store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Claim) ([]dedup.Answer, error) {
+func (m store) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
 	var failed error
 	for from := 0; from < len(claims); {
@@ -71,7 +74,9 @@ func (m store) Claim(ctx context.Context, scope dedup.Scope, claims []dedup.Clai
 	return answers, failed
 }
 
-func (m store) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, answer *dedup.Answer) error {
+func (m store) claim(
+	ctx context.Context, scope dedup.Scope, c *dedup.Claim, answer *dedup.Answer,
+) error {
 	w, a := m.process.w, m.process.client.attempt
 	a.asked(c)
 	switch {
@@ -98,7 +103,9 @@ func (m store) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, ans
 }
 
 // claim asks the store and writes down who owns the ID now.
-func (w *world) claim(ctx context.Context, scope dedup.Scope, c *dedup.Claim, by *client) (dedup.Answer, error) {
+func (w *world) claim(
+	ctx context.Context, scope dedup.Scope, c *dedup.Claim, by *client,
+) (dedup.Answer, error) {
 	w.skew = w.slots[by.process.slot].skew
 	got, err := w.store.Claim(ctx, scope, []dedup.Claim{*c})
 	if err != nil {
@@ -141,8 +148,8 @@ func (w *world) landLate() {
 	}
 }
 
-// passTime moves the clock, by up to a bit more than a claim holds. No request is under way for that
-// long.
+// passTime moves the clock, by up to a bit more than a claim holds. No request is under way for
+// that long.
 func (w *world) passTime() {
 	d := []time.Duration{ttl / 20, ttl / 3, ttl + time.Second}[w.dice.n(3)]
 	w.late = nil
@@ -153,7 +160,9 @@ func (w *world) passTime() {
 
 // newStore is a store on the clock of the bubble.
 func newStore(w *world) *memory.Store {
-	return memory.New(memory.Options{Now: func() time.Time { return time.Now().Add(w.skew) }, Violation: func(format string, args ...any) {
+	return memory.New(memory.Options{Now: func() time.Time {
+		return time.Now().Add(w.skew)
+	}, Violation: func(format string, args ...any) {
 		w.failf("the store's contract: "+format, args...)
 	}})
 }

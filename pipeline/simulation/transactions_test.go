@@ -49,8 +49,8 @@ const (
 
 // transaction is a transaction as the brokers know it. It is decided first (TransactionCoordinator:
 // PrepareCommit, PrepareAbort), and its markers are written later, those of the offsets apart from
-// those of the topics. Until then readers with read_committed stop before its first record (the last
-// stable offset), and fetches of stable offsets wait (KIP-447).
+// those of the topics. Until then readers with read_committed stop before its first record (the
+// last stable offset), and fetches of stable offsets wait (KIP-447).
 type transaction struct {
 	id          *transactionalID
 	client      *client
@@ -68,8 +68,8 @@ type pendingOffset struct {
 	seq       int // its place among all commits of the group
 }
 
-// belongs notes that something of an attempt is in the transaction. Nothing of two of them may be: the client goes on with
-// a transaction that it did not end.
+// belongs notes that something of an attempt is in the transaction. Nothing of two of them may be:
+// the client goes on with a transaction that it did not end.
 func (t *transaction) belongs(w *world, a *attempt) {
 	if t.attempt != nil && t.attempt != a {
 		w.failf("one transaction has parts of %v and %v", t.attempt, a)
@@ -77,15 +77,16 @@ func (t *transaction) belongs(w *world, a *attempt) {
 	t.attempt = a
 }
 
-// transactionalID is a transactional ID: its present transaction, and the epoch of the producer that may
-// use it.
+// transactionalID is a transactional ID: its present transaction, and the epoch of the producer
+// that may use it.
 type transactionalID struct {
 	epoch int
 	txn   *transaction
 }
 
-// initProducer is InitProducerId: the open transaction of the predecessor is aborted, the predecessor
-// is fenced, and the caller waits for the markers (CONCURRENT_TRANSACTIONS is retried by the client).
+// initProducer is InitProducerId: the open transaction of the predecessor is aborted, the
+// predecessor is fenced, and the caller waits for the markers (CONCURRENT_TRANSACTIONS is retried
+// by the client).
 func (c *client) initProducer() {
 	id := c.txnID
 	if id.txn != nil && id.txn.state == txnOpen {
@@ -271,7 +272,8 @@ func (t transactions) AddOffsets(ctx context.Context, _ [16]byte, offsets consum
 	case t.w.fault(faultTxnOffsets):
 		return consumer.Refusals[t.w.dice.n(len(consumer.Refusals))]
 	case !t.w.group.accepts(t.client):
-		return []error{kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.StaleMemberEpoch}[t.w.dice.n(3)]
+		return []error{kerr.IllegalGeneration, kerr.UnknownMemberID,
+			kerr.StaleMemberEpoch}[t.w.dice.n(3)]
 	}
 	txn.belongs(t.w, t.attempt)
 	for p := range int32(len(t.held)) {
@@ -283,7 +285,8 @@ func (t transactions) AddOffsets(ctx context.Context, _ [16]byte, offsets consum
 	return nil
 }
 
-// End implements consumer.TransactionalClient. Without a record that the client wrote it sends no request.
+// End implements consumer.TransactionalClient. Without a record that the client wrote it sends no
+// request.
 func (t transactions) End(_ context.Context, commit bool) error {
 	t.must(t.begun, "end without a transaction")
 	t.pause("end", nil)

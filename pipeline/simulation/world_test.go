@@ -61,7 +61,8 @@ func newWorld(seed uint64, given []byte, trace bool) *world {
 		bySource: make(map[int64]*source), topics: make(map[string]topicLog),
 		claims: make(map[dedup.ID]*claimsOf),
 		forwards: &forwarder.Topics{
-			Output: topicClean, DeadLetter: topicDead, MaxBytes: map[string]int{topicClean: cleanMax},
+			Output: topicClean, DeadLetter: topicDead,
+			MaxBytes: map[string]int{topicClean: cleanMax},
 		},
 	}
 	w.on = trace
@@ -186,7 +187,8 @@ func (w *world) skip() {
 		return
 	}
 	left[0].skipped = true
-	p.skip = &fence.Skip{TopicID: w.topicID(), Offset: left[0].record.Offset, DeadLetter: w.dice.oneIn(2)}
+	p.skip = &fence.Skip{TopicID: w.topicID(), Offset: left[0].record.Offset,
+		DeadLetter: w.dice.oneIn(2)}
 	w.trace(-1, "an operator skips %v", left[0])
 }
 
@@ -200,8 +202,8 @@ func (w *world) startAgain() {
 	}
 }
 
-// operate is what an operator does once everything has stopped. The group must be empty (OffsetCommit of an admin
-// client). Transactions may still be open, or lack markers.
+// operate is what an operator does once everything has stopped. The group must be empty
+// (OffsetCommit of an admin client). Transactions may still be open, or lack markers.
 func (w *world) operate() {
 	if !w.stopping {
 		return
@@ -229,8 +231,9 @@ func (w *world) operate() {
 	}
 }
 
-// rereading tells that offsets which were set back are below the fence. What was read again may have claimed its ID again,
-// and nothing tells of that when the offset is moved once more before it was committed.
+// rereading tells that offsets which were set back are below the fence. What was read again may
+// have claimed its ID again, and nothing tells of that when the offset is moved once more before it
+// was committed.
 func (w *world) rereading(p int) bool {
 	return w.group.committed[p].next < w.lastFence(int32(p)).Next()
 }
@@ -242,25 +245,30 @@ func (w *world) setBack() {
 			w.group.store(pendingOffset{int32(p), int64(w.dice.n(int(at.next))), w.group.seq})
 			w.input[p].rewinds++
 			w.saw(sightRewind)
-			w.trace(-1, "partition %d is set back from %d to %d", p, at.next, w.group.committed[p].next)
+			w.trace(-1, "partition %d is set back from %d to %d", p, at.next,
+				w.group.committed[p].next)
 		}
 	}
 }
 
-// setForward skips records of partitions that have a fence: nobody believes that. Of a partition without one it would be
-// where the operator has the group begin.
+// setForward skips records of partitions that have a fence: nobody believes that. Of a partition
+// without one it would be where the operator has the group begin.
 func (w *world) setForward() {
 	for p, at := range w.group.committed {
 		end := int(w.input[p].end)
-		if at.next > 0 && int(at.next) < end && !w.rereading(p) && w.lastFence(int32(p)).Next() > 0 && w.dice.oneIn(2) {
+		if at.next > 0 && int(at.next) < end && !w.rereading(p) &&
+			w.lastFence(int32(p)).Next() > 0 && w.dice.oneIn(2) {
 			w.group.seq++
-			w.group.store(pendingOffset{int32(p), at.next + 1 + int64(w.dice.n(end-int(at.next))), w.group.seq})
-			w.trace(-1, "partition %d is set forward from %d to %d", p, at.next, w.group.committed[p].next)
+			w.group.store(pendingOffset{int32(p), at.next + 1 + int64(w.dice.n(end-int(at.next))),
+				w.group.seq})
+			w.trace(-1, "partition %d is set forward from %d to %d", p, at.next,
+				w.group.committed[p].next)
 		}
 	}
 }
 
-// retireAll reports whether a process still lives. One that does not end by itself is killed some time.
+// retireAll reports whether a process still lives. One that does not end by itself is killed some
+// time.
 func (w *world) retireAll() (alive bool) {
 	for _, p := range w.processes {
 		if p.ended {

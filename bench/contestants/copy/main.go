@@ -14,7 +14,8 @@ import (
 
 func main() {
 	o := member.Flags(20_000, 2)
-	transactions := flag.Bool("transactions", false, "one transaction for the records and the offsets of each poll")
+	transactions := flag.Bool("transactions", false,
+		"one transaction for the records and the offsets of each poll")
 	flag.Parse()
 	c := &copier{o}
 	o.Main(func(ctx context.Context, member int) error {
@@ -56,7 +57,9 @@ func (c *copier) exactlyOnce(ctx context.Context, member int) error {
 }
 
 // transaction that was aborted leaves the records to the next poll.
-func (c *copier) transaction(ctx context.Context, session *kgo.GroupTransactSession, records []*kgo.Record) error {
+func (c *copier) transaction(
+	ctx context.Context, session *kgo.GroupTransactSession, records []*kgo.Record,
+) error {
 	if err := session.Begin(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}

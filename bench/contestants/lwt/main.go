@@ -2,8 +2,8 @@
 // Cassandra table with IF NOT EXISTS, many inserts in flight; records whose insert was applied are
 // produced, in order, and the offsets are committed when that is acknowledged.
 //
-// It forwards at least once, except that a crash, or an insert that timed out and was applied, drops
-// the record: the row does not say whose it is.
+// It forwards at least once, except that a crash, or an insert that timed out and was applied,
+// drops the record: the row does not say whose it is.
 package main
 
 import (
@@ -25,7 +25,8 @@ import (
 func main() {
 	o := member.Flags(10_000, 1)
 	hosts := flag.String("cassandra", "127.0.0.1:9042", "nodes, with commas")
-	keyspace := flag.String("keyspace", "", "keyspace of the table seen (id text PRIMARY KEY, at timestamp)")
+	keyspace := flag.String("keyspace", "",
+		"keyspace of the table seen (id text PRIMARY KEY, at timestamp)")
 	inFlight := flag.Int("in-flight", 256, "inserts at the same time")
 	flag.Parse()
 
@@ -40,8 +41,8 @@ func main() {
 	fmt.Fprintf(os.Stderr, "%d inserts were tried again\n", c.again.Load())
 }
 
-// connect uses the driver's defaults but for what Paxos needs: replicas are asked in a fixed order, so
-// that the inserts of one row meet at one node.
+// connect uses the driver's defaults but for what Paxos needs: replicas are asked in a fixed order,
+// so that the inserts of one row meet at one node.
 func connect(hosts []string, keyspace string) (*gocql.Session, error) {
 	cluster := gocql.NewCluster(hosts...)
 	cluster.Keyspace = keyspace
@@ -49,7 +50,8 @@ func connect(hosts []string, keyspace string) (*gocql.Session, error) {
 	cluster.SerialConsistency = gocql.LocalSerial
 	cluster.Timeout = 20 * time.Second
 	cluster.DefaultTimestamp = false
-	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
+	cluster.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(
+		gocql.RoundRobinHostPolicy())
 	return cluster.CreateSession()
 }
 
@@ -74,8 +76,8 @@ func (c *consumer) forward(ctx context.Context, client *kgo.Client, records []*k
 	return batch.Flush(ctx, client)
 }
 
-// insertAll keeps as many inserts in flight as are allowed, and says which were applied. Of equal IDs
-// in one poll any one may win.
+// insertAll keeps as many inserts in flight as are allowed, and says which were applied. Of equal
+// IDs in one poll any one may win.
 func (c *consumer) insertAll(ctx context.Context, records []*kgo.Record) ([]bool, error) {
 	applied := make([]bool, len(records))
 	var next atomic.Int64
@@ -105,7 +107,8 @@ func (c *consumer) insert(ctx context.Context, id string) (applied bool, err err
 			known string
 			at    time.Time
 		)
-		applied, err = c.session.Query("INSERT INTO seen (id, at) VALUES (?, ?) IF NOT EXISTS", id, time.Now()).
+		applied, err = c.session.Query("INSERT INTO seen (id, at) VALUES (?, ?) IF NOT EXISTS", id,
+			time.Now()).
 			WithContext(ctx).ScanCAS(&known, &at)
 		if err == nil || ctx.Err() != nil {
 			break

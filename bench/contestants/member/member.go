@@ -51,7 +51,8 @@ func (o *Options) Main(run func(ctx context.Context, member int) error) {
 	}
 }
 
-// fetchBytes made all of these programs fastest, measured with 1, 4 and 32 MiB. More only takes memory.
+// fetchBytes made all of these programs fastest, measured with 1, 4 and 32 MiB. More only takes
+// memory.
 const fetchBytes = 4 << 20
 
 // Client returns the options of a member. It commits nothing by itself.
@@ -71,7 +72,8 @@ func (o *Options) Client(more ...kgo.Opt) []kgo.Opt {
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(20 * time.Millisecond), // a flush does not wait for it
 		kgo.MaxBufferedRecords(2*o.Batch + 1024),
-		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client,
+			partitions map[string][]int32) {
 			if len(partitions) > 0 { // the benchmark's clock starts at this line
 				log.Info("partitions assigned", "partitions", partitions[o.Input])
 			}
@@ -82,8 +84,8 @@ func (o *Options) Client(more ...kgo.Opt) []kgo.Opt {
 // Forward decides over the records of one poll and produces those that go on.
 type Forward func(ctx context.Context, client *kgo.Client, records []*kgo.Record) error
 
-// AtLeastOnce is the loop of a careful consumer: poll, forward, wait for the acknowledgements, commit.
-// A rebalance waits for the commit.
+// AtLeastOnce is the loop of a careful consumer: poll, forward, wait for the acknowledgements,
+// commit. A rebalance waits for the commit.
 func (o *Options) AtLeastOnce(ctx context.Context, forward Forward) error {
 	client, err := kgo.NewClient(o.Client(kgo.BlockRebalanceOnPoll())...)
 	if err != nil {

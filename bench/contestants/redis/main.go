@@ -1,9 +1,9 @@
 // Command redis is a consumer as it is often written by hand: each record's ID is set in Redis with
-// NX and EX, in pipelines; records whose key was set are produced, and the offsets are committed when
-// that is acknowledged.
+// NX and EX, in pipelines; records whose key was set are produced, and the offsets are committed
+// when that is acknowledged.
 //
-// It forwards at least once, except that a crash drops the records whose keys were set: a key does not
-// say whose it is. What Redis has not written to its disk is forgotten when it fails, and then
+// It forwards at least once, except that a crash drops the records whose keys were set: a key does
+// not say whose it is. What Redis has not written to its disk is forgotten when it fails, and then
 // duplicates pass.
 package main
 

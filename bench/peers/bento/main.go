@@ -1,4 +1,5 @@
-// Command bento is Bento with the components that the benchmark needs. The whole of it builds for many minutes.
+// Command bento is Bento with the components that the benchmark needs. The whole of it builds for
+// many minutes.
 package main
 
 import (

@@ -70,7 +70,8 @@ func (r *recorder) Register(c prometheus.Collector) error {
 }
 
 var (
-	descText  = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+	descText = regexp.MustCompile(
+		`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 	constName = regexp.MustCompile(`(\w+)="`)
 )
 
@@ -157,7 +158,8 @@ func registerEmbedded(r *recorder) error {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	store, err := embedded.Open(embedded.Options{Path: directory, Logger: slog.New(slog.DiscardHandler), Registerer: r})
+	store, err := embedded.Open(embedded.Options{Path: directory,
+		Logger: slog.New(slog.DiscardHandler), Registerer: r})
 	if err != nil {
 		return err
 	}
@@ -166,7 +168,8 @@ func registerEmbedded(r *recorder) error {
 
 // registerClient makes a client that connects to nobody. It takes its families away at its end.
 func registerClient(r *recorder) error {
-	connector, err := kafka.NewConnector(context.Background(), config.Kafka{Brokers: []string{"127.0.0.1:1"}}, slog.New(slog.DiscardHandler))
+	connector, err := kafka.NewConnector(context.Background(),
+		config.Kafka{Brokers: []string{"127.0.0.1:1"}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ func TestTheDocumentIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Error("docs/metrics.md differs from the metrics or their questions; run: go generate ./cmd/kdedup/gendoc")
+		t.Error("docs/metrics.md differs from the metrics or their questions; run: go generate " +
+			"./cmd/kdedup/gendoc")
 	}
 }
 
@@ -36,15 +37,18 @@ func TestEveryFamilyNeedsAQuestion(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = render(families[1:])
-	if err == nil || !strings.Contains(err.Error(), families[0].name+" has a question and is not registered") {
+	if err == nil || !strings.Contains(err.Error(), families[0].name+
+		" has a question and is not registered") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestADescriptionIsTakenApart(t *testing.T) {
-	desc := prometheus.NewDesc("things_total", `Things, "quoted".`, []string{"lane", "topic"}, prometheus.Labels{"client_id": "a"})
+	desc := prometheus.NewDesc("things_total", `Things, "quoted".`, []string{"lane", "topic"},
+		prometheus.Labels{"client_id": "a"})
 	f, err := describe(desc)
-	if err != nil || f.name != "things_total" || f.help != `Things, "quoted".` || strings.Join(f.labels, " ") != "topic client_id lane" {
+	if err != nil || f.name != "things_total" || f.help != `Things, "quoted".` ||
+		strings.Join(f.labels, " ") != "topic client_id lane" {
 		t.Errorf("got %+v, %v", f, err)
 	}
 }

@@ -12,7 +12,8 @@ type question struct{ metric, asks string }
 var subjects = []subject{
 	{"Records", "What comes in, what goes out, and whether kdedup keeps up.", []question{
 		{"kdedup_records_total", "What became of the records?"},
-		{"kdedup_verdicts_total", "What did the store say about them, whatever the mode and the policies then made of it?"},
+		{"kdedup_verdicts_total", "What did the store say about them, whatever the mode and the " +
+			"policies then made of it?"},
 		{"kdedup_undeliverable_total", "Does the clean topic refuse records?"},
 		{"kdedup_partition_held", "Does a partition wait at a record?"},
 		{"kdedup_consumed_records_total", "Is every record that was consumed accounted for?"},
@@ -24,15 +25,22 @@ var subjects = []subject{
 		{"kdedup_commit_duration_seconds", "Do commits slow it down?"},
 	}},
 	{"Duplicates", "Where copies come from, and whether the TTL is right.\n\n" +
-		"The age of a copy is counted from the claim of the first one, on the clock of kdedup, to the moment when the copy is judged: " +
-		"the TTL is compared with just that, for it begins with the claim. Timestamps of the records would tell when producers sent " +
-		"them, by their own clocks, and not whether the claim still held. Two things follow. A lag makes copies older: they are judged " +
-		"later. And while a backlog is worked off copies look younger than they will in normal traffic, because claims follow each " +
-		"other faster than the records did: read the age of a day without a backlog. Copies that come after the TTL pass as new " +
+		"The age of a copy is counted from the claim of the first one, on the clock of kdedup, " +
+		"to the moment when the copy is judged: " +
+		"the TTL is compared with just that, for it begins with the claim. Timestamps of the " +
+		"records would tell when producers sent " +
+		"them, by their own clocks, and not whether the claim still held. Two things follow. A " +
+		"lag makes copies older: they are judged " +
+		"later. And while a backlog is worked off copies look younger than they will in normal " +
+		"traffic, because claims follow each " +
+		"other faster than the records did: read the age of a day without a backlog. Copies that " +
+		"come after the TTL pass as new " +
 		"and are in no metric; the ages shortly before it tell how many there may be.", []question{
 		{"kdedup_duplicate_age_seconds", "Is the TTL right?"},
-		{"kdedup_duplicates_near_ttl_total", "Do copies come so late that others may come too late?"},
-		{"kdedup_forwards_late_total", "Did an outage use up claims, so that copies may pass after it?"},
+		{"kdedup_duplicates_near_ttl_total",
+			"Do copies come so late that others may come too late?"},
+		{"kdedup_forwards_late_total",
+			"Did an outage use up claims, so that copies may pass after it?"},
 		{"kdedup_ttl_seconds", "How long does a claim hold?"},
 		{"kdedup_partition_duplicates_total", "Which partition do copies come from?"},
 	}},
@@ -53,46 +61,59 @@ var subjects = []subject{
 		{"kdedup_cassandra_requests_in_flight", "Cassandra: how many statements are under way?"},
 		{"kdedup_cassandra_requests_limit", "Cassandra: how many may be?"},
 		{"kdedup_cassandra_overloads_total", "Cassandra: is it overloaded?"},
-		{"kdedup_redis_pipeline_duration_seconds", "Redis: how long does a pipeline of claims take?"},
+		{"kdedup_redis_pipeline_duration_seconds",
+			"Redis: how long does a pipeline of claims take?"},
 		{"kdedup_redis_failures_total", "Redis: what leaves claims open?"},
-		{"kdedup_postgres_statement_duration_seconds", "PostgreSQL: how long does a statement take?"},
+		{"kdedup_postgres_statement_duration_seconds",
+			"PostgreSQL: how long does a statement take?"},
 		{"kdedup_postgres_connections_in_use", "PostgreSQL: how many connections are busy?"},
 		{"kdedup_postgres_connections_limit", "PostgreSQL: how many may be?"},
-		{"kdedup_postgres_retries_total", "PostgreSQL: does somebody else stand in the way of claims?"},
+		{"kdedup_postgres_retries_total",
+			"PostgreSQL: does somebody else stand in the way of claims?"},
 		{"kdedup_postgres_expired_deleted_total", "PostgreSQL: are expired claims deleted?"},
 		{"kdedup_postgres_sweep_lag_seconds", "PostgreSQL: does that keep up?"},
 		{"kdedup_postgres_sweep_errors_total", "PostgreSQL: does it fail?"},
 	}},
-	{"Lanes and the consumer group", "Whether everybody works, and what stands in the way.", []question{
-		{"kdedup_lane_ready", "Is every lane at work?"},
-		{"kdedup_lane_up", "Does the lane have a session?"},
-		{"kdedup_input_open_transaction_records", "Do records wait behind a producer's open transaction?"},
-		{"kdedup_input_open_transaction_seconds", "For how long do they?"},
-		{"kdedup_blocked_seconds_total", "What do lanes wait for?"},
-		{"kdedup_lane_failures_total", "Why do sessions end?"},
-		{"kdedup_rebalances_total", "Do partitions move?"},
-		{"kdedup_rewinds_total", "Did somebody set offsets back?"},
-		{"kdedup_batch_limit_bytes", "Are the brokers too slow for batches as large as configured?"},
-		{"kdedup_input_data_loss_total", "Did the input lose records that were consumed?"},
-	}},
+	{"Lanes and the consumer group", "Whether everybody works, and what stands in the way.",
+		[]question{
+			{"kdedup_lane_ready", "Is every lane at work?"},
+			{"kdedup_lane_up", "Does the lane have a session?"},
+			{"kdedup_input_open_transaction_records",
+				"Do records wait behind a producer's open transaction?"},
+			{"kdedup_input_open_transaction_seconds", "For how long do they?"},
+			{"kdedup_blocked_seconds_total", "What do lanes wait for?"},
+			{"kdedup_lane_failures_total", "Why do sessions end?"},
+			{"kdedup_rebalances_total", "Do partitions move?"},
+			{"kdedup_rewinds_total", "Did somebody set offsets back?"},
+			{"kdedup_batch_limit_bytes",
+				"Are the brokers too slow for batches as large as configured?"},
+			{"kdedup_input_data_loss_total", "Did the input lose records that were consumed?"},
+		}},
 	{"Process", "What runs.", []question{
 		{"kdedup_build_info", "Which version runs?"},
 		{"kdedup_started", "Does a start wait for Kafka or the store?"},
 		{"kdedup_config_info", "Do all processes have the same configuration?"},
-		{"kdedup_config_last_reload_successful", "Is the last change of the configuration in force?"},
-		{"kdedup_config_last_reload_success_timestamp_seconds", "Since when is the configuration in force?"},
+		{"kdedup_config_last_reload_successful",
+			"Is the last change of the configuration in force?"},
+		{"kdedup_config_last_reload_success_timestamp_seconds",
+			"Since when is the configuration in force?"},
 		{"kdedup_trace_spans_total", "Does the collector get all spans?"},
 	}},
-	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` is the broker, `seed_0` and so on an address of " +
+	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` " +
+		"is the broker, `seed_0` and so on an address of " +
 		"`kafka.brokers` before the broker behind it is known.", []question{
 		{"kdedup_kafka_client_request_duration_e2e_seconds", "How fast do the brokers answer?"},
 		{"kdedup_kafka_client_request_throttled_seconds", "Do quotas slow it down?"},
-		{"kdedup_kafka_client_fetch_records_total", "How many records are read, also those that are read again?"},
+		{"kdedup_kafka_client_fetch_records_total",
+			"How many records are read, also those that are read again?"},
 		{"kdedup_kafka_client_fetch_uncompressed_bytes_total", "How many bytes are read?"},
-		{"kdedup_kafka_client_fetch_compressed_bytes_total", "How many bytes are read from the network?"},
-		{"kdedup_kafka_client_produce_records_total", "How many records are written, also in transactions that are aborted?"},
+		{"kdedup_kafka_client_fetch_compressed_bytes_total",
+			"How many bytes are read from the network?"},
+		{"kdedup_kafka_client_produce_records_total",
+			"How many records are written, also in transactions that are aborted?"},
 		{"kdedup_kafka_client_produce_uncompressed_bytes_total", "How many bytes are written?"},
-		{"kdedup_kafka_client_produce_compressed_bytes_total", "How many bytes do the topics grow by, with each replica?"},
+		{"kdedup_kafka_client_produce_compressed_bytes_total",
+			"How many bytes do the topics grow by, with each replica?"},
 		{"kdedup_kafka_client_buffered_fetch_bytes", "How much is fetched ahead?"},
 		{"kdedup_kafka_client_buffered_produce_bytes", "How much waits to be produced?"},
 		{"kdedup_kafka_client_connects_total", "How often are connections opened?"},
@@ -105,8 +126,8 @@ var subjects = []subject{
 	}},
 }
 
-// neverFilled are families that the client's plug-in registers in any case; with our options it observes
-// nothing for them, so they are in no scrape.
+// neverFilled are families that the client's plug-in registers in any case; with our options it
+// observes nothing for them, so they are in no scrape.
 var neverFilled = []string{
 	"kdedup_kafka_client_fetch_batches_total", "kdedup_kafka_client_produce_batches_total",
 	"kdedup_kafka_client_read_wait_seconds", "kdedup_kafka_client_read_time_seconds",

@@ -14,8 +14,8 @@ var intro string
 //go:embed values.md
 var values string
 
-// render writes a section for each subject. A family without a question and a question without a family
-// are errors.
+// render writes a section for each subject. A family without a question and a question without a
+// family are errors.
 func render(families []family) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(intro)
@@ -43,13 +43,16 @@ func (f family) write(out *bytes.Buffer, question string) {
 	if len(f.labels) > 0 {
 		labels = "`" + strings.Join(f.labels, "`, `") + "`"
 	}
-	fmt.Fprintf(out, "\n### `%s`\n\n**%s**\n\n- Type: %s\n- Labels: %s\n\n%s\n", f.name, question, f.kind, labels, f.help)
+	fmt.Fprintf(out, "\n### `%s`\n\n**%s**\n\n- Type: %s\n- Labels: %s\n\n%s\n", f.name, question,
+		f.kind, labels, f.help)
 }
 
 func unasked(families []family) (names []string) {
 	for _, f := range families {
 		known := slices.ContainsFunc(subjects, func(s subject) bool {
-			return slices.ContainsFunc(s.questions, func(q question) bool { return q.metric == f.name })
+			return slices.ContainsFunc(s.questions, func(q question) bool {
+				return q.metric == f.name
+			})
 		})
 		if !known {
 			names = append(names, f.name)

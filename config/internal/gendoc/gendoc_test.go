@@ -17,7 +17,8 @@ func TestReferenceIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Error("docs/configuration.md differs from the comments, defaults or examples; run: go generate ./config")
+		t.Error("docs/configuration.md differs from the comments, defaults or examples; run: go " +
+			"generate ./config")
 	}
 }
 
@@ -42,7 +43,9 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, heading := range []string{
-		"## Top level", "## `kafka.tls`, `store.cassandra.tls`, `store.redis.tls`, `store.postgres.tls`, `tracing.tls`", "### `topics[].ttl`", "### `topics[].message_id.parts`",
+		"## Top level", "## `kafka.tls`, `store.cassandra.tls`, `store.redis.tls`, " +
+			"`store.postgres.tls`, `tracing.tls`", "### `topics[].ttl`",
+		"### `topics[].message_id.parts`",
 	} {
 		if n := strings.Count(string(text), "\n"+heading+"\n"); n != 1 {
 			t.Errorf("%q stands %d times, want once", heading, n)
@@ -50,7 +53,9 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 	}
 	for _, line := range []string{
 		"- Default: `168h`", "- Default: the host name", "- Environment: `KDEDUP_TOPICS_<N>_TTL`",
-		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, `KDEDUP_STORE_REDIS_TLS_CA_FILE`, `KDEDUP_STORE_POSTGRES_TLS_CA_FILE`, `KDEDUP_TRACING_TLS_CA_FILE`",
+		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, " +
+			"`KDEDUP_STORE_REDIS_TLS_CA_FILE`, `KDEDUP_STORE_POSTGRES_TLS_CA_FILE`, " +
+			"`KDEDUP_TRACING_TLS_CA_FILE`",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the reference lacks the line %q", line)

@@ -23,7 +23,9 @@ type section struct {
 
 func render(m manual, example string) ([]byte, error) {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n## Complete example\n\nAs in `examples/kdedup.yaml`.\n\n```yaml\n%s```\n", intro, example)
+	fmt.Fprintf(&out,
+		"%s\n## Complete example\n\nAs in `examples/kdedup.yaml`.\n\n```yaml\n%s```\n", intro,
+		example)
 	var sections []*section
 	sections = gather(sections, "", reflect.ValueOf(config.Default()))
 	for _, s := range sections {
@@ -82,7 +84,8 @@ func (s *section) render(out *bytes.Buffer, m manual) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n### `%s`\n\n%s\n\n%s\n", join(s.paths[0], key), s.facts(key, value, e), e.text)
+		fmt.Fprintf(out, "\n### `%s`\n\n%s\n\n%s\n", join(s.paths[0], key), s.facts(key, value, e),
+			e.text)
 	}
 	return nil
 }

@@ -31,12 +31,14 @@ type made struct {
 
 func newMade(t *testing.T, brokers []string, shards int) *made {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(20*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.MetadataMinAge(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	return &made{Logs: kafkalog.New(kafkalog.Options{Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}}), shards: shards, client: client}
+	return &made{Logs: kafkalog.New(kafkalog.Options{
+		Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}}), shards: shards, client: client}
 }
 
 func (m *made) ready(group string) {
@@ -44,7 +46,8 @@ func (m *made) ready(group string) {
 	once.(*sync.Once).Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := kafkalog.Setup(ctx, m.client, group, m.shards, 24*time.Hour, false, func(string) {}); err != nil {
+		if err := kafkalog.Setup(ctx, m.client, group, m.shards, 24*time.Hour, false,
+			func(string) {}); err != nil {
 			fmt.Fprintln(os.Stderr, err) // what follows fails
 		}
 	})
@@ -93,7 +96,8 @@ func TestConformanceOfSeveralProcesses(t *testing.T) {
 		logs := newMade(t, brokers, 2)
 		storetest.Run(t, func(t *testing.T) dedup.Store {
 			return storetest.InTurn(
-				open(t, claimlog.Options{Opener: logs, Wait: patience}), open(t, claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}),
+				open(t, claimlog.Options{Opener: logs, Wait: patience}),
+				open(t, claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}),
 			)
 		}, storetest.Features{ExpiryGranularity: time.Second})
 	})
@@ -107,7 +111,8 @@ func TestNamesOfTopics(t *testing.T) {
 		t.Error(got)
 	}
 	seen := map[string]bool{}
-	for _, group := range []string{"a/b", "a:b", "a b", "a_b", "", strings.Repeat("x", 250), strings.Repeat("x", 251)} {
+	for _, group := range []string{"a/b", "a:b", "a b", "a_b", "", strings.Repeat("x", 250),
+		strings.Repeat("x", 251)} {
 		topic := kafkalog.RegistryTopic(group)
 		if seen[topic] || len(topic) > 249 || strings.ContainsAny(topic, "/: ") {
 			t.Errorf("group %q has topic %q", group, topic)

@@ -22,12 +22,15 @@ import (
 
 func newScope(t *testing.T) dedup.Scope {
 	t.Helper()
-	group := "claimlog-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + time.Now().Format("-150405.000000")
-	return dedup.Scope{ConsumerGroup: group, Name: "orders", TTL: time.Hour, Buckets: 16, Extractor: "key"}
+	group := "claimlog-" + strings.ToLower(strings.NewReplacer("/", "-", "_",
+		"-").Replace(t.Name())) + time.Now().Format("-150405.000000")
+	return dedup.Scope{ConsumerGroup: group, Name: "orders", TTL: time.Hour, Buckets: 16,
+		Extractor: "key"}
 }
 
 func claimOf(id string, offset int64) dedup.Claim {
-	return dedup.Claim{ID: dedup.ID(id), Owner: dedup.Coordinates{TopicID: [16]byte{1}, Offset: offset}}
+	return dedup.Claim{ID: dedup.ID(id),
+		Owner: dedup.Coordinates{TopicID: [16]byte{1}, Offset: offset}}
 }
 
 // mustClaim claims one ID until it is decided, as a lane does.
@@ -79,9 +82,10 @@ func recreate(t *testing.T, logs *made, topic string) {
 	group := strings.TrimSuffix(topic, ".claims")
 	testkit.Eventually(t, time.Minute, "the topic is made again", func() bool {
 		created := false
-		err := kafkalog.Setup(ctx, logs.client, group, logs.shards, 24*time.Hour, false, func(line string) {
-			created = created || strings.HasPrefix(line, "created topic "+topic+" ")
-		})
+		err := kafkalog.Setup(ctx, logs.client, group, logs.shards, 24*time.Hour, false,
+			func(line string) {
+				created = created || strings.HasPrefix(line, "created topic "+topic+" ")
+			})
 		return err == nil && created
 	})
 }
@@ -133,28 +137,31 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 	cluster, brokers := testkit.FakeKafka(t, kfake.NumBrokers(2))
 	logs, scope := newMade(t, brokers, 1), newScope(t)
 	said := &lines{}
-	s := open(t, claimlog.Options{Opener: logs, Wait: time.Second, Logger: slog.New(slog.NewTextHandler(said, nil))})
+	s := open(t, claimlog.Options{Opener: logs, Wait: time.Second,
+		Logger: slog.New(slog.NewTextHandler(said, nil))})
 	wantOwner(t, mustClaim(t, s, scope, claimOf("a", 1)), 1)
 	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 2)), 2)
 	topic := kafkalog.Topic(scope.ConsumerGroup)
-	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		cluster.KeepControl()
-		if said.has("the index is made again") {
-			return nil, nil, false
-		}
-		answer := request.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
-		for _, asked := range request.(*kmsg.OffsetForLeaderEpochRequest).Topics {
-			one := kmsg.NewOffsetForLeaderEpochResponseTopic()
-			one.Topic = asked.Topic
-			for _, p := range asked.Partitions {
-				partition := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
-				partition.Partition, partition.LeaderEpoch, partition.EndOffset = p.Partition, p.LeaderEpoch, 1
-				one.Partitions = append(one.Partitions, partition)
+	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch),
+		func(request kmsg.Request) (kmsg.Response, error, bool) {
+			cluster.KeepControl()
+			if said.has("the index is made again") {
+				return nil, nil, false
 			}
-			answer.Topics = append(answer.Topics, one)
-		}
-		return answer, nil, true
-	})
+			answer := request.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+			for _, asked := range request.(*kmsg.OffsetForLeaderEpochRequest).Topics {
+				one := kmsg.NewOffsetForLeaderEpochResponseTopic()
+				one.Topic = asked.Topic
+				for _, p := range asked.Partitions {
+					partition := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+					partition.Partition, partition.LeaderEpoch, partition.EndOffset = p.Partition,
+						p.LeaderEpoch, 1
+					one.Partitions = append(one.Partitions, partition)
+				}
+				answer.Topics = append(answer.Topics, one)
+			}
+			return answer, nil, true
+		})
 	leader := cluster.LeaderFor(topic, 0)
 	if err := cluster.MoveTopicPartition(topic, 0, 1-leader); err != nil {
 		t.Fatal(err)
@@ -169,7 +176,8 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 func TestATopicThatCannotBeAClaimLogIsRefused(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	logs := newMade(t, brokers, 1)
-	for setting, value := range map[string]string{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime", "retention.bytes": "1000"} {
+	for setting, value := range map[string]string{"cleanup.policy": "compact",
+		"message.timestamp.type": "CreateTime", "retention.bytes": "1000"} {
 		scope := newScope(t)
 		logs.ready(scope.ConsumerGroup)
 		alter(t, logs.client, kafkalog.Topic(scope.ConsumerGroup), setting, value)
@@ -181,7 +189,8 @@ func TestATopicThatCannotBeAClaimLogIsRefused(t *testing.T) {
 	scope := newScope(t)
 	logs.ready(scope.ConsumerGroup)
 	alter(t, logs.client, kafkalog.RegistryTopic(scope.ConsumerGroup), "retention.ms", "1000")
-	if _, err := logs.Logs.Registry(scope.ConsumerGroup).Decided(t.Context(), "log"); err == nil || !strings.Contains(err.Error(), "retention.ms is 1000 and must be -1") {
+	if _, err := logs.Logs.Registry(scope.ConsumerGroup).Decided(t.Context(), "log"); err == nil ||
+		!strings.Contains(err.Error(), "retention.ms is 1000 and must be -1") {
 		t.Error(err)
 	}
 }
@@ -198,10 +207,13 @@ func TestMissingTopicsNameTheRemedy(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	logs := newMade(t, brokers, 1)
 	_, err := logs.Logs.Open(t.Context(), "nobody")
-	if err == nil || !strings.Contains(err.Error(), "nobody.claims: it does not exist; run: kdedup setup -c FILE") {
+	if err == nil || !strings.Contains(err.Error(),
+		"nobody.claims: it does not exist; run: kdedup setup -c FILE") {
 		t.Error(err)
 	}
-	if _, err := logs.Logs.Registry("nobody").Decided(t.Context(), "log"); err == nil || !strings.Contains(err.Error(), "nobody.claims.scopes: it does not exist; run: kdedup setup") {
+	if _, err := logs.Logs.Registry("nobody").Decided(t.Context(), "log"); err == nil ||
+		!strings.Contains(err.Error(),
+			"nobody.claims.scopes: it does not exist; run: kdedup setup") {
 		t.Error(err)
 	}
 }
@@ -212,13 +224,17 @@ func TestSetupIsRepeatedWithoutHarm(t *testing.T) {
 	var said []string
 	say := func(line string) { said = append(said, line) }
 	for _, dry := range []bool{true, false, false} {
-		if err := kafkalog.Setup(t.Context(), logs.client, "orders-dedup", 3, 7*24*time.Hour, dry, say); err != nil {
+		if err := kafkalog.Setup(t.Context(), logs.client, "orders-dedup", 3, 7*24*time.Hour, dry,
+			say); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, want := range []string{
-		"would create topic orders-dedup.claims (3 partitions, cleanup.policy=delete, message.timestamp.type=LogAppendTime, retention.bytes=-1, retention.ms=608400000, segment.ms=75600000)",
-		"would create topic orders-dedup.claims.scopes (1 partitions, cleanup.policy=delete, retention.bytes=-1, retention.ms=-1)",
+		"would create topic orders-dedup.claims (3 partitions, cleanup.policy=delete, " +
+			"message.timestamp.type=LogAppendTime, retention.bytes=-1, retention.ms=608400000, " +
+			"segment.ms=75600000)",
+		"would create topic orders-dedup.claims.scopes (1 partitions, cleanup.policy=delete, " +
+			"retention.bytes=-1, retention.ms=-1)",
 		"created topic orders-dedup.claims (", "created topic orders-dedup.claims.scopes (",
 		"topic orders-dedup.claims exists", "topic orders-dedup.claims.scopes exists",
 	} {

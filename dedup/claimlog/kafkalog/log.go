@@ -35,12 +35,13 @@ func (t *topicLog) Close() error {
 
 // Append implements claimlog.Log.
 func (t *topicLog) Append(shard int, block []byte, done func(error)) {
-	t.client.Produce(context.Background(), &kgo.Record{Topic: t.topic, Partition: int32(shard), Value: block},
+	t.client.Produce(context.Background(), &kgo.Record{Topic: t.topic, Partition: int32(shard),
+		Value: block},
 		func(_ *kgo.Record, err error) { done(err) })
 }
 
-// Spans implements claimlog.Log. The end is the high watermark, below which every answered block is; a new leader does not tell
-// it before it knows (KIP-207).
+// Spans implements claimlog.Log. The end is the high watermark, below which every answered block
+// is; a new leader does not tell it before it knows (KIP-207).
 func (t *topicLog) Spans(ctx context.Context, read []claimlog.Position) ([]claimlog.Span, error) {
 	if err := t.same(ctx); err != nil {
 		return nil, err
@@ -87,9 +88,9 @@ func (t *topicLog) same(ctx context.Context) error {
 	return nil
 }
 
-// holds returns ErrCut unless the partitions have all that was read up to these positions, as it was. Two logs that
-// have a record of an epoch in common have all before it in common, too; so it is enough that the epoch of the last record which was
-// read goes on at least to that record.
+// holds returns ErrCut unless the partitions have all that was read up to these positions, as it
+// was. Two logs that have a record of an epoch in common have all before it in common, too; so it
+// is enough that the epoch of the last record which was read goes on at least to that record.
 func (t *topicLog) holds(ctx context.Context, read map[int32]claimlog.Position) error {
 	var request kadm.OffsetForLeaderEpochRequest
 	for partition, p := range read {
@@ -110,11 +111,14 @@ func (t *topicLog) holds(ctx context.Context, read map[int32]claimlog.Position) 
 		}
 		answer, found := answers[t.topic][partition]
 		if !found || answer.Err != nil {
-			return fmt.Errorf("compare epochs of %s: partition %d: %w", t.topic, partition, errors.Join(answer.Err, errUnanswered))
+			return fmt.Errorf("compare epochs of %s: partition %d: %w", t.topic, partition,
+				errors.Join(answer.Err, errUnanswered))
 		}
 		if answer.LeaderEpoch != p.Epoch || answer.EndOffset < p.Next {
-			return fmt.Errorf("%w: partition %d of %s was read up to offset %d in epoch %d, and has epoch %d up to %d",
-				claimlog.ErrCut, partition, t.topic, p.Next, p.Epoch, answer.LeaderEpoch, answer.EndOffset)
+			return fmt.Errorf("%w: partition %d of %s was read up to offset %d in epoch %d, and "+
+				"has epoch %d up to %d",
+				claimlog.ErrCut, partition, t.topic, p.Next, p.Epoch, answer.LeaderEpoch,
+				answer.EndOffset)
 		}
 	}
 	return nil

@@ -1,10 +1,11 @@
-// Package kafkalog is the claim log in Kafka: the shards of a group are the partitions of a topic, and a block is a
-// record. The topic's name is Topic of the group; beside it is a topic with one partition, RegistryTopic, for what
-// must outlive the claims.
+// Package kafkalog is the claim log in Kafka: the shards of a group are the partitions of a topic,
+// and a block is a record. The topic's name is Topic of the group; beside it is a topic with one
+// partition, RegistryTopic, for what must outlive the claims.
 //
-// A block is written with acks=all, outside of any transaction: a claim must be seen at once, and stands whatever becomes
-// of the batch. Readers see it once all replicas in sync have it. Its time is the broker's (LogAppendTime). What becomes of
-// answered claims when brokers fail is therefore what becomes of records written with acks=all: see min.insync.replicas.
+// A block is written with acks=all, outside of any transaction: a claim must be seen at once, and
+// stands whatever becomes of the batch. Readers see it once all replicas in sync have it. Its time
+// is the broker's (LogAppendTime). What becomes of answered claims when brokers fail is therefore
+// what becomes of records written with acks=all: see min.insync.replicas.
 //
 // Blocks that are appended while others are on their way share a request: the client gathers them.
 package kafkalog
@@ -51,8 +52,8 @@ func (*Logs) Close() error { return nil }
 
 var plainGroup = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,230}$`)
 
-// Topic is the name of the topic with the claims of a group. Groups whose names no topic can have get one with a part
-// of their hash.
+// Topic is the name of the topic with the claims of a group. Groups whose names no topic can have
+// get one with a part of their hash.
 func Topic(group string) string {
 	if !plainGroup.MatchString(group) {
 		sum := sha256.Sum256([]byte(group))
@@ -67,7 +68,8 @@ func RegistryTopic(group string) string { return Topic(group) + ".scopes" }
 const (
 	deliveryTimeout = 10 * time.Second // of a block; its claims are undecided then
 	requestTimeout  = 5 * time.Second
-	fetchWait       = time.Second // of an idle fetch, not of a block: a broker answers once there is one
+	// of an idle fetch, not of a block: a broker answers once there is one
+	fetchWait = time.Second
 
 	fetchBytes          = 8 << 20
 	fetchPartitionBytes = 1 << 20
@@ -84,7 +86,8 @@ func (l *Logs) Open(ctx context.Context, group string) (claimlog.Log, error) {
 		kgo.RecordDeliveryTimeout(deliveryTimeout), kgo.ProduceRequestTimeout(requestTimeout),
 		kgo.AllowIdempotentProduceCancellation(), // the same claims twice in the log do no harm
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.FetchMaxWait(fetchWait), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
+		kgo.FetchMaxWait(fetchWait), kgo.FetchMaxBytes(fetchBytes),
+		kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
 		kgo.MaxConcurrentFetches(concurrentFetches),
 	)
 	if err != nil {
@@ -100,7 +103,8 @@ func (l *Logs) Open(ctx context.Context, group string) (claimlog.Log, error) {
 
 func (l *Logs) client(options ...kgo.Opt) (*kgo.Client, error) {
 	connection := l.o.Connection
-	client, err := kgo.NewClient(append(connection[:len(connection):len(connection)], options...)...)
+	client, err := kgo.NewClient(append(connection[:len(connection):len(connection)],
+		options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -121,13 +125,16 @@ func (t *topicLog) describe(ctx context.Context) error {
 		return err
 	}
 	if got := values["cleanup.policy"]; got != "delete" {
-		return fmt.Errorf("cleanup.policy is %s and must be delete: compaction would leave holes in the order of claims", got)
+		return fmt.Errorf("cleanup.policy is %s and must be delete: compaction would leave holes "+
+			"in the order of claims", got)
 	}
 	if got := values["message.timestamp.type"]; got != "LogAppendTime" {
-		return fmt.Errorf("message.timestamp.type is %s and must be LogAppendTime: the end of a claim must not depend on the claimant's clock", got)
+		return fmt.Errorf("message.timestamp.type is %s and must be LogAppendTime: the end of a "+
+			"claim must not depend on the claimant's clock", got)
 	}
 	if got := values["retention.bytes"]; got != "-1" {
-		return fmt.Errorf("retention.bytes is %s and must be -1: claims would be forgotten before their ttl", got)
+		return fmt.Errorf(
+			"retention.bytes is %s and must be -1: claims would be forgotten before their ttl", got)
 	}
 	retention, err := strconv.ParseInt(values["retention.ms"], 10, 64)
 	if err != nil {
@@ -145,8 +152,10 @@ func topicDetail(ctx context.Context, admin *kadm.Client, topic string) (kadm.To
 		return kadm.TopicDetail{}, err
 	}
 	detail := details[topic]
-	if errors.Is(detail.Err, kerr.UnknownTopicOrPartition) || detail.Err == nil && len(detail.Partitions) == 0 {
-		return detail, fmt.Errorf("it does not exist; %s: %w", setupRemedy, kerr.UnknownTopicOrPartition)
+	if errors.Is(detail.Err, kerr.UnknownTopicOrPartition) || detail.Err == nil &&
+		len(detail.Partitions) == 0 {
+		return detail, fmt.Errorf("it does not exist; %s: %w", setupRemedy,
+			kerr.UnknownTopicOrPartition)
 	}
 	return detail, detail.Err
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/kdedup/kdedup/dedup/claimlog"
 )
 
-// Read implements claimlog.Log. What it shows is below the high watermark: all replicas in sync have it.
-func (t *topicLog) Read(ctx context.Context, from []claimlog.Position, apply func([]claimlog.Entry) error) error {
+// Read implements claimlog.Log. What it shows is below the high watermark: all replicas in sync
+// have it.
+func (t *topicLog) Read(
+	ctx context.Context, from []claimlog.Position, apply func([]claimlog.Entry) error,
+) error {
 	offsets := make(map[int32]kgo.Offset, len(from))
 	for partition, p := range from {
 		offsets[int32(partition)] = kgo.NewOffset().At(p.Next).WithEpoch(p.Epoch)
@@ -56,15 +59,17 @@ type reader struct {
 	entries []claimlog.Entry // of one poll
 }
 
-// take asks about what was read before, when the first record of another leader comes: the log may have been cut in
-// between. That must be known before the record is shown, and the client's own notice may come later.
+// take asks about what was read before, when the first record of another leader comes: the log may
+// have been cut in between. That must be known before the record is shown, and the client's own
+// notice may come later.
 func (r *reader) take(ctx context.Context, fetches kgo.Fetches) error {
 	r.entries = r.entries[:0]
 	doubtful := make(map[int32]claimlog.Position)
 	var err error
 	fetches.EachTopic(func(topic kgo.FetchTopic) {
 		if topic.TopicID != r.log.id && topic.TopicID != [16]byte{} {
-			err = fmt.Errorf("%w: topic %s was deleted and made again", claimlog.ErrCut, r.log.topic)
+			err = fmt.Errorf("%w: topic %s was deleted and made again", claimlog.ErrCut,
+				r.log.topic)
 			return
 		}
 		for _, p := range topic.Partitions {
@@ -80,12 +85,14 @@ func (r *reader) take(ctx context.Context, fetches kgo.Fetches) error {
 func (r *reader) takePartition(p kgo.FetchPartition, doubtful map[int32]claimlog.Position) {
 	at := &r.at[p.Partition]
 	for _, record := range p.Records {
-		if _, already := doubtful[p.Partition]; record.LeaderEpoch != at.Epoch && at.Epoch >= 0 && !already {
+		if _, already := doubtful[p.Partition]; record.LeaderEpoch != at.Epoch && at.Epoch >= 0 &&
+			!already {
 			doubtful[p.Partition] = *at
 		}
 		at.Next, at.Epoch = record.Offset+1, record.LeaderEpoch
 		r.entries = append(r.entries, claimlog.Entry{
-			Shard: int(p.Partition), At: record.Offset, Epoch: record.LeaderEpoch, Time: record.Timestamp.UnixMilli(), Block: record.Value,
+			Shard: int(p.Partition), At: record.Offset, Epoch: record.LeaderEpoch,
+			Time: record.Timestamp.UnixMilli(), Block: record.Value,
 		})
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/kdedup/kdedup/dedup/claimlog"
 )
 
-// registry keeps values in a topic of one partition, which nothing is ever deleted from: a record for each proposal,
-// and one without a value for each withdrawal. The first proposal since the last withdrawal stands.
+// registry keeps values in a topic of one partition, which nothing is ever deleted from: a record
+// for each proposal, and one without a value for each withdrawal. The first proposal since the last
+// withdrawal stands.
 type registry struct {
 	logs  *Logs
 	topic string
@@ -20,10 +21,14 @@ type registry struct {
 var _ claimlog.Registry = (*registry)(nil)
 
 // Registry implements claimlog.Opener.
-func (l *Logs) Registry(group string) claimlog.Registry { return &registry{l, RegistryTopic(group)} }
+func (l *Logs) Registry(group string) claimlog.Registry {
+	return &registry{l, RegistryTopic(group)}
+}
 
 // Decide implements claimlog.Registry.
-func (r *registry) Decide(ctx context.Context, key string, proposal []byte) (stands []byte, err error) {
+func (r *registry) Decide(
+	ctx context.Context, key string, proposal []byte,
+) (stands []byte, err error) {
 	err = r.with(ctx, func(s *session) error {
 		if err := s.readToEnd(ctx); err != nil || s.values[key] != nil {
 			return err
@@ -35,7 +40,9 @@ func (r *registry) Decide(ctx context.Context, key string, proposal []byte) (sta
 
 // Decided implements claimlog.Registry.
 func (r *registry) Decided(ctx context.Context, key string) (stands []byte, err error) {
-	err = r.with(ctx, func(s *session) error { return s.readToEnd(ctx) }, func(s *session) { stands = s.values[key] })
+	err = r.with(ctx, func(s *session) error {
+		return s.readToEnd(ctx)
+	}, func(s *session) { stands = s.values[key] })
 	return stands, err
 }
 
@@ -52,15 +59,18 @@ func (r *registry) Withdraw(ctx context.Context, key string) error {
 // with works with the topic, from its beginning.
 func (r *registry) with(ctx context.Context, work func(*session) error, then func(*session)) error {
 	client, err := r.logs.client(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{r.topic: {0: kgo.NewOffset().AtStart()}}),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(deliveryTimeout),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+			r.topic: {0: kgo.NewOffset().AtStart()}}),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
+		kgo.RecordDeliveryTimeout(deliveryTimeout),
 		kgo.FetchMaxWait(fetchWait),
 	)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s := &session{topic: r.topic, client: client, admin: kadm.NewClient(client), values: make(map[string][]byte)}
+	s := &session{topic: r.topic, client: client, admin: kadm.NewClient(client),
+		values: make(map[string][]byte)}
 	if err = s.check(ctx); err == nil {
 		err = work(s)
 	}
@@ -89,9 +99,11 @@ func (s *session) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for key, want := range map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"} {
+	for key, want := range map[string]string{"cleanup.policy": "delete", "retention.ms": "-1",
+		"retention.bytes": "-1"} {
 		if values[key] != want {
-			return fmt.Errorf("%s is %s and must be %s: what is registered must never be forgotten", key, values[key], want)
+			return fmt.Errorf("%s is %s and must be %s: what is registered must never be forgotten",
+				key, values[key], want)
 		}
 	}
 	return nil

@@ -17,9 +17,12 @@ import (
 	"github.com/kdedup/kdedup/dedup/claimlog"
 )
 
-// Setup creates the topics of a group that are missing, and reports each step through say. They have the brokers' default
-// replication. With dryRun it only says what it would do.
-func Setup(ctx context.Context, client *kgo.Client, group string, shards int, ttl time.Duration, dryRun bool, say func(string)) error {
+// Setup creates the topics of a group that are missing, and reports each step through say. They
+// have the brokers' default replication. With dryRun it only says what it would do.
+func Setup(
+	ctx context.Context, client *kgo.Client, group string, shards int, ttl time.Duration,
+	dryRun bool, say func(string),
+) error {
 	admin := kadm.NewClient(client)
 	for _, t := range []struct {
 		name       string
@@ -27,10 +30,13 @@ func Setup(ctx context.Context, client *kgo.Client, group string, shards int, tt
 		values     map[string]string
 	}{
 		{Topic(group), shards, map[string]string{
-			"cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime", "retention.bytes": "-1",
-			"retention.ms": milliseconds(ttl + claimlog.Margin), "segment.ms": milliseconds(segmentTime(ttl)),
+			"cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime",
+			"retention.bytes": "-1",
+			"retention.ms":    milliseconds(ttl + claimlog.Margin),
+			"segment.ms":      milliseconds(segmentTime(ttl)),
 		}},
-		{RegistryTopic(group), 1, map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}},
+		{RegistryTopic(group), 1, map[string]string{"cleanup.policy": "delete",
+			"retention.ms": "-1", "retention.bytes": "-1"}},
 	} {
 		if err := create(ctx, admin, t.name, t.partitions, t.values, dryRun, say); err != nil {
 			return err
@@ -46,7 +52,10 @@ func segmentTime(ttl time.Duration) time.Duration {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func create(ctx context.Context, admin *kadm.Client, topic string, partitions int, values map[string]string, dryRun bool, say func(string)) error {
+func create(
+	ctx context.Context, admin *kadm.Client, topic string, partitions int, values map[string]string,
+	dryRun bool, say func(string),
+) error {
 	if _, err := topicDetail(ctx, admin, topic); err == nil {
 		say("topic " + topic + " exists")
 		return nil
@@ -64,7 +73,8 @@ func create(ctx context.Context, admin *kadm.Client, topic string, partitions in
 		say("would create " + what)
 		return nil
 	}
-	if _, err := admin.CreateTopic(ctx, int32(partitions), -1, configs, topic); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+	if _, err := admin.CreateTopic(ctx, int32(partitions), -1, configs, topic); err != nil &&
+		!errors.Is(err, kerr.TopicAlreadyExists) {
 		return fmt.Errorf("create topic %s: %w", topic, err)
 	}
 	if err := waitForLeaders(ctx, admin, topic, partitions); err != nil {
@@ -74,7 +84,8 @@ func create(ctx context.Context, admin *kadm.Client, topic string, partitions in
 	return nil
 }
 
-// waitForLeaders returns when the brokers tell of the topic, which they learn of a little later than the controller.
+// waitForLeaders returns when the brokers tell of the topic, which they learn of a little later
+// than the controller.
 func waitForLeaders(ctx context.Context, admin *kadm.Client, topic string, partitions int) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -37,7 +37,8 @@ func Start(t *testing.T) *Browser {
 		t.Skip("a browser is not for -short")
 	}
 	path := testkit.Program(t, "chromium", "chromium")
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options(path, t.TempDir())...)
+	allocator, stop := chromedp.NewExecAllocator(context.Background(),
+		options(path, t.TempDir())...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	b := &Browser{Context: ctx}
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
@@ -55,10 +56,12 @@ func Start(t *testing.T) *Browser {
 }
 
 func options(path, directory string) []chromedp.ExecAllocatorOption {
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(directory)}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path),
+		chromedp.UserDataDir(directory)}
 	for _, flag := range []string{
 		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-		"disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage",
+		"disable-background-networking", "disable-component-update", "disable-sync",
+		"disable-dev-shm-usage",
 	} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
@@ -87,7 +90,8 @@ func (b *Browser) hear(event any) {
 	case *runtime.EventExceptionThrown:
 		b.complaints = append(b.complaints, fmt.Sprintf("exception: %+v", e.ExceptionDetails))
 	case *log.EventEntryAdded:
-		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text,
+			e.Entry.URL))
 	}
 }
 

@@ -24,8 +24,8 @@ func (b *Browser) CheckPhone(t *testing.T, open func()) {
 	}
 }
 
-// contrast is the lowest contrast of a text with what lies behind it, by WCAG 2.1 (1.4.3): 4.5 is enough, and 3
-// for large text.
+// contrast is the lowest contrast of a text with what lies behind it, by WCAG 2.1 (1.4.3): 4.5 is
+// enough, and 3 for large text.
 const contrast = `(() => {
 const rgb = (c) => c.match(/[\d.]+/g).map(Number);
 const light = (c) => { const [r, g, b] = rgb(c).map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -39,13 +39,14 @@ for (const e of document.querySelectorAll('body *')) {
 }
 return least; })()`
 
-// CheckColours opens a page as someone sees it who prefers light, and as someone who prefers dark. Both
-// must be readable, and differ.
+// CheckColours opens a page as someone sees it who prefers light, and as someone who prefers dark.
+// Both must be readable, and differ.
 func (b *Browser) CheckColours(t *testing.T, open func()) {
 	t.Helper()
 	pages := map[string]string{}
 	for _, scheme := range []string{"light", "dark"} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+		media := emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 		if _, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, media); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,9 @@ import (
 
 // statement is one of those that kdedup and its driver send.
 type statement struct {
-	kind        string // select, insert, delete, batch, create, use
-	table       string // with its keyspace; of create: what and its name, as in "type ks.claim_owner"
+	kind string // select, insert, delete, batch, create, use
+	// with its keyspace; of create: what and its name, as in "type ks.claim_owner"
+	table       string
 	columns     []string
 	values      []value     // of insert
 	where       []condition // of select and delete
@@ -73,7 +74,8 @@ func (p *parser) skip(word string) {
 
 // accept drops the words if they come next.
 func (p *parser) accept(words ...string) bool {
-	if len(p.tokens) < len(words) || !strings.EqualFold(strings.Join(p.tokens[:len(words)], " "), strings.Join(words, " ")) {
+	if len(p.tokens) < len(words) || !strings.EqualFold(strings.Join(p.tokens[:len(words)], " "),
+		strings.Join(words, " ")) {
 		return false
 	}
 	p.tokens = p.tokens[len(words):]
@@ -101,7 +103,8 @@ func (p *parser) statement() (s statement) {
 		p.skip("BATCH")
 		for p.peek() != "APPLY" && p.peek() != "" {
 			one := p.statement()
-			s.batch, s.table, s.conditional = append(s.batch, one), one.table, s.conditional || one.conditional
+			s.batch, s.table, s.conditional = append(s.batch, one), one.table, s.conditional ||
+				one.conditional
 			p.accept(";")
 		}
 	case "CREATE":
@@ -168,7 +171,8 @@ func (p *parser) value(column string) value {
 		p.markers = append(p.markers, column)
 		return value{marker: len(p.markers) - 1}
 	}
-	return value{marker: -1, literal: []byte(strings.ReplaceAll(strings.Trim(token, "'"), "''", "'"))}
+	return value{marker: -1, literal: []byte(strings.ReplaceAll(strings.Trim(token, "'"), "''",
+		"'"))}
 }
 
 // bind puts the value of its marker in the place of a value.

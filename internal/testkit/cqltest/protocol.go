@@ -11,8 +11,9 @@ const (
 	headerBytes = 9
 	response    = 0x84
 
-	opError, opStartup, opReady, opOptions, opSupported, opQuery, opResult byte = 0, 1, 2, 5, 6, 7, 8
-	opPrepare, opExecute, opRegister                                       byte = 9, 10, 11
+	opError, opStartup, opReady, opOptions, opSupported, opQuery, opResult byte = 0, 1, 2, 5, 6, 7,
+		8
+	opPrepare, opExecute, opRegister byte = 9, 10, 11
 
 	kindVoid, kindRows, kindKeyspace, kindPrepared = 1, 2, 3, 4
 
@@ -64,7 +65,8 @@ func (r *reader) longString() string { return string(r.take(r.int())) }
 // levels are the consistency of a request and of its Paxos round; 0 stands for none of the latter.
 type levels struct{ consistency, serial uint16 }
 
-// parameters reads <consistency><flags>[<n><value>…][<page size>][<paging state>][<serial consistency>].
+// parameters reads <consistency><flags>[<n><value>…][<page size>][<paging state>][<serial
+// consistency>].
 func (r *reader) parameters() (l levels, bound [][]byte) {
 	l.consistency = r.short()
 	flags := r.byte()
@@ -145,7 +147,8 @@ func ownerType() []byte {
 	fields := []struct {
 		name string
 		id   byte
-	}{{"topic_id", 0x0c}, {"partition", 0x09}, {"offset", 0x02}, {"epoch", 0x09}, {"fingerprint", 0x03}, {"claimed_at", 0x0b}}
+	}{{"topic_id", 0x0c}, {"partition", 0x09}, {"offset", 0x02}, {"epoch", 0x09},
+		{"fingerprint", 0x03}, {"claimed_at", 0x0b}}
 	udt = binary.BigEndian.AppendUint16(udt, uint16(len(fields)))
 	for _, f := range fields {
 		udt = append(appendString(udt, f.name), 0, f.id)

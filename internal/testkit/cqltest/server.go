@@ -28,7 +28,8 @@ func Start(t testing.TB, dialect Dialect) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{dialect: dialect, listener: listener, tables: make(map[string]*table), created: make(map[string]bool)}
+	s := &Server{dialect: dialect, listener: listener, tables: make(map[string]*table),
+		created: make(map[string]bool)}
 	s.all.Go(s.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -90,7 +91,8 @@ func (s *Server) serve(conn net.Conn) {
 
 func (s *Server) respond(request frame) (op byte, body []byte) {
 	if request.version != response&0x7f {
-		return opError, appendString(appendInts(nil, codeProtocol), "Invalid or unsupported protocol version; supported versions are (4/v4)")
+		return opError, appendString(appendInts(nil, codeProtocol),
+			"Invalid or unsupported protocol version; supported versions are (4/v4)")
 	}
 	r := reader(request.body)
 	var err error

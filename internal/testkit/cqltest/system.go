@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// systemRows are those of the tables in which drivers and kdedup look the server up. Those that it does not
-// have are empty.
+// systemRows are those of the tables in which drivers and kdedup look the server up. Those that it
+// does not have are empty.
 func (s *Server) systemRows(name string) (columns []string, rows []row) {
 	switch name {
 	case "system.local":
@@ -26,7 +26,8 @@ func (s *Server) systemRows(name string) (columns []string, rows []row) {
 		for table, t := range s.tables {
 			keyspace, short, _ := strings.Cut(table, ".")
 			for _, column := range t.columns {
-				rows = append(rows, row{"keyspace_name": []byte(keyspace), "table_name": []byte(short), "column_name": []byte(column)})
+				rows = append(rows, row{"keyspace_name": []byte(keyspace),
+					"table_name": []byte(short), "column_name": []byte(column)})
 			}
 		}
 	}
@@ -53,10 +54,13 @@ func (s *Server) local() row {
 	loopback := []byte{127, 0, 0, 1}
 	identity := slices.Repeat([]byte{7}, 16)
 	return row{
-		"key": []byte("local"), "cluster_name": []byte(s.dialect.ClusterName), "data_center": []byte("dc1"), "rack": []byte("r1"),
-		"release_version": []byte("3.11.2"), "partitioner": []byte("org.apache.cassandra.dht.Murmur3Partitioner"),
-		"host_id": identity, "schema_version": identity, "rpc_address": loopback, "broadcast_address": loopback,
-		"tokens": []byte("\x00\x00\x00\x01\x00\x00\x00\x010"),
+		"key": []byte("local"), "cluster_name": []byte(s.dialect.ClusterName),
+		"data_center": []byte("dc1"), "rack": []byte("r1"),
+		"release_version": []byte("3.11.2"),
+		"partitioner":     []byte("org.apache.cassandra.dht.Murmur3Partitioner"),
+		"host_id":         identity, "schema_version": identity, "rpc_address": loopback,
+		"broadcast_address": loopback,
+		"tokens":            []byte("\x00\x00\x00\x01\x00\x00\x00\x010"),
 	}
 }
 
@@ -64,8 +68,9 @@ func (s *Server) local() row {
 func peer(n byte, centre string) row {
 	identity, address := slices.Repeat([]byte{7 + n}, 16), []byte{192, 0, 2, n}
 	return row{
-		"peer": address, "data_center": []byte(centre), "rack": []byte("r1"), "release_version": []byte("3.11.2"),
-		"host_id": identity, "schema_version": identity, "rpc_address": address,
+		"peer": address, "data_center": []byte(centre), "rack": []byte("r1"),
+		"release_version": []byte("3.11.2"),
+		"host_id":         identity, "schema_version": identity, "rpc_address": address,
 		"tokens": []byte("\x00\x00\x00\x01\x00\x00\x00\x01" + string('0'+n)),
 	}
 }

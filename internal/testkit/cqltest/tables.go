@@ -25,9 +25,11 @@ type table struct {
 
 func newTable(name string) *table {
 	if strings.HasSuffix(name, ".dedup_scopes") {
-		return &table{columns: []string{"consumer_group", "topic", "buckets", "extractor"}, key: 2, rows: make(map[string]storedRow)}
+		return &table{columns: []string{"consumer_group", "topic", "buckets", "extractor"}, key: 2,
+			rows: make(map[string]storedRow)}
 	}
-	return &table{columns: []string{"consumer_group", "topic", "bucket", "message_id", "owner"}, key: 4, rows: make(map[string]storedRow)}
+	return &table{columns: []string{"consumer_group", "topic", "bucket", "message_id", "owner"},
+		key: 4, rows: make(map[string]storedRow)}
 }
 
 // at is a row's place; places are ordered as the rows of a partition are.
@@ -144,9 +146,11 @@ func (s *Server) conditional(t *table, name string, statements []statement, boun
 	return listExisting(t, name, applied, places, before)
 }
 
-// listExisting is Cassandra's answer: nothing but [applied], or each existing row once, in clustering order.
+// listExisting is Cassandra's answer: nothing but [applied], or each existing row once, in
+// clustering order.
 func listExisting(t *table, name string, applied bool, places []string, before []row) answer {
-	alone := answer{table: name, columns: []string{"[applied]"}, rows: []row{{"[applied]": boolean(applied)}}}
+	alone := answer{table: name, columns: []string{"[applied]"},
+		rows: []row{{"[applied]": boolean(applied)}}}
 	if applied {
 		return alone
 	}
@@ -203,7 +207,8 @@ func (s *Server) selected(st statement, bound [][]byte) answer {
 	return a
 }
 
-// named are the rows whose keys the conditions name: each of the key's columns has one, the last may have a list.
+// named are the rows whose keys the conditions name: each of the key's columns has one, the last
+// may have a list.
 func (t *table) named(where []condition, bound [][]byte) (rows []row) {
 	key, last := row{}, []string{""}
 	for _, c := range where {
@@ -224,7 +229,8 @@ func (t *table) named(where []condition, bound [][]byte) (rows []row) {
 func matches(r row, where []condition, bound [][]byte) bool {
 	for _, c := range where {
 		wanted := c.value.bind(bound)
-		if c.in && !slices.Contains(elements(wanted), string(r[c.column])) || !c.in && string(wanted) != string(r[c.column]) {
+		if c.in && !slices.Contains(elements(wanted), string(r[c.column])) || !c.in &&
+			string(wanted) != string(r[c.column]) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
-// Package powercut simulates a disk that loses power. It writes real files, so that programs read them as
-// they are used to, and remembers what was synced. After the cut, Restore makes the files that are left:
-// what was synced, and of all the rest any part, whatever the order in which it was written.
+// Package powercut simulates a disk that loses power. It writes real files, so that programs read
+// them as they are used to, and remembers what was synced. After the cut, Restore makes the files
+// that are left: what was synced, and of all the rest any part, whatever the order in which it was
+// written.
 package powercut
 
 import (
@@ -92,7 +93,9 @@ func load(path string) (*directory, error) {
 	return d, nil
 }
 
-func newDirectory() *directory { return &directory{seen: map[string]any{}, durable: map[string]any{}} }
+func newDirectory() *directory {
+	return &directory{seen: map[string]any{}, durable: map[string]any{}}
+}
 
 // CutAfter lets so many more operations be done.
 func (d *Disk) CutAfter(operations int) {
@@ -110,8 +113,8 @@ func (d *Disk) Off() bool {
 
 func (d *Disk) offLocked() bool { return d.cutAt > 0 && d.operations >= d.cutAt }
 
-// do counts an operation and does it. Of the one at which the power goes off, the disk has what it has of
-// others that were not synced; a sync is not done.
+// do counts an operation and does it. Of the one at which the power goes off, the disk has what it
+// has of others that were not synced; a sync is not done.
 func (d *Disk) do(sync bool, operation func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

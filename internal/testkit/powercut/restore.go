@@ -11,12 +11,13 @@ import (
 // sector is what a disk writes as a whole.
 const sector = 512
 
-// Restore makes the files that are there when the power is back, in an empty directory. Files that were not
-// made by this disk, as locks are, stay or go.
+// Restore makes the files that are there when the power is back, in an empty directory. Files that
+// were not made by this disk, as locks are, stay or go.
 func (d *Disk) Restore(into string, random *rand.Rand) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := &restore{random: random, names: anyShare(random), lengths: anyShare(random), sectors: anyShare(random)}
+	r := &restore{random: random, names: anyShare(random), lengths: anyShare(random),
+		sectors: anyShare(random)}
 	if random.IntN(2) == 0 {
 		r.fill = byte(random.IntN(256))
 	}

@@ -9,9 +9,12 @@ import (
 	"testing"
 )
 
-// Seeds runs a test for some seeds, side by side, and tells it how many cuts to make. KDEDUP_POWER_SEED names one seed,
-// KDEDUP_POWER_CUTS another number of cuts. stream keeps the chances of different tests apart.
-func Seeds(t *testing.T, stream uint64, usual int, test func(t *testing.T, random *rand.Rand, cuts int)) {
+// Seeds runs a test for some seeds, side by side, and tells it how many cuts to make.
+// KDEDUP_POWER_SEED names one seed, KDEDUP_POWER_CUTS another number of cuts. stream keeps the
+// chances of different tests apart.
+func Seeds(
+	t *testing.T, stream uint64, usual int, test func(t *testing.T, random *rand.Rand, cuts int),
+) {
 	t.Helper()
 	seeds, cuts := []uint64{0, 1, 2, 3}, usual
 	if text := os.Getenv("KDEDUP_POWER_SEED"); text != "" {
@@ -43,8 +46,8 @@ type Trial struct {
 	Disk   *Disk
 }
 
-// UntilTheCut opens what the last cut left, and steps on until the next one. The cut comes within so many operations as one
-// of the numbers says.
+// UntilTheCut opens what the last cut left, and steps on until the next one. The cut comes within
+// so many operations as one of the numbers says.
 func (tr *Trial) UntilTheCut(within []int, open, step func() error) {
 	tr.T.Helper()
 	tr.restore()

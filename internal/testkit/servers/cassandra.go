@@ -24,8 +24,8 @@ const (
 	PaxosV2 = "v2"
 )
 
-// CassandraSuperuser is the name, and the password, of the one role of a new node. There is none with
-// the AllowAllAuthenticator, which is the default here.
+// CassandraSuperuser is the name, and the password, of the one role of a new node. There is none
+// with the AllowAllAuthenticator, which is the default here.
 const CassandraSuperuser = "cassandra"
 
 // CassandraOptions describe a node. Only Dir is required.
@@ -75,12 +75,14 @@ func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
 		return nil, err
 	}
 	config := cassandraConfig(filepath.Join(home.dir, "data"), opts)
-	if err := writeCassandraConfig(filepath.Join(home.dir, "cassandra.yaml"), config, opts.Config); err != nil {
+	if err := writeCassandraConfig(filepath.Join(home.dir, "cassandra.yaml"), config,
+		opts.Config); err != nil {
 		return nil, err
 	}
 	addr := address(opts.Host, opts.Port)
 	flags := append(cassandraFlags(home.dir, opts.replicas), opts.Flags...)
-	if strings.HasPrefix(CassandraVersion(), "4.") { // meant for Java 11; as an agent its meter works on 17 as well
+	// meant for Java 11; as an agent its meter works on 17 as well
+	if strings.HasPrefix(CassandraVersion(), "4.") {
 		flags = append(flags, "-javaagent:"+filepath.Join(home.lib, "jamm-0.3.2.jar"))
 	}
 	var routes []Route

@@ -28,10 +28,13 @@ func TestCassandraClusterSurvivesKillPauseAndRestart(t *testing.T) {
 		}
 	})
 	first, second := cluster.Nodes[0], cluster.Nodes[1]
-	if got := mustCQL(t, first, "SELECT value FROM system_views.settings WHERE name = 'paxos_variant'"); !bytes.Contains(got, []byte("v1")) {
+	if got := mustCQL(t, first,
+		"SELECT value FROM system_views.settings WHERE name = 'paxos_variant'"); !bytes.Contains(
+		got, []byte("v1")) {
 		t.Errorf("paxos_variant is not v1: %q", got)
 	}
-	mustCQL(t, first, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
+	mustCQL(t, first, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', "+
+		"'replication_factor': 2}")
 	mustCQL(t, first, "CREATE TABLE k.t (id text PRIMARY KEY)")
 	waitSchema(t, cluster)
 	mustCQL(t, first, "INSERT INTO k.t (id) VALUES ('before the kill')")
@@ -43,7 +46,8 @@ func TestCassandraClusterSurvivesKillPauseAndRestart(t *testing.T) {
 	if err := cluster.WaitUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := mustCQL(t, second, "SELECT id FROM k.t"); !bytes.Contains(got, []byte("before the kill")) {
+	if got := mustCQL(t, second, "SELECT id FROM k.t"); !bytes.Contains(got,
+		[]byte("before the kill")) {
 		t.Errorf("the restarted node forgot a row: %q", got)
 	}
 
@@ -94,7 +98,8 @@ func waitSchema(t *testing.T, cluster *Cluster) {
 
 func TestCassandraStartReportsAConfigurationThatIsRefused(t *testing.T) {
 	Need(t)
-	_, err := StartCassandra(t.Context(), CassandraOptions{Dir: t.TempDir(), Config: map[string]any{"no_such_setting": 1}})
+	_, err := StartCassandra(t.Context(),
+		CassandraOptions{Dir: t.TempDir(), Config: map[string]any{"no_such_setting": 1}})
 	wantError(t, err, "no_such_setting")
 }
 

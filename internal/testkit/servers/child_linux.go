@@ -28,14 +28,15 @@ func descendants(pid int) (found []int) {
 	return found
 }
 
-// States of a process, see proc_pid_stat(5). One that has ended has freed its memory, reaped or not.
+// States of a process, see proc_pid_stat(5). One that has ended has freed its memory, reaped or
+// not.
 const (
 	stopped = "Tt"
 	ended   = "ZXx"
 )
 
-// awaitState returns when the process is in one of the states or is no more. A signal is sent before it
-// takes effect.
+// awaitState returns when the process is in one of the states or is no more. A signal is sent
+// before it takes effect.
 func awaitState(pid int, states string) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -68,7 +68,8 @@ func clusterOptions(n int, opts CassandraOptions) ([]CassandraOptions, error) {
 }
 
 // tokens spreads the nodes' tokens evenly over Murmur3's ring, one node's between the others'. A
-// node that chooses its own may choose those of another one, of which it has not heard yet, and ends.
+// node that chooses its own may choose those of another one, of which it has not heard yet, and
+// ends.
 func tokens(node, nodes int) string {
 	const halfRing = 1 << 63
 	step := math.MaxUint64/uint64(nodes*tokensPerNode) + 1
@@ -93,7 +94,9 @@ func (c *Cluster) Addrs() []string {
 // them. A node that was restarted answers for itself some time before the others notice.
 func (c *Cluster) WaitUp(ctx context.Context) error {
 	for _, node := range c.Nodes {
-		if err := node.waitFor(ctx, func(ctx context.Context) error { return probeReplicas(ctx, node.Addr()) }); err != nil {
+		if err := node.waitFor(ctx, func(ctx context.Context) error {
+			return probeReplicas(ctx, node.Addr())
+		}); err != nil {
 			return fmt.Errorf("wait for the nodes that %s sees: %w\n%s", node.name, err, node.Log())
 		}
 	}
@@ -103,7 +106,8 @@ func (c *Cluster) WaitUp(ctx context.Context) error {
 // probeReplicas reads an empty table that every node replicates. The coordinator refuses when it
 // takes a node to be down.
 func probeReplicas(ctx context.Context, addr string) error {
-	_, err := queryCQL(ctx, addr, "SELECT view_name FROM system_distributed.view_build_status", cqlConsistencyAll)
+	_, err := queryCQL(ctx, addr, "SELECT view_name FROM system_distributed.view_build_status",
+		cqlConsistencyAll)
 	return err
 }
 

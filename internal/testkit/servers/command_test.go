@@ -14,7 +14,8 @@ import (
 
 func TestRunCommandHandsSignalsOn(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
-	cmd := exec.Command("sh", "-c", "trap 'exit 5' TERM; touch "+ready+"; while :; do sleep 0.05; done")
+	cmd := exec.Command("sh", "-c", "trap 'exit 5' TERM; touch "+ready+
+		"; while :; do sleep 0.05; done")
 	signals := make(chan os.Signal, 1)
 	done := make(chan error, 1)
 	go func() { done <- RunCommand(cmd, signals) }()

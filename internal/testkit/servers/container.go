@@ -32,7 +32,8 @@ type Container struct {
 
 // FindDocker returns nil when a container engine answers.
 func FindDocker(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "docker", "info", "--format",
+		"{{.ServerVersion}}").CombinedOutput()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return errors.New("no docker in PATH")
@@ -78,17 +79,20 @@ func StartCassandraContainer(ctx context.Context, opts CassandraOptions) (*Conta
 	maps.Copy(settings, opts.Config)
 	heap := cmp.Or(opts.Heap, defaultCassandraHeap)
 	env := map[string]string{
-		"MAX_HEAP_SIZE":                   heap,
-		"HEAP_NEWSIZE":                    heap, // no effect with G1; without it the start script refuses MAX_HEAP_SIZE
+		"MAX_HEAP_SIZE": heap,
+		// no effect with G1; without it the start script refuses MAX_HEAP_SIZE
+		"HEAP_NEWSIZE":                    heap,
 		"CASSANDRA_BROADCAST_RPC_ADDRESS": loopback,
 		"JVM_EXTRA_OPTS":                  settingsFlags(settings),
 	}
-	return startContainer(ctx, opts.Dir, CassandraImage+CassandraVersion(), port, env, probeCassandra)
+	return startContainer(ctx, opts.Dir, CassandraImage+CassandraVersion(), port, env,
+		probeCassandra)
 }
 
 // settingsFlags set what the image's cassandra.yaml says, without a file in the container.
 func settingsFlags(settings map[string]any) string {
-	flags := []string{"-Dcassandra.config.allow_system_properties=true", "-Dcassandra.skip_wait_for_gossip_to_settle=0"}
+	flags := []string{"-Dcassandra.config.allow_system_properties=true",
+		"-Dcassandra.skip_wait_for_gossip_to_settle=0"}
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		flags = append(flags, fmt.Sprintf("-Dcassandra.settings.%s=%v", key, settings[key]))
 	}
@@ -106,7 +110,10 @@ func containerPort(port int) (int, error) {
 	return ports[0], nil
 }
 
-func startContainer(ctx context.Context, dir, image string, port int, env map[string]string, probe func(context.Context, string) error) (*Container, error) {
+func startContainer(
+	ctx context.Context, dir, image string, port int, env map[string]string,
+	probe func(context.Context, string) error,
+) (*Container, error) {
 	c := &Container{
 		image: image,
 		name:  "kdedup-test-" + strings.ToLower(rand.Text()[:8]),
@@ -142,7 +149,8 @@ func (c *Container) launch(ctx context.Context, port int, env map[string]string)
 }
 
 func runArgs(name, image string, port int, env map[string]string) []string {
-	args := []string{"run", "--rm", "--init", "--name", name, "-p", fmt.Sprintf("%s:%d:%d", loopback, port, port)}
+	args := []string{"run", "--rm", "--init", "--name", name, "-p",
+		fmt.Sprintf("%s:%d:%d", loopback, port, port)}
 	for _, key := range slices.Sorted(maps.Keys(env)) {
 		args = append(args, "-e", key+"="+env[key])
 	}

@@ -49,8 +49,10 @@ func TestContainersStartAnswerAndStop(t *testing.T) {
 
 func TestContainerThatEndsByItselfIsReportedWithItsLog(t *testing.T) {
 	useFakeDocker(t)
-	_, err := StartCassandraContainer(t.Context(), CassandraOptions{Dir: t.TempDir(), Heap: "too much"})
-	if err == nil || !strings.Contains(err.Error(), "ended by itself") || !strings.Contains(err.Error(), "no memory") {
+	_, err := StartCassandraContainer(t.Context(),
+		CassandraOptions{Dir: t.TempDir(), Heap: "too much"})
+	if err == nil || !strings.Contains(err.Error(), "ended by itself") ||
+		!strings.Contains(err.Error(), "no memory") {
 		t.Fatalf("got %v", err)
 	}
 }

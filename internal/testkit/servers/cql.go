@@ -101,7 +101,9 @@ func callCQL(conn io.ReadWriter, opcode byte, body []byte, want byte) ([]byte, e
 	return answer, err
 }
 
-func exchangeCQL(conn io.ReadWriter, opcode byte, body []byte) (got byte, answer []byte, err error) {
+func exchangeCQL(
+	conn io.ReadWriter, opcode byte, body []byte,
+) (got byte, answer []byte, err error) {
 	frame := []byte{cqlVersion4, 0, 0, 0, opcode}
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(body)))
 	if _, err := conn.Write(append(frame, body...)); err != nil {

@@ -19,15 +19,26 @@ func TestProbeCassandraSaysWhatIsWrong(t *testing.T) {
 		"a node that answers":             {[]string{ready, result}, ""},
 		"a node that closes":              {nil, "cql startup: EOF"},
 		"a node that closes in an answer": {[]string{ready, result[:10]}, "unexpected EOF"},
-		"a node that refuses to start":    {[]string{cqlFrame(cqlError, "\x00\x00\x10\x01\x00\x04busy")}, "server error 0x1001: busy"},
-		"a query that fails":              {[]string{ready, cqlFrame(cqlError, "\x00\x00\x10\x00\x00\x09not alive")}, "SELECT key FROM system.local\": server error 0x1000: not alive"},
-		"an error without its message":    {[]string{cqlFrame(cqlError, "\x00")}, "error without a message"},
-		"a message shorter than it says":  {[]string{cqlFrame(cqlError, "\x00\x00\x00\x0a\xff\xffbad")}, "server error 0x000a: bad"},
-		"something else that listens":     {[]string{"HTTP/1.1 400 Bad Request\r\n"}, `no native protocol: the first bytes are "HTTP/1.1 "`},
-		"an endless answer":               {[]string{"\x84\x00\x00\x00\x02\xff\xff\xff\xff"}, "answer of 4294967295 bytes"},
-		"a node that lets us in":          {[]string{cqlFrame(cqlWhoIs, "\x00\x00"), cqlFrame(cqlLoggedIn, "\xff\xff\xff\xff"), result}, ""},
-		"a node that keeps us out":        {[]string{cqlFrame(cqlWhoIs, "\x00\x00"), cqlFrame(cqlError, "\x00\x00\x01\x00\x00\x02no")}, "cql startup: server error 0x0100: no"},
-		"an answer to another question":   {[]string{cqlFrame(cqlResult, "")}, "answer with opcode 0x8 instead of 0x2"},
+		"a node that refuses to start": {[]string{cqlFrame(cqlError,
+			"\x00\x00\x10\x01\x00\x04busy")}, "server error 0x1001: busy"},
+		"a query that fails": {[]string{ready,
+			cqlFrame(cqlError, "\x00\x00\x10\x00\x00\x09not alive")},
+			"SELECT key FROM system.local\": server error 0x1000: not alive"},
+		"an error without its message": {[]string{cqlFrame(cqlError, "\x00")},
+			"error without a message"},
+		"a message shorter than it says": {[]string{cqlFrame(cqlError,
+			"\x00\x00\x00\x0a\xff\xffbad")}, "server error 0x000a: bad"},
+		"something else that listens": {[]string{"HTTP/1.1 400 Bad Request\r\n"},
+			`no native protocol: the first bytes are "HTTP/1.1 "`},
+		"an endless answer": {[]string{"\x84\x00\x00\x00\x02\xff\xff\xff\xff"},
+			"answer of 4294967295 bytes"},
+		"a node that lets us in": {[]string{cqlFrame(cqlWhoIs, "\x00\x00"),
+			cqlFrame(cqlLoggedIn, "\xff\xff\xff\xff"), result}, ""},
+		"a node that keeps us out": {[]string{cqlFrame(cqlWhoIs, "\x00\x00"),
+			cqlFrame(cqlError, "\x00\x00\x01\x00\x00\x02no")},
+			"cql startup: server error 0x0100: no"},
+		"an answer to another question": {[]string{cqlFrame(cqlResult, "")},
+			"answer with opcode 0x8 instead of 0x2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := probeCassandra(t.Context(), listenCQL(t, test.answers...))
@@ -53,7 +64,8 @@ func FuzzReadCQL(f *testing.F) {
 }
 
 func cqlFrame(opcode byte, body string) string {
-	frame := binary.BigEndian.AppendUint32([]byte{cqlVersion4 | 0x80, 0, 0, 0, opcode}, uint32(len(body)))
+	frame := binary.BigEndian.AppendUint32([]byte{cqlVersion4 | 0x80, 0, 0, 0, opcode},
+		uint32(len(body)))
 	return string(frame) + body
 }
 

@@ -36,7 +36,8 @@ func jars(ctx context.Context, name, version string) (string, error) {
 		return "", err
 	}
 	err = underLock(ctx, dir+".lock", func() error {
-		if marker, err := os.ReadFile(filepath.Join(dir, completeMarker)); err == nil && bytes.Equal(marker, pom) {
+		if marker, err := os.ReadFile(filepath.Join(dir, completeMarker)); err == nil &&
+			bytes.Equal(marker, pom) {
 			return nil
 		}
 		return download(ctx, pom, dir)
@@ -98,7 +99,8 @@ func download(ctx context.Context, pom []byte, dir string) error {
 	if err := os.WriteFile(file, pom, 0o644); err != nil {
 		return err
 	}
-	cmd := exec.Command(maven, "-q", "-B", "-f", file, "dependency:copy-dependencies", "-DoutputDirectory="+dir)
+	cmd := exec.Command(maven, "-q", "-B", "-f", file, "dependency:copy-dependencies",
+		"-DoutputDirectory="+dir)
 	if out, err := runProcess(ctx, cmd); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}

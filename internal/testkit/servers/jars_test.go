@@ -11,7 +11,8 @@ import (
 )
 
 func TestJarsAreDownloadedOnceAndTakenFromTheCacheAfterwards(t *testing.T) {
-	downloads := useFakeMaven(t, `for last; do :; done; touch "${last#-DoutputDirectory=}/server.jar"`)
+	downloads := useFakeMaven(t,
+		`for last; do :; done; touch "${last#-DoutputDirectory=}/server.jar"`)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -59,8 +60,9 @@ func TestWaitingForTheCacheEndsWithTheContext(t *testing.T) {
 
 func TestPomsNameTheVersions(t *testing.T) {
 	for name, artifact := range map[string]string{
-		"kafka":     "<artifactId>kafka_2.13</artifactId><version>" + kafkaVersion + "</version>",
-		"cassandra": "<artifactId>cassandra-all</artifactId><version>" + cassandraVersion + "</version>",
+		"kafka": "<artifactId>kafka_2.13</artifactId><version>" + kafkaVersion + "</version>",
+		"cassandra": "<artifactId>cassandra-all</artifactId><version>" + cassandraVersion +
+			"</version>",
 	} {
 		pom, err := embedded.ReadFile(name + "/pom.xml")
 		if err != nil {

@@ -28,8 +28,9 @@ func FindJava(ctx context.Context) (string, error) {
 		}
 		seen = append(seen, fmt.Sprintf("%s is Java %s", path, version))
 	}
-	return "", fmt.Errorf("no Java %s (%s): install it (Debian: openjdk-17-jre-headless) or set JAVA_HOME",
-		javaVersion, cmp.Or(strings.Join(seen, ", "), "no java at all"))
+	return "",
+		fmt.Errorf("no Java %s (%s): install it (Debian: openjdk-17-jre-headless) or set JAVA_HOME",
+			javaVersion, cmp.Or(strings.Join(seen, ", "), "no java at all"))
 }
 
 func javaCandidates() []string {

@@ -16,8 +16,8 @@ type javaHome struct {
 	dir  string // absolute
 }
 
-// QuickStart are flags of the JVM that spare the compiler's second stage, which pays only for servers that
-// work long and hard. A Cassandra node starts in half the time.
+// QuickStart are flags of the JVM that spare the compiler's second stage, which pays only for
+// servers that work long and hard. A Cassandra node starts in half the time.
 var QuickStart = []string{"-XX:TieredStopAtLevel=1"}
 
 // newJavaHome finds Java, downloads the jars unless they are there, and makes the directory, with
@@ -45,10 +45,12 @@ func newJavaHome(ctx context.Context, name, version, dir, logging string) (*java
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return &javaHome{java: java, lib: lib, dir: dir}, os.WriteFile(filepath.Join(dir, logging), config, 0o644)
+	return &javaHome{java: java, lib: lib, dir: dir},
+		os.WriteFile(filepath.Join(dir, logging), config, 0o644)
 }
 
-// command runs a Java class in the server's directory. All of the heap is taken at once, as servers do.
+// command runs a Java class in the server's directory. All of the heap is taken at once, as servers
+// do.
 func (h *javaHome) command(heap string, flags []string, class string, args ...string) *exec.Cmd {
 	all := []string{"-Xms" + heap, "-Xmx" + heap, "-XX:+UseG1GC"}
 	all = append(all, flags...)

@@ -25,7 +25,8 @@ const (
 
 // KafkaOptions describe a broker. Only Dir is required.
 type KafkaOptions struct {
-	Dir    string            // data, configuration and log; a broker started on an old Dir continues it
+	// data, configuration and log; a broker started on an old Dir continues it
+	Dir    string
 	Port   int               // on 127.0.0.1; 0 takes a free one
 	Heap   string            // as for -Xmx; 768m by default
 	Flags  []string          // of the JVM
@@ -103,7 +104,8 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 		addr: addr,
 		log:  filepath.Join(home.dir, "log"),
 		command: func() *exec.Cmd {
-			return home.command(cmp.Or(opts.Heap, defaultKafkaHeap), opts.Flags, "kafka.Kafka", file)
+			return home.command(cmp.Or(opts.Heap, defaultKafkaHeap), opts.Flags, "kafka.Kafka",
+				file)
 		},
 		probe:  func(ctx context.Context) error { return probeKafka(ctx, addr) },
 		routes: routes, listeners: listeners,
@@ -114,7 +116,8 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 func kafkaRoutes(ports []int) []Route {
 	routes := make([]Route, len(ports)/2)
 	for i := range routes {
-		routes[i] = Route{Listen: address(loopback, ports[2*i]), Upstream: address(loopback, ports[2*i+1])}
+		routes[i] = Route{Listen: address(loopback, ports[2*i]),
+			Upstream: address(loopback, ports[2*i+1])}
 	}
 	return routes
 }
@@ -137,12 +140,13 @@ func kafkaProperties(broker, controller string) map[string]string {
 		"controller.listener.names":      "CONTROLLER",
 		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
 		// A killed broker may come back only when its old session has ended, after 9 s by default.
-		"broker.session.timeout.ms":                        "2000",
-		"broker.heartbeat.interval.ms":                     "500",
-		"auto.create.topics.enable":                        "false",
-		"group.initial.rebalance.delay.ms":                 "0",
-		"offsets.topic.replication.factor":                 "1",
-		"offsets.topic.num.partitions":                     "8", // of 50: quicker to create, to load and to recover
+		"broker.session.timeout.ms":        "2000",
+		"broker.heartbeat.interval.ms":     "500",
+		"auto.create.topics.enable":        "false",
+		"group.initial.rebalance.delay.ms": "0",
+		"offsets.topic.replication.factor": "1",
+		// of 50: quicker to create, to load and to recover
+		"offsets.topic.num.partitions":                     "8",
 		"transaction.state.log.replication.factor":         "1",
 		"transaction.state.log.min.isr":                    "1",
 		"transaction.state.log.num.partitions":             "8",
@@ -179,7 +183,8 @@ func formatKafka(ctx context.Context, home *javaHome, properties string) error {
 // probeKafka asks for the broker itself in the metadata: before the controller let it in, a broker
 // answers without it.
 func probeKafka(ctx context.Context, addr string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.DialTimeout(probeLimit))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0),
+		kgo.DialTimeout(probeLimit))
 	if err != nil {
 		return err
 	}

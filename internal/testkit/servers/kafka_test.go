@@ -55,11 +55,12 @@ func createTopic(t *testing.T, kafka *Server, topic string) {
 	}
 }
 
-// commitRecord produces one record in a transaction of its own. The transaction's marker comes later:
-// a broker that stops before it can be read may never write it.
+// commitRecord produces one record in a transaction of its own. The transaction's marker comes
+// later: a broker that stops before it can be read may never write it.
 func commitRecord(t *testing.T, kafka *Server, topic, value string) {
 	t.Helper()
-	client := kafkaClient(t, kafka, kgo.TransactionalID("test-"+value), kgo.DefaultProduceTopic(topic))
+	client := kafkaClient(t, kafka, kgo.TransactionalID("test-"+value),
+		kgo.DefaultProduceTopic(topic))
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func commitRecord(t *testing.T, kafka *Server, topic, value string) {
 
 func wantRecords(t *testing.T, kafka *Server, topic string, want ...string) {
 	t.Helper()
-	client := kafkaClient(t, kafka, kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	client := kafkaClient(t, kafka, kgo.ConsumeTopics(topic),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

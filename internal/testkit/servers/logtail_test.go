@@ -18,7 +18,8 @@ func TestLogTailShowsTheLastLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(logTail(path), "\n")
-	if lines[0] != "end of "+path+":" || lines[1] != "line 9960" || lines[len(lines)-1] != "line 9999" {
+	if lines[0] != "end of "+path+":" || lines[1] != "line 9960" ||
+		lines[len(lines)-1] != "line 9999" {
 		t.Fatalf("got %q", lines)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
 
-// Need skips a test where it cannot start servers that it may stop, kill and pause, which a container
-// engine does not give. With CI=true it fails instead.
+// Need skips a test where it cannot start servers that it may stop, kill and pause, which a
+// container engine does not give. With CI=true it fails instead.
 func Need(t testing.TB) {
 	t.Helper()
 	_, err := FindJava(t.Context())
@@ -40,7 +40,8 @@ func Redis(t testing.TB) string {
 	return ForTest(t, s, err).Addr()
 }
 
-// ForTest takes what a function returned that starts a server: the test ends if it has failed, and the server with the test.
+// ForTest takes what a function returned that starts a server: the test ends if it has failed, and
+// the server with the test.
 func ForTest(t testing.TB, s *Server, err error) *Server {
 	t.Helper()
 	if err != nil {

@@ -32,15 +32,19 @@ func FindPostgres() (string, error) {
 	if len(found) == 0 {
 		path, err := exec.LookPath("initdb")
 		if err != nil {
-			return "", errors.New("there is no initdb: make packages installs PostgreSQL (Debian: postgresql)")
+			return "", errors.New(
+				"there is no initdb: make packages installs PostgreSQL (Debian: postgresql)")
 		}
 		return filepath.Dir(path), nil
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // of a name that is no number: 0
+		// of a name that is no number: 0
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
 		return n
 	}
-	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int {
+		return cmp.Compare(version(a), version(b))
+	})), nil
 }
 
 // StartPostgres starts one server and returns when it answers. ctx bounds the start and nothing
@@ -83,14 +87,16 @@ func newPostgres(ctx context.Context, opts PostgresOptions) (*Server, error) {
 		log:  filepath.Join(filepath.Dir(home.data), "log"),
 		stop: syscall.SIGINT, // with SIGTERM it waits for its clients to leave
 		command: func() *exec.Cmd {
-			args := []string{"-D", home.data, "-p", port, "-c", "listen_addresses=" + loopback, "-c", "unix_socket_directories="}
+			args := []string{"-D", home.data, "-p", port, "-c", "listen_addresses=" + loopback,
+				"-c", "unix_socket_directories="}
 			for _, key := range slices.Sorted(maps.Keys(opts.Config)) {
 				args = append(args, "-c", key+"="+opts.Config[key])
 			}
 			return home.command("postgres", args...)
 		},
 		probe: func(ctx context.Context) error {
-			return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", loopback, "-p", port, "-U", "postgres").Run()
+			return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", loopback,
+				"-p", port, "-U", "postgres").Run()
 		},
 	}, nil
 }
@@ -114,7 +120,8 @@ func (h *postgresHome) prepare(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(h.data, "PG_VERSION")); err == nil {
 		return nil
 	}
-	out, err := runProcess(ctx, h.command("initdb", "-D", h.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-instructions"))
+	out, err := runProcess(ctx, h.command("initdb", "-D", h.data, "-U", "postgres", "-A", "trust",
+		"-E", "UTF8", "--no-locale", "--no-instructions"))
 	if err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
@@ -133,7 +140,8 @@ func (h *postgresHome) becomePostgres() error {
 	}
 	h.as = as
 	temporary := filepath.Clean(os.TempDir())
-	for dir := filepath.Dir(h.data); dir != temporary && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(h.data); dir != temporary &&
+		dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return err
@@ -157,8 +165,8 @@ func postgresUser() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
 }
 
-// GiveToPostgres gives files to the user as whom root runs a server, who wants a private key to be his own.
-// For anybody else than root, who runs servers as himself, it does nothing.
+// GiveToPostgres gives files to the user as whom root runs a server, who wants a private key to be
+// his own. For anybody else than root, who runs servers as himself, it does nothing.
 func GiveToPostgres(paths ...string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -9,7 +9,8 @@ import (
 
 func TestPostgresSurvivesKillPauseAndRestart(t *testing.T) {
 	NeedPostgres(t)
-	s, err := StartPostgres(t.Context(), PostgresOptions{Dir: t.TempDir(), Config: map[string]string{"max_connections": "17"}})
+	s, err := StartPostgres(t.Context(),
+		PostgresOptions{Dir: t.TempDir(), Config: map[string]string{"max_connections": "17"}})
 	ForTest(t, s, err)
 	if got := psql(t, s, "SHOW max_connections"); got != "17" {
 		t.Errorf("max_connections is %s", got)
@@ -50,7 +51,8 @@ func psql(t *testing.T, s *Server, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "psql"), "-X", "-A", "-t", "-c", sql, "postgres://postgres@"+s.Addr()+"/postgres").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "psql"), "-X", "-A", "-t", "-c",
+		sql, "postgres://postgres@"+s.Addr()+"/postgres").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", sql, err, out)
 	}

@@ -55,7 +55,8 @@ func (p *process) own(started chan<- error) {
 	close(p.done)
 }
 
-// watchParent ends the child when this process is orphaned, as a test binary is by a killed go test.
+// watchParent ends the child when this process is orphaned, as a test binary is by a killed go
+// test.
 func (p *process) watchParent(parent int, sig syscall.Signal) {
 	tick := time.NewTicker(orphanCheck)
 	defer tick.Stop()
@@ -123,8 +124,9 @@ func (p *process) terminate(grace time.Duration) error {
 	}
 }
 
-// kill stops the process first, so that it starts no child while its children are looked for, and returns
-// when all are gone: PostgreSQL does not start while a process of the killed one has its shared memory.
+// kill stops the process first, so that it starts no child while its children are looked for, and
+// returns when all are gone: PostgreSQL does not start while a process of the killed one has its
+// shared memory.
 func (p *process) kill() {
 	if !p.running() {
 		return // its number may be another's by now

@@ -37,7 +37,8 @@ func TestTerminateKillsAfterTheGrace(t *testing.T) {
 }
 
 func TestKillReachesAndAwaitsTheProcessesOfTheProcess(t *testing.T) {
-	for name, command := range map[string]string{"in its group": "sleep 1000", "in a session of their own": "setsid sleep 1000"} {
+	for name, command := range map[string]string{"in its group": "sleep 1000",
+		"in a session of their own": "setsid sleep 1000"} {
 		t.Run(name, func(t *testing.T) {
 			linux := runtime.GOOS == "linux" // which tells the children of a process
 			if !linux && strings.HasPrefix(command, "setsid") {

@@ -25,7 +25,8 @@ type RedisOptions struct {
 	Env    []string          // "NAME=value", beside the environment of the test
 }
 
-// FindRedis returns the path of redis-server or valkey-server, or of the one that the environment names.
+// FindRedis returns the path of redis-server or valkey-server, or of the one that the environment
+// names.
 func FindRedis() (string, error) {
 	if name := os.Getenv(RedisProgramEnv); name != "" {
 		return exec.LookPath(name)
@@ -35,7 +36,8 @@ func FindRedis() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("there is no redis-server and no valkey-server; make packages installs one (Debian: redis-server)")
+	return "", errors.New("there is no redis-server and no valkey-server; make packages installs " +
+		"one (Debian: redis-server)")
 }
 
 // StartRedis starts one server and returns when it answers. It keeps nothing on disk, unless Config
@@ -71,7 +73,8 @@ func newRedis(opts RedisOptions) (*Server, error) {
 	port := cmp.Or(opts.Port, ports[0])
 	config := map[string]string{
 		"bind": loopback, "port": strconv.Itoa(port), "dir": data, "save": "",
-		"cluster-port": strconv.Itoa(ports[1]), // by default 10000 above the other, which others may have
+		// by default 10000 above the other, which others may have
+		"cluster-port": strconv.Itoa(ports[1]),
 	}
 	maps.Copy(config, opts.Config)
 	addr := address(loopback, port)
@@ -106,8 +109,8 @@ func probeRedis(ctx context.Context, addr string) error {
 	return err
 }
 
-// callRedis sends one command over a connection of its own and returns the first line of the answer,
-// or the text if that is what the answer is.
+// callRedis sends one command over a connection of its own and returns the first line of the
+// answer, or the text if that is what the answer is.
 func callRedis(ctx context.Context, addr, command string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -139,8 +142,8 @@ func callRedis(ctx context.Context, addr, command string) (string, error) {
 
 const redisSlots = 16384
 
-// StartRedisCluster starts n masters that share the slots evenly and returns when each of them takes
-// the cluster for whole. Port of opts is not used.
+// StartRedisCluster starts n masters that share the slots evenly and returns when each of them
+// takes the cluster for whole. Port of opts is not used.
 func StartRedisCluster(ctx context.Context, n int, opts RedisOptions) (nodes []*Server, err error) {
 	defer func() {
 		if err != nil {
@@ -154,7 +157,8 @@ func StartRedisCluster(ctx context.Context, n int, opts RedisOptions) (nodes []*
 		if err != nil {
 			return nodes, fmt.Errorf("start redis cluster: %w", err)
 		}
-		one := RedisOptions{Dir: filepath.Join(opts.Dir, fmt.Sprintf("node%d", i+1)), Config: maps.Clone(opts.Config)}
+		one := RedisOptions{Dir: filepath.Join(opts.Dir, fmt.Sprintf("node%d", i+1)),
+			Config: maps.Clone(opts.Config)}
 		if one.Config == nil {
 			one.Config = make(map[string]string)
 		}
@@ -164,12 +168,15 @@ func StartRedisCluster(ctx context.Context, n int, opts RedisOptions) (nodes []*
 			return nodes, err
 		}
 		nodes = append(nodes, node)
-		if err := joinRedis(ctx, nodes, ports[0], i*redisSlots/n, (i+1)*redisSlots/n-1); err != nil {
+		if err := joinRedis(ctx, nodes, ports[0], i*redisSlots/n,
+			(i+1)*redisSlots/n-1); err != nil {
 			return nodes, fmt.Errorf("start redis cluster: %w", err)
 		}
 	}
 	for _, node := range nodes {
-		if err := node.waitFor(ctx, func(ctx context.Context) error { return probeRedisCluster(ctx, node.addr, n) }); err != nil {
+		if err := node.waitFor(ctx, func(ctx context.Context) error {
+			return probeRedisCluster(ctx, node.addr, n)
+		}); err != nil {
 			return nodes, fmt.Errorf("start redis cluster: %w\n%s", err, node.Log())
 		}
 	}
@@ -185,7 +192,8 @@ func joinRedis(ctx context.Context, nodes []*Server, bus, low, high int) error {
 		if err != nil {
 			return err
 		}
-		commands = append(commands, [2]string{nodes[0].addr, fmt.Sprintf("CLUSTER MEET %s %s %d", host, port, bus)})
+		commands = append(commands,
+			[2]string{nodes[0].addr, fmt.Sprintf("CLUSTER MEET %s %s %d", host, port, bus)})
 	}
 	for _, c := range commands {
 		if answer, err := callRedis(ctx, c[0], c[1]); err != nil || answer != "+OK" {
@@ -197,7 +205,8 @@ func joinRedis(ctx context.Context, nodes []*Server, bus, low, high int) error {
 
 func probeRedisCluster(ctx context.Context, addr string, nodes int) error {
 	info, err := callRedis(ctx, addr, "CLUSTER INFO")
-	if err == nil && !(strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", nodes))) {
+	if err == nil && !(strings.Contains(info, "cluster_state:ok") &&
+		strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", nodes))) {
 		err = errors.New("the cluster is not whole")
 	}
 	return err
@@ -214,7 +223,8 @@ func StartSentinel(ctx context.Context, opts RedisOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start sentinel: %w", err)
 	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, "bind %s\nport %s\n", host, port), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "bind %s\nport %s\n", host, port),
+		0o600); err != nil {
 		return nil, fmt.Errorf("start sentinel: %w", err)
 	}
 	program := s.command().Path

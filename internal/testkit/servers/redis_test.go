@@ -16,14 +16,16 @@ func TestRedisKeepsItsDataOverAKillIfItIsTold(t *testing.T) {
 	} {
 		s, err := StartRedis(t.Context(), RedisOptions{Dir: t.TempDir(), Config: c.config})
 		ForTest(t, s, err)
-		if answer, err := callRedis(t.Context(), s.Addr(), "SET key value"); err != nil || answer != "+OK" {
+		if answer, err := callRedis(t.Context(), s.Addr(), "SET key value"); err != nil ||
+			answer != "+OK" {
 			t.Fatal(answer, err)
 		}
 		s.Kill()
 		if err := s.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := callRedis(t.Context(), s.Addr(), "GET key"); err != nil || answer != c.want {
+		if answer, err := callRedis(t.Context(), s.Addr(), "GET key"); err != nil ||
+			answer != c.want {
 			t.Errorf("%v: %q, %v", c.config, answer, err)
 		}
 	}
@@ -54,7 +56,8 @@ func TestARedisClusterIsWholeWhenItIsStarted(t *testing.T) {
 
 func TestARedisThatRefusesItsSettingsSaysWhy(t *testing.T) {
 	NeedRedis(t)
-	_, err := StartRedis(t.Context(), RedisOptions{Dir: t.TempDir(), Config: map[string]string{"nonsense": "yes"}})
+	_, err := StartRedis(t.Context(),
+		RedisOptions{Dir: t.TempDir(), Config: map[string]string{"nonsense": "yes"}})
 	if err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("got %v", err)
 	}

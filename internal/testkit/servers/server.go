@@ -47,8 +47,8 @@ type Route struct {
 // Routes returns one route for each proxy that the options asked for. The starter runs the proxies.
 func (s *Server) Routes() []Route { return s.routes }
 
-// Listener returns where clients of a broker's listener connect. With a proxy, that is Listen, and the
-// proxy connects to Upstream; without, both are the same.
+// Listener returns where clients of a broker's listener connect. With a proxy, that is Listen, and
+// the proxy connects to Upstream; without, both are the same.
 func (s *Server) Listener(name string) Route { return s.listeners[name] }
 
 // Ended returns a channel that is closed when the process that runs now has ended, however it ends.
@@ -148,7 +148,8 @@ func (s *Server) launch() (*process, error) {
 
 // waitFor returns nil as soon as probe does, and an error when the time or the process ends first.
 func waitFor(ctx context.Context, proc *process, probe func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit,
+		fmt.Errorf("no answer within %v", startLimit))
 	defer cancel()
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()

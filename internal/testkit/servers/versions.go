@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// The environment may name other versions of the servers, and another program for Redis: the matrix of make proof does.
+// The environment may name other versions of the servers, and another program for Redis: the matrix
+// of make proof does.
 const (
 	KafkaVersionEnv     = "KDEDUP_KAFKA_VERSION"
 	CassandraVersionEnv = "KDEDUP_CASSANDRA_VERSION"
@@ -32,5 +33,6 @@ func pomOf(name, version string) ([]byte, error) {
 		return nil, err
 	}
 	named := map[string]string{"kafka": kafkaVersion, "cassandra": cassandraVersion}[name]
-	return []byte(strings.Replace(string(pom), "<version>"+named+"</version>", "<version>"+version+"</version>", 1)), nil
+	return []byte(strings.Replace(string(pom), "<version>"+named+"</version>",
+		"<version>"+version+"</version>", 1)), nil
 }

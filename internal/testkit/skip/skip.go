@@ -1,5 +1,5 @@
-// Package skip ends the tests that lack something of the machine: a program, a server, a browser. It words the
-// reason so that cmd/gotest finds it in the output and lists it at the end of a run.
+// Package skip ends the tests that lack something of the machine: a program, a server, a browser.
+// It words the reason so that cmd/gotest finds it in the output and lists it at the end of a run.
 package skip
 
 import (
@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// NotTested begins the reason. A test that runs in part logs such a line for the part that it leaves out.
+// NotTested begins the reason. A test that runs in part logs such a line for the part that it
+// leaves out.
 const NotTested = "SKIPPED, not tested: "
 
-// Missing skips the test. With CI=true it fails instead, so that no build passes by testing nothing. The
-// reason names what is missing and how to get it.
+// Missing skips the test. With CI=true it fails instead, so that no build passes by testing
+// nothing. The reason names what is missing and how to get it.
 func Missing(t testing.TB, reason string) {
 	t.Helper()
 	if Forbidden() {

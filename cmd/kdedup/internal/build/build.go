@@ -32,7 +32,8 @@ func This() Info {
 
 // Of reads what the Go tool has recorded.
 func Of(info *debug.BuildInfo) Info {
-	b := Info{Version: version, Module: info.Main.Path, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := Info{Version: version, Module: info.Main.Path, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if b.Version == "" {
 		b.Version = info.Main.Version
 	}

@@ -1,4 +1,5 @@
-// Package lookup answers what is known about one message ID: for kdedup id lookup, and for the status page.
+// Package lookup answers what is known about one message ID: for kdedup id lookup, and for the
+// status page.
 package lookup
 
 import (
@@ -56,7 +57,9 @@ func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	}
 	owner := answer.Owner
 	found.Seen, found.Manual = true, owner == ManualOwner
-	found.TopicID, found.Partition, found.Offset, found.LeaderEpoch = hex.EncodeToString(owner.TopicID[:]), owner.Partition, owner.Offset, owner.LeaderEpoch
+	found.TopicID, found.Partition, found.Offset,
+		found.LeaderEpoch = hex.EncodeToString(owner.TopicID[:]), owner.Partition, owner.Offset,
+		owner.LeaderEpoch
 	found.Fingerprint, found.ClaimedAt = hex.EncodeToString(answer.Fingerprint[:]), answer.ClaimedAt
 	found.Ends = answer.ClaimedAt.Add(t.Topic.TTL)
 	if !found.Manual {
@@ -65,13 +68,17 @@ func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	return found, nil
 }
 
-// forwarded compares the owner with the fence of its partition. The owner may be a record of another
-// input that shares the scope, whose fence is not this topic's, or of the clean topic itself.
-func (t *Question) forwarded(ctx context.Context, owner dedup.Coordinates, claimed time.Time) string {
+// forwarded compares the owner with the fence of its partition. The owner may be a record of
+// another input that shares the scope, whose fence is not this topic's, or of the clean topic
+// itself.
+func (t *Question) forwarded(
+	ctx context.Context, owner dedup.Coordinates, claimed time.Time,
+) string {
 	client := t.Admin
 	if client == nil {
 		var err error
-		if client, err = wiring.AdminClient(ctx, t.Config, slog.New(slog.DiscardHandler)); err != nil {
+		if client, err = wiring.AdminClient(ctx, t.Config,
+			slog.New(slog.DiscardHandler)); err != nil {
 			return "unknown: " + err.Error()
 		}
 		defer client.Close()
@@ -83,7 +90,8 @@ func (t *Question) forwarded(ctx context.Context, owner dedup.Coordinates, claim
 		return "yes: it stands on " + t.Topic.Output + ", see kdedup backfill"
 	}
 	handled, err := fence.Handled(ctx, client, t.Topic.FenceTopic, t.Topic.Input, owner.TopicID,
-		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset, LeaderEpoch: owner.LeaderEpoch}, claimed)
+		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset,
+			LeaderEpoch: owner.LeaderEpoch}, claimed)
 	switch {
 	case err != nil:
 		return "unknown: " + err.Error()
@@ -110,9 +118,11 @@ func (l Answer) Rows() []server.Row {
 		row("seen", "claimed by hand: every copy is a duplicate")
 	default:
 		row("seen", "yes")
-		row("owner", "partition %d, offset %d, leader epoch %d, topic ID %s", l.Partition, l.Offset, l.LeaderEpoch, l.TopicID)
+		row("owner", "partition %d, offset %d, leader epoch %d, topic ID %s", l.Partition, l.Offset,
+			l.LeaderEpoch, l.TopicID)
 	}
-	row("claimed", "%s, %s ago", l.ClaimedAt.UTC().Format(time.RFC3339), time.Since(l.ClaimedAt).Round(time.Second))
+	row("claimed", "%s, %s ago", l.ClaimedAt.UTC().Format(time.RFC3339),
+		time.Since(l.ClaimedAt).Round(time.Second))
 	row("ends", "%s, by the ttl that is configured now", l.Ends.UTC().Format(time.RFC3339))
 	if !l.Manual {
 		row("fingerprint", "%s", l.Fingerprint)

@@ -11,15 +11,17 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// WatchEvery is the pause between two looks at the file. A change counts when two looks saw it: a file that
-// is just being written, cut off in the middle, may be a good one with fewer topics.
+// WatchEvery is the pause between two looks at the file. A change counts when two looks saw it: a
+// file that is just being written, cut off in the middle, may be a good one with fewer topics.
 const WatchEvery = 5 * time.Second
 
-// retryEvery is the pause after which a file is tried again that was refused because of the servers.
+// retryEvery is the pause after which a file is tried again that was refused because of the
+// servers.
 const retryEvery = 30 * time.Second
 
-// configFile is the file that a process follows. It is compared by what it says, not by how it is stored:
-// links that are swapped (Kubernetes), network file systems and the files of secrets need no care of their own.
+// configFile is the file that a process follows. It is compared by what it says, not by how it is
+// stored: links that are swapped (Kubernetes), network file systems and the files of secrets need
+// no care of their own.
 type configFile struct {
 	read    func() (config.Config, error)
 	asked   <-chan os.Signal
@@ -37,8 +39,12 @@ type reading struct {
 }
 
 // NewConfigFile follows a file that reads as what is in force. A signal on asked reads it at once.
-func NewConfigFile(read func() (config.Config, error), asked <-chan os.Signal, every time.Duration, inForce config.Config) *configFile {
-	return &configFile{read: read, asked: asked, every: every, seen: reading{config: inForce}, known: reading{config: inForce}}
+func NewConfigFile(
+	read func() (config.Config, error), asked <-chan os.Signal, every time.Duration,
+	inForce config.Config,
+) *configFile {
+	return &configFile{read: read, asked: asked, every: every, seen: reading{config: inForce},
+		known: reading{config: inForce}}
 }
 
 func (r reading) equal(other reading) bool { return reflect.DeepEqual(r, other) }
@@ -96,5 +102,6 @@ func (p *Process) try(ctx context.Context, giveUp context.CancelFunc, f *configF
 		return // in force; or the process ends, and the servers' answers are no longer awaited
 	}
 	p.families.config.Refused()
-	slog.New(p.events.everyLine()).Error("configuration refused, the one before runs on", "error", err)
+	slog.New(p.events.everyLine()).Error("configuration refused, the one before runs on",
+		"error", err)
 }

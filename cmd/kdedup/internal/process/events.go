@@ -22,8 +22,8 @@ const (
 )
 
 // eventLog is a log handler that keeps the last warnings and errors for the status page, and hands
-// everything on to the next one, but for equal warnings and errors within a minute: of those it hands on
-// the first and, when the minute is over, the last one with their number.
+// everything on to the next one, but for equal warnings and errors within a minute: of those it
+// hands on the first and, when the minute is over, the last one with their number.
 type eventLog struct {
 	next   slog.Handler
 	kept   *keptEvents
@@ -109,7 +109,8 @@ func (l *eventLog) WithGroup(name string) slog.Handler {
 }
 
 func (l *eventLog) event(r slog.Record) server.Event {
-	e := server.Event{Level: r.Level.String(), Message: cut(r.Message), Count: 1, First: r.Time, Last: r.Time}
+	e := server.Event{Level: r.Level.String(), Message: cut(r.Message), Count: 1, First: r.Time,
+		Last: r.Time}
 	var details []string
 	note := func(name string, value slog.Value) {
 		text := cut(textOf(value))
@@ -155,10 +156,11 @@ func cut(text string) string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// add counts an event like an earlier one, which may differ in numbers: offsets, ports and times. It
-// reports whether the line is to be written now; otherwise it is held back.
+// add counts an event like an earlier one, which may differ in numbers: offsets, ports and times.
+// It reports whether the line is to be written now; otherwise it is held back.
 func (k *keptEvents) add(e server.Event, l line, now time.Time, every bool) (write bool) {
-	key := digits.ReplaceAllString(strings.Join([]string{e.Level, e.Message, e.Topic, e.Error}, "\x00"), "0") + "\x00" + e.Lane
+	key := digits.ReplaceAllString(strings.Join([]string{e.Level, e.Message, e.Topic, e.Error},
+		"\x00"), "0") + "\x00" + e.Lane
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept := keptEvent{Event: e, key: key, written: now}

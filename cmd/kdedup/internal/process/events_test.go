@@ -22,7 +22,8 @@ func (v verbose) Format(f fmt.State, _ rune) { fmt.Fprint(f, v.Error(), " stack 
 
 // told is an event without its times.
 func told(e server.Event) string {
-	return fmt.Sprintf("%s %s|%s|%s|%s|%s|%s|%d", e.Level, e.Message, e.Error, e.Hint, e.Topic, e.Lane, e.Details, e.Count)
+	return fmt.Sprintf("%s %s|%s|%s|%s|%s|%s|%d", e.Level, e.Message, e.Error, e.Hint, e.Topic,
+		e.Lane, e.Details, e.Count)
 }
 
 func TestWarningsAreKeptAndEverythingIsHandedOn(t *testing.T) {
@@ -31,7 +32,8 @@ func TestWarningsAreKeptAndEverythingIsHandedOn(t *testing.T) {
 	log := slog.New(events)
 	lane := log.With("topic", "orders", "lane", 1)
 	lane.Info("partitions assigned")
-	lane.Warn("lane failed", "error", verbose{errors.New("EOF from port 4711")}, "hint", "wait", "pause", "1s")
+	lane.Warn("lane failed", "error", verbose{errors.New("EOF from port 4711")}, "hint", "wait",
+		"pause", "1s")
 	lane.WithGroup("batch").With("records", 7).Error("lane stopped", "error", "none")
 	lane.Warn("lane failed", "error", verbose{errors.New("EOF from port 4712")}, "pause", "2s")
 	log.With("lane", 2).Warn("lane failed", "error", verbose{errors.New("EOF from port 4712")})
@@ -48,7 +50,8 @@ func TestWarningsAreKeptAndEverythingIsHandedOn(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="lane stopped" topic=orders lane=1 batch.records=7`) {
+	if text := out.String(); strings.Count(text, "\n") != 1 ||
+		!strings.Contains(text, `msg="lane stopped" topic=orders lane=1 batch.records=7`) {
 		t.Errorf("handed on:\n%s", text)
 	}
 	if again := events.latest()[1]; !again.First.Before(again.Last) {
@@ -103,7 +106,8 @@ func TestOfEqualLinesTheFirstIsWrittenAndThenTheirNumber(t *testing.T) {
 			}
 			return a
 		}
-		events := newEventLog(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: leaveTime}))
+		events := newEventLog(slog.NewTextHandler(&out,
+			&slog.HandlerOptions{ReplaceAttr: leaveTime}))
 		log := slog.New(events).With("topic", "orders")
 		for n := range 70 { // every two seconds
 			log.With("lane", 0).Warn("lane failed", "error", fmt.Errorf("EOF from port %d", n))

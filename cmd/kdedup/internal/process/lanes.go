@@ -24,7 +24,8 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 	members := p.families.consumer.For(e.Input)
 	rooms := make([]*consumer.Room, e.Lanes) // they outlive sessions
 	for lane := range rooms {
-		rooms[lane] = consumer.NewRoom(e.BatchRecords, e.BatchBytes, batchTime(e.Topic), members.Room(lane))
+		rooms[lane] = consumer.NewRoom(e.BatchRecords, e.BatchBytes, batchTime(e.Topic),
+			members.Room(lane))
 	}
 	return pipeline.New(pipeline.Options{
 		Name:  e.Input,
@@ -34,7 +35,8 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 		},
 		Judge: func(lane int) pipeline.Judge {
 			metrics := p.families.dedup.For(e.Input, strconv.Itoa(lane))
-			return dedup.New(e.ClaimScope(), e.Extractor, p.store, wiring.RetryOf(e.Topic), metrics, p.log.With("topic", e.Input, "lane", lane))
+			return dedup.New(e.ClaimScope(), e.Extractor, p.store, wiring.RetryOf(e.Topic), metrics,
+				p.log.With("topic", e.Input, "lane", lane))
 		},
 		Identify:        p.identify(e),
 		Policy:          wiring.PolicyOf(e.Topic),
@@ -48,7 +50,9 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 
 // join makes a lane's member of the consumer group. The output's limits are read each time: they
 // may be why the last session failed.
-func (p *Process) join(ctx context.Context, e wiring.Entry, lane int, room *consumer.Room, members *consumer.Metrics) (pipeline.Session, *forwarder.Topics, error) {
+func (p *Process) join(
+	ctx context.Context, e wiring.Entry, lane int, room *consumer.Room, members *consumer.Metrics,
+) (pipeline.Session, *forwarder.Topics, error) {
 	t := e.Topic
 	limits, err := kafka.LimitsOf(ctx, p.admin, t)
 	if err != nil {
@@ -56,12 +60,15 @@ func (p *Process) join(ctx context.Context, e wiring.Entry, lane int, room *cons
 	}
 	topics := &forwarder.Topics{
 		Output: t.Output, Duplicates: t.DuplicatesTopic, DeadLetter: t.DeadLetterTopic,
-		MaxBytes: limits.MaxBytes, Compacted: limits.Compacted, ByKey: t.Partitioner == config.PartitionerByKey,
+		MaxBytes: limits.MaxBytes, Compacted: limits.Compacted,
+		ByKey: t.Partitioner == config.PartitionerByKey,
 	}
 	options := p.memberOptions(t, lane)
 	options.Room = room
 	options.Store = p.identity
-	options.CheckStore = func(ctx context.Context, f fence.Fence) error { return p.knowledge.CheckFence(ctx, e, f) }
+	options.CheckStore = func(ctx context.Context, f fence.Fence) error {
+		return p.knowledge.CheckFence(ctx, e, f)
+	}
 	options.Producer, options.Outputs, options.Metrics = topics.Producer(), topics.Names(), members
 	if t.Delivery == config.DeliveryAtLeastOnce {
 		session, err := client.JoinAtLeastOnce(options)
@@ -77,20 +84,24 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	log := p.log.With("topic", t.Input, "lane", lane)
 	return client.Options{
 		Options: consumer.Options{
-			Input: t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic, AcceptSkips: t.OnSkip == config.ActionAccept,
-			TTL: t.TTL, TransactionTimeout: t.TransactionTimeout, Logger: log,
+			Input: t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
+			AcceptSkips: t.OnSkip == config.ActionAccept,
+			TTL:         t.TTL, TransactionTimeout: t.TransactionTimeout, Logger: log,
 		},
 		Connection: func() []kgo.Opt { return p.connector.Options(member, p.registry, log) },
-		Member:     member, Static: t.StaticMember, ServerSide: t.GroupProtocol == config.ProtocolConsumer,
+		Member:     member, Static: t.StaticMember,
+		ServerSide:             t.GroupProtocol == config.ProtocolConsumer,
 		TransactionalID:        client.TransactionalID(t.ConsumerGroup, instance, lane),
 		EarlierTransactionalID: client.EarlierTransactionalID(t.ConsumerGroup, instance, lane),
 		FromEnd:                t.Start == config.StartLatest,
 		Earlier:                wiring.EarlierOf(t),
-		FetchBytes:             t.FetchBytes, UnpackedBytes: t.UnpackedBytes, SessionTimeout: t.SessionTimeout,
+		FetchBytes:             t.FetchBytes, UnpackedBytes: t.UnpackedBytes,
+		SessionTimeout: t.SessionTimeout,
 	}
 }
 
-// batchTime is how long the forwards of a batch may take: then the broker aborts them, or gives the partitions to others.
+// batchTime is how long the forwards of a batch may take: then the broker aborts them, or gives the
+// partitions to others.
 func batchTime(t config.Topic) time.Duration {
 	if t.Delivery == config.DeliveryAtLeastOnce {
 		return client.RebalanceTimeout
@@ -98,7 +109,8 @@ func batchTime(t config.Topic) time.Duration {
 	return t.TransactionTimeout
 }
 
-// identify returns what a lane asks before it takes a first batch without any ID for what it is. Nil: it does not ask.
+// identify returns what a lane asks before it takes a first batch without any ID for what it is.
+// Nil: it does not ask.
 func (p *Process) identify(e wiring.Entry) func(context.Context) error {
 	if !wiring.NeedsIDs(e.Topic) {
 		return nil
@@ -106,7 +118,8 @@ func (p *Process) identify(e wiring.Entry) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 		defer cancel()
-		n, err := wiring.LookAtNewest(ctx, p.admin, p.connector.AdminOptions("kdedup-"+p.Config().Instance, p.log), e)
+		n, err := wiring.LookAtNewest(ctx, p.admin,
+			p.connector.AdminOptions("kdedup-"+p.Config().Instance, p.log), e)
 		if err != nil {
 			return err
 		}

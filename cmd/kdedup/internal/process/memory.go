@@ -13,29 +13,31 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// What a lane holds comes and goes with its batches: much lives while one is polled and forwarded, little while its claims are at
-// work. A percentage of what lives (GOGC) lets garbage pile up when there is most of it, and collects all the time when there is
-// least. So a limit decides when to collect: two lanes on Cassandra take 15 MiB less with it than with 50 %, and less processor
-// time (docs/tried.md). The embedded store has no such pauses, and is a sixth faster without.
+// What a lane holds comes and goes with its batches: much lives while one is polled and forwarded,
+// little while its claims are at work. A percentage of what lives (GOGC) lets garbage pile up when
+// there is most of it, and collects all the time when there is least. So a limit decides when to
+// collect: two lanes on Cassandra take 15 MiB less with it than with 50 %, and less processor time
+// (docs/tried.md). The embedded store has no such pauses, and is a sixth faster without.
 
 const (
-	leastMemory    = 100 << 20 // of Go's own account, for two lanes with records of some hundred bytes
+	// of Go's own account, for two lanes with records of some hundred bytes
+	leastMemory    = 100 << 20
 	memoryInterval = time.Second
 )
 
 // memoryLimit leaves room beside what lives, or the collector would be at work all the time.
 func memoryLimit(live uint64) int64 { return max(leastMemory, int64(live+live/2)) }
 
-// ContainMemory has the collector work harder from 90 % of the container's or the unit's limit on, before the kernel ends the
-// process. GOMEMLIMIT goes before it.
+// ContainMemory has the collector work harder from 90 % of the container's or the unit's limit on,
+// before the kernel ends the process. GOMEMLIMIT goes before it.
 func ContainMemory(log *slog.Logger, limit memlimit.Provider) {
 	if _, err := memlimit.Set(memlimit.WithProvider(limit)); err != nil {
 		log.Debug("the limit of the process's memory is not known", "error", err)
 	}
 }
 
-// LimitMemory sets the limit and adapts it to what lives until stop is called. It leaves the collector alone if GOGC is set, and
-// never goes above GOMEMLIMIT.
+// LimitMemory sets the limit and adapts it to what lives until stop is called. It leaves the
+// collector alone if GOGC is set, and never goes above GOMEMLIMIT.
 func LimitMemory(store string) (stop func()) {
 	if store == config.StoreEmbedded || os.Getenv("GOGC") != "" {
 		return func() {}
@@ -69,7 +71,8 @@ func followMemory(ctx context.Context, most int64) {
 }
 
 func adaptMemory(most int64) {
-	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}} // as the last collection found it
+	// as the last collection found it
+	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	runtimemetrics.Read(live)
 	debug.SetMemoryLimit(min(most, memoryLimit(live[0].Value.Uint64())))
 }

@@ -18,21 +18,25 @@ import (
 	"github.com/kdedup/kdedup/server"
 )
 
-// A start waits for servers that do not answer: a sidecar that ends would keep its application from starting, and an
-// orchestrator would restart it in ever longer pauses. What no waiting mends (a login that is refused, a topic that is
-// missing, claims that would mean something else) ends it.
+// A start waits for servers that do not answer: a sidecar that ends would keep its application from
+// starting, and an orchestrator would restart it in ever longer pauses. What no waiting mends (a
+// login that is refused, a topic that is missing, claims that would mean something else) ends it.
 
 const (
 	firstStartPause = 500 * time.Millisecond
 	longStartPause  = 15 * time.Second
 )
 
-// outage reports whether an error of a start says that a server cannot be reached, or does not serve now.
+// outage reports whether an error of a start says that a server cannot be reached, or does not
+// serve now.
 func outage(err error) bool {
 	for _, temporary := range []error{
 		context.DeadlineExceeded, io.ErrUnexpectedEOF,
-		io.EOF, // of a proxy whose broker is down, for example; if it is of a broker that wants TLS, the error says so
-		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EPIPE,
+		// of a proxy whose broker is down, for example; if it is of a broker that wants TLS, the
+		// error says so
+		io.EOF,
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+		syscall.EPIPE,
 	} {
 		if errors.Is(err, temporary) {
 			return true
@@ -61,8 +65,9 @@ func (n *notStarted) checks() []server.Check {
 	return []server.Check{{Name: "start", Func: n.check}}
 }
 
-// openPatiently connects everything, again and again while a server does not answer. It returns nil without having
-// opened anything when ctx ends: every client has an error of its own for what was under way.
+// openPatiently connects everything, again and again while a server does not answer. It returns nil
+// without having opened anything when ctx ends: every client has an error of its own for what was
+// under way.
 func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 	for wait := firstStartPause; ctx.Err() == nil; wait = min(2*wait, longStartPause) {
 		err := p.open(ctx, c)
@@ -76,7 +81,8 @@ func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 			return err
 		}
 		p.starting.Store(&notStarted{err})
-		p.log.Warn("a server does not answer: nothing is forwarded yet, trying on", "error", err, "pause", wait)
+		p.log.Warn("a server does not answer: nothing is forwarded yet, trying on",
+			"error", err, "pause", wait)
 		pause.For(ctx, wait)
 	}
 	return nil

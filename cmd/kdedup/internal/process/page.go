@@ -25,9 +25,12 @@ var started = time.Now().UTC().Truncate(time.Millisecond)
 func (p *Process) serverOptions() server.Options {
 	c := p.Config()
 	return server.Options{
-		Listen: c.Server.Listen, Hosts: c.Server.Hosts, Lookup: c.Server.Lookup, Pprof: c.Server.Pprof,
-		Auth:     server.Auth{Username: c.Server.Auth.Username, Password: c.Server.Auth.Password.Reveal()},
-		TLS:      certs.ServerFiles{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile, ClientCAFile: c.Server.TLS.ClientCAFile},
+		Listen: c.Server.Listen, Hosts: c.Server.Hosts, Lookup: c.Server.Lookup,
+		Pprof: c.Server.Pprof,
+		Auth: server.Auth{Username: c.Server.Auth.Username,
+			Password: c.Server.Auth.Password.Reveal()},
+		TLS: certs.ServerFiles{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile,
+			ClientCAFile: c.Server.TLS.ClientCAFile},
 		Gatherer: p.registry, Checks: p.checks, Source: &processStatus{p}, About: about(c),
 		Secrets: c.Secrets(), Logger: p.log,
 	}
@@ -56,7 +59,8 @@ func (p *Process) checks() []server.Check {
 func about(c config.Config) server.About {
 	b := build.This()
 	return server.About{
-		Instance: c.Instance, Version: b.Version, Revision: b.Short(), Started: started, Go: b.Go, Platform: b.Platform,
+		Instance: c.Instance, Version: b.Version, Revision: b.Short(), Started: started, Go: b.Go,
+		Platform: b.Platform,
 	}
 }
 
@@ -68,7 +72,8 @@ var _ server.Source = (*processStatus)(nil)
 // Snapshot asks the pipelines, the store and the log.
 func (s *processStatus) Snapshot() server.Snapshot {
 	now := s.p.active.Load()
-	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config), Events: s.p.events.latest()}
+	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config),
+		Events: s.p.events.latest()}
 	for _, r := range now.pipelines {
 		snap.Pipelines = append(snap.Pipelines, s.p.pipelineNow(r))
 	}
@@ -84,7 +89,9 @@ func (s *processStatus) Settings() (all []server.Setting) {
 }
 
 // LookUp is `kdedup id lookup` in a process that runs.
-func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (server.Finding, error) {
+func (s *processStatus) LookUp(
+	ctx context.Context, topic string, id []byte,
+) (server.Finding, error) {
 	if waiting := s.p.starting.Load(); waiting != nil {
 		return server.Finding{}, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
 	}
@@ -104,9 +111,11 @@ func (s *processStatus) LookUp(ctx context.Context, topic string, id []byte) (se
 }
 
 func (p *Process) pipelineNow(r *pipelineRun) server.Pipeline {
-	t, totals, claims := r.topic, p.families.pipeline.Totals(r.topic.Input), p.families.dedup.Totals(r.topic.Input)
+	t, totals, claims := r.topic, p.families.pipeline.Totals(r.topic.Input),
+		p.families.dedup.Totals(r.topic.Input)
 	now := server.Pipeline{
-		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup, Delivery: t.Delivery, Mode: t.Mode,
+		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup, Delivery: t.Delivery,
+		Mode:     t.Mode,
 		Failures: uint64(totals.Failures),
 		Outcomes: counts(pipeline.Outcomes(), totals.Outcomes),
 		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),
@@ -134,9 +143,11 @@ func counts[Name fmt.Stringer](order []Name, totals map[string]float64) (all []s
 }
 
 func laneNow(l pipeline.LaneState, blocked bool) server.Lane {
-	lane := server.Lane{Lane: l.Lane, State: laneState(l, blocked), Partitions: len(l.Assigned), Failures: l.Failures}
+	lane := server.Lane{Lane: l.Lane, State: laneState(l, blocked), Partitions: len(l.Assigned),
+		Failures: l.Failures}
 	if l.Failure.Err != nil {
-		lane.Failure = &server.Failure{Text: cut(l.Failure.Err.Error()), Hint: l.Failure.Hint, At: l.Failure.At}
+		lane.Failure = &server.Failure{Text: cut(l.Failure.Err.Error()), Hint: l.Failure.Hint,
+			At: l.Failure.At}
 	}
 	return lane
 }
@@ -169,7 +180,9 @@ func partitionsNow(l pipeline.LaneState) []server.Partition {
 }
 
 func sortPartitions(all []server.Partition) {
-	slices.SortFunc(all, func(a, b server.Partition) int { return cmp.Compare(a.Partition, b.Partition) })
+	slices.SortFunc(all, func(a, b server.Partition) int {
+		return cmp.Compare(a.Partition, b.Partition)
+	})
 }
 
 // storeNow adds up over the topics.

@@ -12,9 +12,9 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// active is the configuration in force and the pipelines that carry it out, one for each of its topics
-// and in their order. It is never changed: a reload puts another one in its place, so that whoever looks
-// sees pipelines and configuration that belong together.
+// active is the configuration in force and the pipelines that carry it out, one for each of its
+// topics and in their order. It is never changed: a reload puts another one in its place, so that
+// whoever looks sees pipelines and configuration that belong together.
 type active struct {
 	config    config.Config
 	since     time.Time
@@ -32,7 +32,9 @@ type pipelineRun struct {
 
 // find returns the pipeline of a consumer group, by which pipelines are told apart, or nil.
 func (a *active) find(group string) *pipelineRun {
-	at := slices.IndexFunc(a.pipelines, func(r *pipelineRun) bool { return r.topic.ConsumerGroup == group })
+	at := slices.IndexFunc(a.pipelines, func(r *pipelineRun) bool {
+		return r.topic.ConsumerGroup == group
+	})
 	if at < 0 {
 		return nil
 	}
@@ -49,8 +51,8 @@ func (a *active) wait() error {
 	return errors.Join(errs...)
 }
 
-// begin runs the pipeline until ctx ends or it is stopped. When it ends by itself, it cannot go on, and
-// gives up.
+// begin runs the pipeline until ctx ends or it is stopped. When it ends by itself, it cannot go on,
+// and gives up.
 func (r *pipelineRun) begin(ctx context.Context, giveUp context.CancelFunc) {
 	ctx, r.stop = context.WithCancel(ctx)
 	go func() {
@@ -62,7 +64,8 @@ func (r *pipelineRun) begin(ctx context.Context, giveUp context.CancelFunc) {
 	}()
 }
 
-// end has the pipelines finish their batches, side by side, and returns when they have left their groups.
+// end has the pipelines finish their batches, side by side, and returns when they have left their
+// groups.
 func end(pipelines []*pipelineRun) {
 	var wg sync.WaitGroup
 	for _, r := range pipelines {
@@ -79,13 +82,18 @@ func (r *pipelineRun) failing() bool {
 	return slices.ContainsFunc(r.Lanes(), func(l pipeline.LaneState) bool { return l.Failing })
 }
 
-// activate puts a configuration in force. Pipelines are made for the fresh entries; they are still to begin.
-func (p *Process) activate(c config.Config, kept map[string]*pipelineRun, fresh []wiring.Entry) (made []*pipelineRun) {
+// activate puts a configuration in force. Pipelines are made for the fresh entries; they are still
+// to begin.
+func (p *Process) activate(
+	c config.Config, kept map[string]*pipelineRun, fresh []wiring.Entry,
+) (made []*pipelineRun) {
 	next := &active{config: c}
 	for _, t := range c.Topics {
 		r := kept[t.ConsumerGroup]
 		if r == nil {
-			at := slices.IndexFunc(fresh, func(e wiring.Entry) bool { return e.ConsumerGroup == t.ConsumerGroup })
+			at := slices.IndexFunc(fresh, func(e wiring.Entry) bool {
+				return e.ConsumerGroup == t.ConsumerGroup
+			})
 			r = &pipelineRun{topic: t, Pipeline: p.pipeline(fresh[at]), ended: make(chan struct{})}
 			made = append(made, r)
 		}

@@ -1,9 +1,10 @@
-// Package process is the kdedup that runs: the pipelines of a configuration, the file that it follows, the server that
-// shows what they do.
+// Package process is the kdedup that runs: the pipelines of a configuration, the file that it
+// follows, the server that shows what they do.
 //
-// New listens, and Run works until its context ends: it connects to Kafka and the store, again and again while one does
-// not answer (outage.go), begins the pipelines (pipelines.go, lanes.go) and applies what the file says (config_file.go,
-// reload.go). One goroutine, that of Run, begins and ends pipelines. Close comes after Run.
+// New listens, and Run works until its context ends: it connects to Kafka and the store, again and
+// again while one does not answer (outage.go), begins the pipelines (pipelines.go, lanes.go) and
+// applies what the file says (config_file.go, reload.go). One goroutine, that of Run, begins and
+// ends pipelines. Close comes after Run.
 package process
 
 import (
@@ -83,7 +84,9 @@ func (p *Process) Outcomes() map[string]int {
 
 // Wire connects everything and checks it, but starts no pipeline. What it opened before an error is
 // closed again.
-func Wire(ctx context.Context, c config.Config, log *slog.Logger, level *slog.LevelVar) (*Process, error) {
+func Wire(
+	ctx context.Context, c config.Config, log *slog.Logger, level *slog.LevelVar,
+) (*Process, error) {
 	p, err := New(c, log, level)
 	if err != nil {
 		return nil, err
@@ -109,7 +112,8 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 	return p, nil
 }
 
-// open connects everything and checks it. What it opened before an error is closed again, and it may be called anew.
+// open connects everything and checks it. What it opened before an error is closed again, and it
+// may be called anew.
 func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
@@ -201,8 +205,8 @@ func notifySystemd(log *slog.Logger, state string) {
 	}
 }
 
-// RunBeside runs the process while work does, and stops it after that. When the process ends first, so
-// does work's context.
+// RunBeside runs the process while work does, and stops it after that. When the process ends first,
+// so does work's context.
 func (p *Process) RunBeside(ctx context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// register leaves the entries' marks in the store and the group: the settings of their scopes, and where
-// start: latest begins. All scopes are compared before the first is registered, so that one that is
-// refused leaves nothing of the others behind.
+// register leaves the entries' marks in the store and the group: the settings of their scopes, and
+// where start: latest begins. All scopes are compared before the first is registered, so that one
+// that is refused leaves nothing of the others behind.
 func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
 	k := p.knowledge
 	if err := wiring.Each(entries, func(e *wiring.Entry) error {
@@ -40,7 +40,8 @@ func (p *Process) registerOne(ctx context.Context, e *wiring.Entry) error {
 		return err
 	}
 	if e.Start == config.StartLatest {
-		return client.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input, e.FenceTopic, wiring.EarlierOf(e.Topic))
+		return client.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input, e.FenceTopic,
+			wiring.EarlierOf(e.Topic))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// applied are the settings outside of topics that a reload puts in force. All others belong to what the
-// process has opened.
+// applied are the settings outside of topics that a reload puts in force. All others belong to what
+// the process has opened.
 var applied = []string{"log.level", "reload.watch"}
 
 // change is what a new configuration does to the pipelines.
@@ -24,8 +24,9 @@ type change struct {
 	ended []*pipelineRun          // to be ended: removed, or to be started anew
 }
 
-// reload puts a configuration in force, or changes nothing and returns why not. Pipelines that are the same
-// in both go on undisturbed. It is called by run alone: one reload ends before the next begins.
+// reload puts a configuration in force, or changes nothing and returns why not. Pipelines that are
+// the same in both go on undisturbed. It is called by run alone: one reload ends before the next
+// begins.
 func (p *Process) reload(ctx context.Context, to config.Config, giveUp context.CancelFunc) error {
 	if err := refused(p.Config(), to); err != nil {
 		return err
@@ -69,12 +70,16 @@ func (a *active) changeTo(to config.Config) change {
 // refused names everything that the file alone shows to be impossible in a running process.
 func refused(from, to config.Config) error {
 	var errs []error
-	restart := slices.DeleteFunc(to.Differences(from), func(path string) bool { return slices.Contains(applied, path) })
+	restart := slices.DeleteFunc(to.Differences(from), func(path string) bool {
+		return slices.Contains(applied, path)
+	})
 	if len(restart) > 0 {
 		errs = append(errs, fmt.Errorf("restart to apply: %s", strings.Join(restart, ", ")))
 	}
 	for _, e := range wiring.Entries(to.Topics) {
-		at := slices.IndexFunc(from.Topics, func(t config.Topic) bool { return t.ConsumerGroup == e.ConsumerGroup })
+		at := slices.IndexFunc(from.Topics, func(t config.Topic) bool {
+			return t.ConsumerGroup == e.ConsumerGroup
+		})
 		if at >= 0 {
 			errs = append(errs, refusedEntry(e, from.Topics[at])...)
 		}
@@ -82,18 +87,23 @@ func refused(from, to config.Config) error {
 	return errors.Join(errs...)
 }
 
-// refusedEntry names the settings that give a group's offsets, fences and claims their meaning. What depends on
-// the store, message_id and buckets, is compared by register.
+// refusedEntry names the settings that give a group's offsets, fences and claims their meaning.
+// What depends on the store, message_id and buckets, is compared by register.
 func refusedEntry(e wiring.Entry, before config.Topic) (errs []error) {
 	for _, s := range []struct{ key, before, now, why string }{
-		{"input", before.Input, e.Input, "the group's offsets and fences are those of the old input"},
+		{"input", before.Input, e.Input,
+			"the group's offsets and fences are those of the old input"},
 		{"scope", before.Scope, e.Scope, "copies of what was forwarded so far would be forwarded"},
-		{"scope_group", before.ScopeGroup, e.ScopeGroup, "copies of what was forwarded so far would be forwarded"},
-		{"fence_topic", before.FenceTopic, e.FenceTopic, "what was forwarded so far would be forwarded again if it is read again"},
+		{"scope_group", before.ScopeGroup, e.ScopeGroup,
+			"copies of what was forwarded so far would be forwarded"},
+		{"fence_topic", before.FenceTopic, e.FenceTopic,
+			"what was forwarded so far would be forwarded again if it is read again"},
 	} {
 		if s.before != s.now {
-			errs = append(errs, fmt.Errorf("%s.%s: was %s and is now %s: %s; set it back, or restart if that is meant",
-				e.Path, s.key, s.before, s.now, s.why))
+			errs = append(errs,
+				fmt.Errorf(
+					"%s.%s: was %s and is now %s: %s; set it back, or restart if that is meant",
+					e.Path, s.key, s.before, s.now, s.why))
 		}
 	}
 	return errs
@@ -120,8 +130,9 @@ type unready struct{ error }
 
 func (e unready) Unwrap() error { return e.error }
 
-// retire takes away the series of lanes that have ended. Those of a pipeline that is started anew come back,
-// and its counters go on; those of a pipeline that is removed are gone, unless another one has its input.
+// retire takes away the series of lanes that have ended. Those of a pipeline that is started anew
+// come back, and its counters go on; those of a pipeline that is removed are gone, unless another
+// one has its input.
 func (p *Process) retire(c change) {
 	for _, r := range c.ended {
 		input := r.topic.Input
@@ -148,5 +159,6 @@ func (p *Process) report(c change) {
 			p.log.Warn("the pipeline did not end well", "topic", r.topic.Input, "error", r.err)
 		}
 	}
-	p.log.Info("configuration reloaded", "ended", ended, "started", started, "undisturbed", len(c.kept))
+	p.log.Info("configuration reloaded", "ended", ended, "started", started,
+		"undisturbed", len(c.kept))
 }

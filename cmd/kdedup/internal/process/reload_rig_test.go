@@ -54,10 +54,13 @@ func refunds(more ...string) string  { return pipelineOf("refunds", more...) }
 
 func pipelineOf(name string, more ...string) string {
 	lines := append([]string{
-		"input: " + name, "output: " + name + ".clean", "consumer_group: " + name + "-dedup", "message_id: {from: key}",
+		"input: " + name, "output: " + name + ".clean", "consumer_group: " + name + "-dedup",
+		"message_id: {from: key}",
 		"on_missing_id: drop", "session_timeout: 6s",
 	}, more...)
-	if !slices.ContainsFunc(more, func(line string) bool { return strings.HasPrefix(line, "lanes:") }) {
+	if !slices.ContainsFunc(more, func(line string) bool {
+		return strings.HasPrefix(line, "lanes:")
+	}) {
 		lines = append(lines, "lanes: 2")
 	}
 	return "  - " + strings.Join(lines, "\n    ") + "\n"
@@ -65,7 +68,8 @@ func pipelineOf(name string, more ...string) string {
 
 // head is a file but for its topics.
 func head(t *testing.T, broker string) string {
-	return fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: %q}}\nserver: {listen: \"127.0.0.1:0\"}\n",
+	return fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: "+
+		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\n",
 		broker, filepath.Join(t.TempDir(), "data"))
 }
 
@@ -73,13 +77,15 @@ func head(t *testing.T, broker string) string {
 func startReloading(t *testing.T, every time.Duration) *reloading {
 	t.Helper()
 	cluster, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders", "payments", "refunds"))
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
 	r := &reloading{
-		t: t, cluster: cluster, admin: kadm.NewClient(client), path: filepath.Join(t.TempDir(), "kdedup.yaml"), head: head(t, brokers[0]),
+		t: t, cluster: cluster, admin: kadm.NewClient(client),
+		path: filepath.Join(t.TempDir(), "kdedup.yaml"), head: head(t, brokers[0]),
 		hangup: make(chan os.Signal, 1), ended: make(chan error, 1), sent: make(map[string]float64),
 	}
 	r.write(orders(), payments(), refunds())
@@ -154,14 +160,17 @@ func (r *reloading) reload() (line string) {
 // waitOutcome returns the first outcome of a reload after so many.
 func (r *reloading) waitOutcome(before int) (line string) {
 	r.t.Helper()
-	testkit.Eventually(r.t, time.Minute, "the outcome of the reload", func() bool { return len(r.outcomes()) > before })
+	testkit.Eventually(r.t, time.Minute, "the outcome of the reload", func() bool {
+		return len(r.outcomes()) > before
+	})
 	return r.outcomes()[before]
 }
 
 // outcomes are the lines of the log about reloads.
 func (r *reloading) outcomes() (lines []string) {
 	for line := range strings.Lines(r.log.String()) {
-		if strings.Contains(line, "configuration reloaded") || strings.Contains(line, "configuration refused") {
+		if strings.Contains(line, "configuration reloaded") ||
+			strings.Contains(line, "configuration refused") {
 			lines = append(lines, line)
 		}
 	}
@@ -171,7 +180,9 @@ func (r *reloading) outcomes() (lines []string) {
 func (r *reloading) waitReady() {
 	r.t.Helper()
 	testkit.Eventually(r.t, time.Minute, "readiness", func() bool {
-		return !slices.ContainsFunc(r.process.checks(), func(c server.Check) bool { return c.Func(r.t.Context()) != nil })
+		return !slices.ContainsFunc(r.process.checks(), func(c server.Check) bool {
+			return c.Func(r.t.Context()) != nil
+		})
 	})
 }
 
@@ -211,7 +222,10 @@ func (r *reloading) settled(input string, lanes int) (s sight) {
 	r.waitReady()
 	testkit.Eventually(r.t, time.Minute, "lanes with equal shares of "+input, func() bool {
 		states := r.process.active.Load().find(input + "-dedup").Lanes()
-		return len(states) == lanes && !slices.ContainsFunc(states, func(l pipeline.LaneState) bool { return len(l.Assigned) != 4/lanes })
+		return len(states) == lanes &&
+			!slices.ContainsFunc(states, func(l pipeline.LaneState) bool {
+				return len(l.Assigned) != 4/lanes
+			})
 	})
 	r.drain(input, 10)
 	return r.look(input)
@@ -242,7 +256,9 @@ func (r *reloading) drain(input string, n int) {
 			r.t.Fatal(err)
 		}
 	}
-	testkit.Eventually(r.t, time.Minute, "new records of "+input+" on the clean topic", func() bool {
-		return r.value("kdedup_records_total", "topic", input, "outcome", "forwarded") == r.sent[input]
-	})
+	testkit.Eventually(r.t, time.Minute, "new records of "+input+" on the clean topic",
+		func() bool {
+			return r.value("kdedup_records_total", "topic", input, "outcome",
+				"forwarded") == r.sent[input]
+		})
 }

@@ -24,7 +24,8 @@ func TestAReloadAddsAPipelineBesideTheOthers(t *testing.T) {
 	r := startReloading(t, neverLook)
 	one, two := r.settled("orders", 2), r.settled("payments", 2)
 	r.write(refunds(), orders(), payments()) // the order is of no importance
-	if line := r.reload(); !strings.Contains(line, "started=[refunds]") || !strings.Contains(line, "undisturbed=2") {
+	if line := r.reload(); !strings.Contains(line, "started=[refunds]") ||
+		!strings.Contains(line, "undisturbed=2") {
 		t.Error(line)
 	}
 	r.settled("refunds", 2)
@@ -68,7 +69,8 @@ func TestAReloadStartsAChangedPipelineAnewAndItsCountersGoOn(t *testing.T) {
 	r.settled("payments", 2)
 	r.drain("payments", 10)
 	r.write(orders(), payments("lanes: 1", "ttl: 1h", "delivery: at_least_once"))
-	if line := r.reload(); !strings.Contains(line, "started=[payments]") || !strings.Contains(line, "ended=[payments]") {
+	if line := r.reload(); !strings.Contains(line, "started=[payments]") ||
+		!strings.Contains(line, "ended=[payments]") {
 		t.Error(line)
 	}
 	if after := r.settled("payments", 1); len(after.Members) != 1 {
@@ -77,24 +79,29 @@ func TestAReloadStartsAChangedPipelineAnewAndItsCountersGoOn(t *testing.T) {
 	r.untouched("orders", before)
 	r.drain("payments", 10)
 	m := testkit.ReadMetrics(r.process.registry)
-	if got := m.Value("kdedup_records_total", "topic", "payments", "outcome", "forwarded"); got != r.sent["payments"] {
-		t.Errorf("%v records were forwarded, as the counter says; there were %v", got, r.sent["payments"])
+	if got := m.Value("kdedup_records_total", "topic", "payments", "outcome",
+		"forwarded"); got != r.sent["payments"] {
+		t.Errorf("%v records were forwarded, as the counter says; there were %v", got,
+			r.sent["payments"])
 	}
 	if got := m.Value("kdedup_ttl_seconds", "topic", "payments"); got != 3600 {
 		t.Errorf("the TTL in the metrics is %v s", got)
 	}
-	for _, name := range []string{"kdedup_lane_up", "kdedup_lane_ready", "kdedup_records_in_flight", "kdedup_store_blocked"} {
-		if got := m.With(name, "topic", "payments"); len(got) != 1 || !testkit.HasLabel(got[0], "lane", "0") {
+	for _, name := range []string{"kdedup_lane_up", "kdedup_lane_ready", "kdedup_records_in_flight",
+		"kdedup_store_blocked"} {
+		if got := m.With(name, "topic", "payments"); len(got) != 1 ||
+			!testkit.HasLabel(got[0], "lane", "0") {
 			t.Errorf("%s has the series %v", name, got)
 		}
 	}
-	if got := m["kdedup_config_info"]; len(got) != 1 || !testkit.HasLabel(got[0], "hash", ConfigHash(r.process.Config())) {
+	if got := m["kdedup_config_info"]; len(got) != 1 ||
+		!testkit.HasLabel(got[0], "hash", ConfigHash(r.process.Config())) {
 		t.Errorf("kdedup_config_info is %v", got)
 	}
 }
 
-// Whatever a file asks for that cannot be done: nothing of it is done, the reason stands in the log and the
-// metric tells.
+// Whatever a file asks for that cannot be done: nothing of it is done, the reason stands in the log
+// and the metric tells.
 func TestARefusedConfigurationChangesNothing(t *testing.T) {
 	r := startReloading(t, neverLook)
 	one, two := r.settled("orders", 2), r.settled("payments", 2)
@@ -105,32 +112,45 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 		want       []string
 	}{
 		{"broken YAML", "topics: [", []string{"line 1"}},
-		{"two mistakes, and both are told", r.head + "topics:\n" + orders("lane: 2") + payments("ttl: never"), []string{"topics[0].lane", "topics[1].ttl"}},
+		{"two mistakes, and both are told", r.head + "topics:\n" + orders("lane: 2") +
+			payments("ttl: never"), []string{"topics[0].lane", "topics[1].ttl"}},
 		{"no topics", r.head, []string{"topics: is required"}},
 		{
 			"what belongs to the process", r.head +
-				"shutdown_timeout: 7s\nmetrics: {per_partition: false}\nlog: {format: json}\n" + topics,
+				"shutdown_timeout: 7s\nmetrics: {per_partition: false}\nlog: {format: json}\n" +
+				topics,
 			[]string{"restart to apply: shutdown_timeout, metrics.per_partition, log.format"},
 		},
-		{"another broker", strings.Replace(r.head, "brokers: [", "brokers: [other,", 1) + topics, []string{"restart to apply: kafka.brokers"}},
-		{"another store", strings.Replace(r.head, `embedded: {path: "`, `embedded: {path: "/other`, 1) + topics, []string{"restart to apply: store.embedded.path"}},
-		{"another input", r.head + "topics:\n" + orders() + strings.Replace(payments(), "input: payments", "input: refunds", 1), []string{
-			"topics[1].input: was payments and is now refunds", "topics[1].scope: was payments and is now refunds",
+		{"another broker", strings.Replace(r.head, "brokers: [", "brokers: [other,", 1) + topics,
+			[]string{"restart to apply: kafka.brokers"}},
+		{"another store", strings.Replace(r.head, `embedded: {path: "`, `embedded: {path: "/other`,
+			1) + topics, []string{"restart to apply: store.embedded.path"}},
+		{"another input", r.head + "topics:\n" + orders() + strings.Replace(payments(),
+			"input: payments", "input: refunds", 1), []string{
+			"topics[1].input: was payments and is now refunds",
+			"topics[1].scope: was payments and is now refunds",
 		}},
 		{"another scope", r.head + "topics:\n" + orders("scope: other") + payments(), []string{
-			"topics[0].scope: was orders and is now other: copies of what was forwarded so far would be forwarded; set it back, or restart if that is meant",
+			"topics[0].scope: was orders and is now other: copies of what was forwarded so far " +
+				"would be forwarded; set it back, or restart if that is meant",
 		}},
-		{"another scope group", r.head + "topics:\n" + orders("scope_group: other") + payments(), []string{"topics[0].scope_group: was orders-dedup and is now other"}},
-		{"another fence topic", r.head + "topics:\n" + orders("fence_topic: refunds-dedup.fence") + payments(), []string{
+		{"another scope group", r.head + "topics:\n" + orders("scope_group: other") + payments(),
+			[]string{"topics[0].scope_group: was orders-dedup and is now other"}},
+		{"another fence topic", r.head + "topics:\n" + orders("fence_topic: refunds-dedup.fence") +
+			payments(), []string{
 			"topics[0].fence_topic: was orders-dedup.fence and is now refunds-dedup.fence",
 		}},
-		{"other buckets, beside a change that is good", r.head + "topics:\n" + orders("buckets: 7") + payments("ttl: 1h"), []string{
-			"topics[0]: scope orders-dedup/orders: the scope was registered with other settings: buckets was 128 and is now 7", "set buckets back",
-		}},
-		{"another message ID", r.head + "topics:\n" + orders() + strings.Replace(payments(), "{from: key}", "{from: value_hash}", 1), []string{
+		{"other buckets, beside a change that is good",
+			r.head + "topics:\n" + orders("buckets: 7") + payments("ttl: 1h"), []string{
+				"topics[0]: scope orders-dedup/orders: the scope was registered with other " +
+					"settings: buckets was 128 and is now 7", "set buckets back",
+			}},
+		{"another message ID", r.head + "topics:\n" + orders() + strings.Replace(payments(),
+			"{from: key}", "{from: value_hash}", 1), []string{
 			"topics[1]: scope payments-dedup/payments", "message_id was key and is now value_hash",
 		}},
-		{"a pipeline without topics, in the place of a good one", r.head + "topics:\n" + orders() + pipelineOf("returns"), []string{
+		{"a pipeline without topics, in the place of a good one", r.head + "topics:\n" + orders() +
+			pipelineOf("returns"), []string{
 			"topics[1]: input topic returns does not exist",
 		}},
 	} {
@@ -142,7 +162,8 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 					t.Errorf("%q is missing in: %s", want, line)
 				}
 			}
-			if r.value("kdedup_config_last_reload_successful") != 0 || r.value("kdedup_config_last_reload_success_timestamp_seconds") != since {
+			if r.value("kdedup_config_last_reload_successful") != 0 ||
+				r.value("kdedup_config_last_reload_success_timestamp_seconds") != since {
 				t.Error("the metrics do not tell")
 			}
 		})
@@ -151,12 +172,14 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 	r.untouched("payments", two)
 	r.write(orders(), payments())
 	r.reload()
-	if r.value("kdedup_config_last_reload_successful") != 1 || r.value("kdedup_config_last_reload_success_timestamp_seconds") <= since {
+	if r.value("kdedup_config_last_reload_successful") != 1 ||
+		r.value("kdedup_config_last_reload_success_timestamp_seconds") <= since {
 		t.Error("the metrics do not tell that all is well again")
 	}
 }
 
-// A scope that was registered for a pipeline that then does not come would stand in the way of the next try.
+// A scope that was registered for a pipeline that then does not come would stand in the way of the
+// next try.
 func TestARefusedPipelineLeavesNoScopeBehind(t *testing.T) {
 	r := startReloading(t, neverLook)
 	r.drain("orders", 1) // a scope without claims could be registered anew
@@ -179,32 +202,38 @@ func TestAReloadChangesTheLogLevel(t *testing.T) {
 		t.Errorf("the level is %v", got)
 	}
 	r.untouched("orders", before)
-	testkit.Eventually(t, time.Minute, "a line of that level", func() bool { return strings.Contains(r.log.String(), "level=DEBUG") })
+	testkit.Eventually(t, time.Minute, "a line of that level", func() bool {
+		return strings.Contains(r.log.String(), "level=DEBUG")
+	})
 }
 
-// Its lanes rejoin in pauses of up to 15 s; who has mended the cause and says so need not wait for them.
+// Its lanes rejoin in pauses of up to 15 s; who has mended the cause and says so need not wait for
+// them.
 func TestAReloadStartsAFailingPipelineAnew(t *testing.T) {
 	r := startReloading(t, neverLook)
 	before := r.settled("orders", 2)
 	r.settled("payments", 2)
 	var broken atomic.Bool
 	broken.Store(true)
-	r.cluster.ControlKey(int16(kmsg.InitProducerID), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		r.cluster.KeepControl()
-		init := request.(*kmsg.InitProducerIDRequest)
-		if init.TransactionalID == nil || !strings.HasPrefix(*init.TransactionalID, "refunds") || !broken.Load() {
-			return nil, nil, false
-		}
-		response := init.ResponseKind().(*kmsg.InitProducerIDResponse)
-		response.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code
-		return response, nil, true
-	})
+	r.cluster.ControlKey(int16(kmsg.InitProducerID),
+		func(request kmsg.Request) (kmsg.Response, error, bool) {
+			r.cluster.KeepControl()
+			init := request.(*kmsg.InitProducerIDRequest)
+			if init.TransactionalID == nil ||
+				!strings.HasPrefix(*init.TransactionalID, "refunds") || !broken.Load() {
+				return nil, nil, false
+			}
+			response := init.ResponseKind().(*kmsg.InitProducerIDResponse)
+			response.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code
+			return response, nil, true
+		})
 	r.write(orders(), payments(), refunds())
 	r.reload()
 	refunds := r.process.active.Load().find("refunds-dedup")
 	testkit.Eventually(t, time.Minute, "a lane that fails again and again", refunds.failing)
 	broken.Store(false)
-	if line := r.reload(); !strings.Contains(line, "started=[refunds]") || !strings.Contains(line, "undisturbed=2") {
+	if line := r.reload(); !strings.Contains(line, "started=[refunds]") ||
+		!strings.Contains(line, "undisturbed=2") {
 		t.Error(line)
 	}
 	r.drain("refunds", 10)
@@ -221,7 +250,9 @@ func TestManyRequestsAtOnceEndWithTheLastFile(t *testing.T) {
 		default: // one waits already, and the file is read after it
 		}
 	}
-	testkit.Eventually(t, time.Minute, "the last file in force", func() bool { return r.process.Config().Topics[1].TTL == 20*time.Hour })
+	testkit.Eventually(t, time.Minute, "the last file in force", func() bool {
+		return r.process.Config().Topics[1].TTL == 20*time.Hour
+	})
 	r.settled("payments", 2)
 	r.untouched("orders", before)
 }
@@ -275,13 +306,15 @@ func TestASwappedLinkIsAChange(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(mount, version), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(mount, version, "kdedup.yaml"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(mount, version, "kdedup.yaml"), []byte(text),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Symlink(version, filepath.Join(mount, "..new")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(mount, "..new"), filepath.Join(mount, "..data")); err != nil {
+		if err := os.Rename(filepath.Join(mount, "..new"),
+			filepath.Join(mount, "..data")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -293,7 +326,9 @@ func TestASwappedLinkIsAChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("..2", r.head+"topics:\n"+orders())
-	testkit.Eventually(t, time.Minute, "the new version in force", func() bool { return len(r.process.Config().Topics) == 1 })
+	testkit.Eventually(t, time.Minute, "the new version in force", func() bool {
+		return len(r.process.Config().Topics) == 1
+	})
 }
 
 func TestASecretsFileIsWatchedToo(t *testing.T) {
@@ -306,7 +341,8 @@ func TestASecretsFileIsWatchedToo(t *testing.T) {
 	}
 	rotate("the first one")
 	path := filepath.Join(t.TempDir(), "kdedup.yaml")
-	with := strings.Replace(head(t, "127.0.0.1:1")+"topics:\n"+orders(), `listen: "127.0.0.1:0"`, `listen: "127.0.0.1:0", auth: {username: u, password: "file:`+secret+`"}`, 1)
+	with := strings.Replace(head(t, "127.0.0.1:1")+"topics:\n"+orders(), `listen: "127.0.0.1:0"`,
+		`listen: "127.0.0.1:0", auth: {username: u, password: "file:`+secret+`"}`, 1)
 	if err := os.WriteFile(path, []byte(with), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +350,8 @@ func TestASecretsFileIsWatchedToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := NewConfigFile(func() (config.Config, error) { return config.Load(path, nil) }, nil, time.Second, c)
+	f := NewConfigFile(func() (config.Config, error) { return config.Load(path, nil) },
+		nil, time.Second, c)
 	rotate("the second one")
 	f.changed(time.Now())
 	read, changed := f.changed(time.Now())
@@ -375,7 +412,8 @@ func TestAChangeCountsWhenItWasReadTwice(t *testing.T) {
 		{[]string{"b", "b", "b"}, []bool{false, true, true}}, // until somebody tried it
 		{[]string{"half of b", "b", "b"}, []bool{false, false, true}},
 		{[]string{"b", "a", "a"}, []bool{false, false, false}},
-		{[]string{"error", "a", "a"}, []bool{false, false, false}}, // the file was away for a moment
+		// the file was away for a moment
+		{[]string{"error", "a", "a"}, []bool{false, false, false}},
 		{[]string{"error", "error"}, []bool{false, true}},
 	} {
 		f := fileOf(c.readings...)

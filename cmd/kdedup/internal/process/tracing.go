@@ -14,12 +14,15 @@ import (
 )
 
 // openTracing returns nil if no traces are wanted.
-func openTracing(ctx context.Context, c config.Config, m *tracing.Metrics, log *slog.Logger) (*tracing.Provider, error) {
+func openTracing(
+	ctx context.Context, c config.Config, m *tracing.Metrics, log *slog.Logger,
+) (*tracing.Provider, error) {
 	t := c.Tracing
 	if !t.Enabled {
 		return nil, nil
 	}
-	collector := tracing.Collector{Endpoint: t.Endpoint, Protocol: t.Protocol, Headers: make(map[string]string), Timeout: t.Timeout}
+	collector := tracing.Collector{Endpoint: t.Endpoint, Protocol: t.Protocol,
+		Headers: make(map[string]string), Timeout: t.Timeout}
 	for _, h := range t.Headers {
 		collector.Headers[h.Name] = h.Value.Reveal()
 	}
@@ -28,7 +31,8 @@ func openTracing(ctx context.Context, c config.Config, m *tracing.Metrics, log *
 		return nil, err
 	}
 	if encrypted != nil {
-		collector.TLS = encrypted() // the exporter keeps it: renewed certificates are read at the next start
+		// the exporter keeps it: renewed certificates are read at the next start
+		collector.TLS = encrypted()
 	}
 	return tracing.Open(ctx, tracing.Options{
 		Collector: collector, SampleRatio: t.SampleRatio,
@@ -57,7 +61,8 @@ func (p *Process) closeTracing() {
 		return
 	}
 	c := p.Config()
-	ctx, cancel := context.WithTimeout(context.Background(), min(c.ShutdownTimeout, c.Tracing.Timeout))
+	ctx, cancel := context.WithTimeout(context.Background(),
+		min(c.ShutdownTimeout, c.Tracing.Timeout))
 	defer cancel()
 	if err := p.tracing.Close(ctx); err != nil {
 		p.log.Warn("tracing stopped", "error", err)

@@ -16,7 +16,10 @@ import (
 type Acceptance struct{ EmptyStore, Cluster bool }
 
 // AcceptStore declares for all entries what run refuses.
-func AcceptStore(ctx context.Context, c config.Config, log *slog.Logger, a Acceptance, dryRun bool, say func(string)) error {
+func AcceptStore(
+	ctx context.Context, c config.Config, log *slog.Logger, a Acceptance, dryRun bool,
+	say func(string),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	client, err := AdminClient(ctx, c, log)
@@ -49,12 +52,16 @@ func AcceptStore(ctx context.Context, c config.Config, log *slog.Logger, a Accep
 	})
 }
 
-func (k Knowledge) acceptEmpty(ctx context.Context, client *kgo.Client, e *Entry, dryRun bool, say func(string)) error {
+func (k Knowledge) acceptEmpty(
+	ctx context.Context, client *kgo.Client, e *Entry, dryRun bool, say func(string),
+) error {
 	strange, err := k.strangeFences(ctx, client, e)
 	if err != nil || len(strange) == 0 {
 		return err
 	}
-	what := fmt.Sprintf("%s in the place of the store of %d fences of %s: copies of what it knew pass", k.Name, len(strange), e.Input)
+	what := fmt.Sprintf(
+		"%s in the place of the store of %d fences of %s: copies of what it knew pass", k.Name,
+		len(strange), e.Input)
 	if dryRun {
 		say("would accept " + what)
 		return nil
@@ -74,11 +81,14 @@ func (k Knowledge) acceptEmpty(ctx context.Context, client *kgo.Client, e *Entry
 	return nil
 }
 
-func (k Knowledge) shareCluster(ctx context.Context, e *Entry, dryRun bool, say func(string)) error {
+func (k Knowledge) shareCluster(
+	ctx context.Context, e *Entry, dryRun bool, say func(string),
+) error {
 	if k.checkCluster(ctx, e) == nil {
 		return nil
 	}
-	what := fmt.Sprintf("the claims of scope %s/%s with the Kafka cluster %s", e.ScopeGroup, e.Scope, k.cluster)
+	what := fmt.Sprintf("the claims of scope %s/%s with the Kafka cluster %s", e.ScopeGroup,
+		e.Scope, k.cluster)
 	if dryRun {
 		say("would share " + what)
 		return nil

@@ -12,7 +12,9 @@ import (
 	"github.com/kdedup/kdedup/dedup/cassandra"
 )
 
-func openCassandra(ctx context.Context, c config.Cassandra, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
+func openCassandra(
+	ctx context.Context, c config.Cassandra, reg prometheus.Registerer, log *slog.Logger,
+) (dedup.Store, error) {
 	options, err := cassandraOptions(c, log)
 	if err != nil {
 		return nil, err
@@ -24,7 +26,9 @@ func openCassandra(ctx context.Context, c config.Cassandra, reg prometheus.Regis
 	return store, nil
 }
 
-func setupCassandra(ctx context.Context, c config.Cassandra, log *slog.Logger, dryRun bool, say func(string)) error {
+func setupCassandra(
+	ctx context.Context, c config.Cassandra, log *slog.Logger, dryRun bool, say func(string),
+) error {
 	options, err := cassandraOptions(c, log)
 	if err != nil {
 		return err
@@ -44,7 +48,8 @@ func cassandraOptions(c config.Cassandra, log *slog.Logger) (cassandra.Options, 
 		Hosts: c.Hosts, Keyspace: c.Keyspace, Table: c.Table, LocalDC: c.LocalDC,
 		Username: c.Username, Password: c.Password.Reveal(), TLS: encrypted,
 		Consistency: c.Consistency, SerialConsistency: c.SerialConsistency,
-		Timeout: c.Timeout, Connections: c.Connections, InFlight: c.InFlight, BatchClaims: c.BatchClaims,
-		Logger: log,
+		Timeout: c.Timeout, Connections: c.Connections, InFlight: c.InFlight,
+		BatchClaims: c.BatchClaims,
+		Logger:      log,
 	}, nil
 }

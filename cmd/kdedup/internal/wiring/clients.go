@@ -1,5 +1,6 @@
-// Package wiring turns a configuration into what it names: clients of Kafka, stores, scopes, consumer groups, policies. It
-// checks them against each other and sets them up, for every command and for the process that runs.
+// Package wiring turns a configuration into what it names: clients of Kafka, stores, scopes,
+// consumer groups, policies. It checks them against each other and sets them up, for every command
+// and for the process that runs.
 package wiring
 
 import (
@@ -18,7 +19,9 @@ import (
 const StartTimeout = 60 * time.Second
 
 // AdminClient is a client that joins no group, for a command.
-func AdminClient(ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
+func AdminClient(
+	ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt,
+) (*kgo.Client, error) {
 	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return nil, err
@@ -27,8 +30,11 @@ func AdminClient(ctx context.Context, c config.Config, log *slog.Logger, more ..
 }
 
 // NewClient is AdminClient over a connector that there is already.
-func NewClient(connector *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt) (*kgo.Client, error) {
-	client, err := kgo.NewClient(append(connector.AdminOptions("kdedup-"+c.Instance, log), more...)...)
+func NewClient(
+	connector *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt,
+) (*kgo.Client, error) {
+	client, err := kgo.NewClient(append(connector.AdminOptions("kdedup-"+c.Instance, log),
+		more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}

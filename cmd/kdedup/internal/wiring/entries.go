@@ -69,8 +69,8 @@ func errorsOf(err error) []error {
 	return []error{err}
 }
 
-// Compare finds out whether the claims that the scope has mean to this entry what they meant to those that
-// made them. It changes nothing in the store.
+// Compare finds out whether the claims that the scope has mean to this entry what they meant to
+// those that made them. It changes nothing in the store.
 func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
 		return err
@@ -89,8 +89,11 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 	return nil
 }
 
-// amender is the store as one that can register a scope anew, and whether the scope has claims, which forbids it.
-func amender(ctx context.Context, store dedup.Store, registered dedup.Scope) (amends dedup.Amender, claimed bool, err error) {
+// amender is the store as one that can register a scope anew, and whether the scope has claims,
+// which forbids it.
+func amender(
+	ctx context.Context, store dedup.Store, registered dedup.Scope,
+) (amends dedup.Amender, claimed bool, err error) {
 	if watched, is := store.(interface{ Unwrap() dedup.Store }); is {
 		store = watched.Unwrap()
 	}
@@ -102,7 +105,8 @@ func amender(ctx context.Context, store dedup.Store, registered dedup.Scope) (am
 	return amends, claimed, err
 }
 
-// Register records the scope's settings, or those of now in the place of earlier ones by which nothing was claimed.
+// Register records the scope's settings, or those of now in the place of earlier ones by which
+// nothing was claimed.
 func (e *Entry) Register(ctx context.Context, store dedup.Store) error {
 	mismatch := store.Register(ctx, e.ClaimScope())
 	if !errors.Is(mismatch, dedup.ErrScopeMismatch) {
@@ -133,7 +137,8 @@ func FindTopic(topics []config.Topic, input string) (config.Topic, error) {
 		for _, t := range topics {
 			inputs = append(inputs, t.Input)
 		}
-		return config.Topic{}, fmt.Errorf("must be one of %s, got %q", strings.Join(inputs, ", "), input)
+		return config.Topic{}, fmt.Errorf("must be one of %s, got %q", strings.Join(inputs, ", "),
+			input)
 	}
 	return topics[at], nil
 }

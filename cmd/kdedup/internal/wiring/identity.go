@@ -15,7 +15,8 @@ import (
 	"github.com/kdedup/kdedup/fence"
 )
 
-// Knowledge is what tells whether a store has the claims of what a consumer group has handled, on this cluster.
+// Knowledge is what tells whether a store has the claims of what a consumer group has handled, on
+// this cluster.
 type Knowledge struct {
 	store   dedup.Store
 	Name    string // of the store, for errors
@@ -23,10 +24,13 @@ type Knowledge struct {
 }
 
 // errUnknowing says that the store lacks the claims.
-var errUnknowing = errors.New("the store knows nothing of what this consumer group has handled: copies of it would pass")
+var errUnknowing = errors.New(
+	"the store knows nothing of what this consumer group has handled: copies of it would pass")
 
 // NewKnowledge asks the brokers for the cluster's ID.
-func NewKnowledge(ctx context.Context, client *kgo.Client, store dedup.Store, c config.Store) (Knowledge, error) {
+func NewKnowledge(
+	ctx context.Context, client *kgo.Client, store dedup.Store, c config.Store,
+) (Knowledge, error) {
 	meta, err := kadm.NewClient(client).BrokerMetadata(ctx)
 	if err != nil {
 		return Knowledge{}, fmt.Errorf("ask for the cluster's ID: %w", err)
@@ -64,13 +68,17 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 }
 
 func (k Knowledge) unknowing(f fence.Fence) error {
-	return fmt.Errorf("%w (%s; the fence, up to offset %d, was written with another store). Name the store that was used before; "+
-		"if it is lost, claim what is on the clean topic with kdedup backfill --force, and run: kdedup setup -c FILE --accept-empty-store",
+	return fmt.Errorf("%w (%s; the fence, up to offset %d, was written with another store). Name "+
+		"the store that was used before; "+
+		"if it is lost, claim what is on the clean topic with kdedup backfill --force, and run: "+
+		"kdedup setup -c FILE --accept-empty-store",
 		errUnknowing, k.Name, f.Next())
 }
 
 // strangeFences are those that build on claims that the store does not have.
-func (k Knowledge) strangeFences(ctx context.Context, client *kgo.Client, e *Entry) (strange []fence.Fence, err error) {
+func (k Knowledge) strangeFences(
+	ctx context.Context, client *kgo.Client, e *Entry,
+) (strange []fence.Fence, err error) {
 	found, err := GroupOf(e.Topic).Fences(ctx, client)
 	if err != nil {
 		return nil, err
@@ -84,7 +92,8 @@ func (k Knowledge) strangeFences(ctx context.Context, client *kgo.Client, e *Ent
 		return nil, err
 	}
 	for _, f := range found.Fences {
-		known := f.Store == identity || f.Store == "" && (identified || registered) // fences of earlier versions name none
+		// fences of earlier versions name none
+		known := f.Store == identity || f.Store == "" && (identified || registered)
 		if known || f.Foreign(found.Input) {
 			continue
 		}
@@ -116,12 +125,16 @@ func (k Knowledge) checkCluster(ctx context.Context, e *Entry) error {
 	if err != nil || !found || k.cluster == "" || noted == k.cluster {
 		return err
 	}
-	if shared, err := dedup.SharedWith(ctx, k.store, e.ClaimScope(), e.Input, k.cluster); err != nil || shared {
+	if shared, err := dedup.SharedWith(ctx, k.store, e.ClaimScope(), e.Input,
+		k.cluster); err != nil || shared {
 		return err
 	}
-	return fmt.Errorf("scope %s/%s has the claims of %s on the Kafka cluster %s, and this is %s: records that were mirrored would be duplicates of "+
-		"their originals. To go on with a mirror, name another scope, claim what is on its clean topic with kdedup backfill, and start; "+
-		"docs/rollout.md has the steps. If both clusters are to share the claims: kdedup setup -c FILE --share-with-cluster",
+	return fmt.Errorf("scope %s/%s has the claims of %s on the Kafka cluster %s, and this is %s: "+
+		"records that were mirrored would be duplicates of "+
+		"their originals. To go on with a mirror, name another scope, claim what is on its clean "+
+		"topic with kdedup backfill, and start; "+
+		"docs/rollout.md has the steps. If both clusters are to share the claims: kdedup setup "+
+		"-c FILE --share-with-cluster",
 		e.ScopeGroup, e.Scope, e.Input, noted, k.cluster)
 }
 

@@ -19,12 +19,13 @@ func transactionalIDs(c config.Config, t config.Topic) []string {
 // GroupOf is the consumer group of an entry.
 func GroupOf(t config.Topic) client.Group {
 	return client.Group{
-		Name: t.ConsumerGroup, Input: t.Input, FenceTopic: t.FenceTopic, FromEnd: t.Start == config.StartLatest, Earlier: EarlierOf(t),
+		Name: t.ConsumerGroup, Input: t.Input, FenceTopic: t.FenceTopic,
+		FromEnd: t.Start == config.StartLatest, Earlier: EarlierOf(t),
 	}
 }
 
-// EarlierOf is the group whose claims the entry goes on with: a scope_group that is not its own group is the name that the
-// group had before, or one that several inputs share.
+// EarlierOf is the group whose claims the entry goes on with: a scope_group that is not its own
+// group is the name that the group had before, or one that several inputs share.
 func EarlierOf(t config.Topic) client.Earlier {
 	topic := config.FenceTopicOf(t.ScopeGroup)
 	if t.ScopeGroup == t.ConsumerGroup || topic == t.FenceTopic {
@@ -42,9 +43,11 @@ func SourceOf(m config.MessageID) dedup.Source {
 	return s
 }
 
-// ScopeOf is what the claims of an entry stand under. The extractor matters only to who registers or compares it.
+// ScopeOf is what the claims of an entry stand under. The extractor matters only to who registers
+// or compares it.
 func ScopeOf(t config.Topic, extractor string) dedup.Scope {
-	return dedup.Scope{ConsumerGroup: t.ScopeGroup, Name: t.Scope, TTL: t.TTL, Buckets: t.Buckets, Extractor: extractor}
+	return dedup.Scope{ConsumerGroup: t.ScopeGroup, Name: t.Scope, TTL: t.TTL, Buckets: t.Buckets,
+		Extractor: extractor}
 }
 
 // RetryOf is how long a lane claims again.
@@ -63,11 +66,13 @@ func PolicyOf(t config.Topic) pipeline.Policy {
 		config.ActionDeadLetter: pipeline.DeadLetter, config.ActionFail: pipeline.Fail,
 	}
 	modes := map[string]pipeline.Mode{
-		config.ModeEnforce: pipeline.Enforce, config.ModeAnnotate: pipeline.Annotate, config.ModeObserve: pipeline.Observe,
+		config.ModeEnforce: pipeline.Enforce, config.ModeAnnotate: pipeline.Annotate,
+		config.ModeObserve: pipeline.Observe,
 	}
 	undeliverable := map[string]pipeline.Undeliverable{
-		config.ActionDeadLetter: pipeline.BuryUndeliverable, config.ActionDrop: pipeline.DropUndeliverable,
-		config.ActionStop: pipeline.StopAtUndeliverable,
+		config.ActionDeadLetter: pipeline.BuryUndeliverable,
+		config.ActionDrop:       pipeline.DropUndeliverable,
+		config.ActionStop:       pipeline.StopAtUndeliverable,
 	}
 	return pipeline.Policy{
 		Mode: modes[t.Mode], OnMissingID: choices[t.OnMissingID],

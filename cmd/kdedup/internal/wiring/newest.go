@@ -29,7 +29,9 @@ type newest struct {
 }
 
 // LookAtNewest reads the newest records of an entry's input.
-func LookAtNewest(ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry) (newest, error) {
+func LookAtNewest(
+	ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry,
+) (newest, error) {
 	n := newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
 	log, err := logreader.Describe(ctx, client, e.Input, logreader.Bounds{MaxRecords: newestLooked})
 	if err == nil {
@@ -47,7 +49,10 @@ func LookAtNewest(ctx context.Context, client *kgo.Client, connection []kgo.Opt,
 }
 
 // LookAtNewest is for commands.
-func (e *Entry) LookAtNewest(ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config, log *slog.Logger) (n newest, err error) {
+func (e *Entry) LookAtNewest(
+	ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config,
+	log *slog.Logger,
+) (n newest, err error) {
 	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
 		return newest{}, err
 	}
@@ -85,7 +90,8 @@ func (n newest) Error() string {
 		names map[string]bool
 	}{{"headers", n.headers}, {"JSON fields", n.field}} {
 		if len(seen.names) > 0 {
-			text += fmt.Sprintf("; %s seen: %s", seen.what, someOf(slices.Sorted(maps.Keys(seen.names))))
+			text += fmt.Sprintf("; %s seen: %s", seen.what,
+				someOf(slices.Sorted(maps.Keys(seen.names))))
 		}
 	}
 	return text
@@ -108,10 +114,12 @@ func (n newest) String() string {
 	case n.None():
 		return n.Error()
 	}
-	return fmt.Sprintf("message_id of %s: found in %d of the newest %d records", n.entry.Input, n.found, n.looked)
+	return fmt.Sprintf("message_id of %s: found in %d of the newest %d records", n.entry.Input,
+		n.found, n.looked)
 }
 
 // NeedsIDs reports whether the pipeline keeps records without an ID from the clean topic.
 func NeedsIDs(t config.Topic) bool {
-	return t.Mode == config.ModeEnforce && (t.OnMissingID == config.ActionDeadLetter || t.OnMissingID == config.ActionDrop)
+	return t.Mode == config.ModeEnforce &&
+		(t.OnMissingID == config.ActionDeadLetter || t.OnMissingID == config.ActionDrop)
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/kdedup/kdedup/dedup/postgres"
 )
 
-func openPostgres(ctx context.Context, c config.Postgres, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
+func openPostgres(
+	ctx context.Context, c config.Postgres, reg prometheus.Registerer, log *slog.Logger,
+) (dedup.Store, error) {
 	options, err := postgresOptions(c, log)
 	if err != nil {
 		return nil, err
@@ -24,7 +26,9 @@ func openPostgres(ctx context.Context, c config.Postgres, reg prometheus.Registe
 	return store, nil
 }
 
-func setupPostgres(ctx context.Context, c config.Postgres, log *slog.Logger, dryRun bool, say func(string)) error {
+func setupPostgres(
+	ctx context.Context, c config.Postgres, log *slog.Logger, dryRun bool, say func(string),
+) error {
 	options, err := postgresOptions(c, log)
 	if err != nil {
 		return err
@@ -41,8 +45,10 @@ func postgresOptions(c config.Postgres, log *slog.Logger) (postgres.Options, err
 		return postgres.Options{}, err
 	}
 	return postgres.Options{
-		Hosts: c.Hosts, Database: c.Database, Username: c.Username, Password: c.Password.Reveal(), TLS: encrypted,
-		Schema: c.Schema, Table: c.Table, Timeout: c.Timeout, Connections: c.Connections, BatchClaims: c.BatchClaims,
+		Hosts: c.Hosts, Database: c.Database, Username: c.Username, Password: c.Password.Reveal(),
+		TLS:    encrypted,
+		Schema: c.Schema, Table: c.Table, Timeout: c.Timeout, Connections: c.Connections,
+		BatchClaims:   c.BatchClaims,
 		SweepInterval: c.SweepInterval, Logger: log,
 	}, nil
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/kdedup/kdedup/dedup/redis"
 )
 
-func openRedis(ctx context.Context, c config.Redis, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
+func openRedis(
+	ctx context.Context, c config.Redis, reg prometheus.Registerer, log *slog.Logger,
+) (dedup.Store, error) {
 	options, err := redisOptions(c, log)
 	if err != nil {
 		return nil, err
@@ -43,8 +45,10 @@ func redisOptions(c config.Redis, log *slog.Logger) (redis.Options, error) {
 	return redis.Options{
 		Mode: c.Mode, Addresses: c.Addresses, MasterName: c.MasterName, Database: c.Database,
 		Username: c.Username, Password: c.Password.Reveal(),
-		SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword.Reveal(), TLS: encrypted,
-		KeyPrefix: c.KeyPrefix, Timeout: c.Timeout, Connections: c.Connections, PipelineClaims: c.PipelineClaims,
-		WaitReplicas: c.WaitReplicas, WaitTimeout: c.WaitTimeout, Logger: log,
+		SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword.Reveal(),
+		TLS:       encrypted,
+		KeyPrefix: c.KeyPrefix, Timeout: c.Timeout, Connections: c.Connections,
+		PipelineClaims: c.PipelineClaims,
+		WaitReplicas:   c.WaitReplicas, WaitTimeout: c.WaitTimeout, Logger: log,
 	}, nil
 }

@@ -13,13 +13,16 @@ import (
 )
 
 // Setup creates the tables and topics that are missing, and says what it did.
-func Setup(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string)) error {
+func Setup(
+	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	if err := setupStore(ctx, c.Store, log, dryRun, say); err != nil {
 		return err
 	}
-	// The default is to answer from memory for 5 s, which is how long each new topic would take to be seen.
+	// The default is to answer from memory for 5 s, which is how long each new topic would take to
+	// be seen.
 	client, err := AdminClient(ctx, c, log, kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		return err
@@ -33,11 +36,16 @@ func Setup(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, 
 	if err := sayIDs(ctx, client, c, log, say); err != nil || dryRun {
 		return err
 	}
-	return Each(Entries(c.Topics), func(e *Entry) error { return CompareTopics(ctx, client, e.Topic, true, say) })
+	return Each(Entries(c.Topics), func(e *Entry) error {
+		return CompareTopics(ctx, client, e.Topic, true, say)
+	})
 }
 
-// sayIDs tells how many of the newest records have a message ID. The user of setup may not be allowed to read them.
-func sayIDs(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, say func(string)) error {
+// sayIDs tells how many of the newest records have a message ID. The user of setup may not be
+// allowed to read them.
+func sayIDs(
+	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, say func(string),
+) error {
 	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return err
@@ -53,9 +61,11 @@ func sayIDs(ctx context.Context, client *kgo.Client, c config.Config, log *slog.
 	return nil
 }
 
-// AdoptOffsets makes offsets that run refuses kdedup's own: the operator says that what lies below them is not to be
-// forwarded.
-func AdoptOffsets(ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string)) error {
+// AdoptOffsets makes offsets that run refuses kdedup's own: the operator says that what lies below
+// them is not to be forwarded.
+func AdoptOffsets(
+	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	client, err := AdminClient(ctx, c, log)
@@ -63,5 +73,7 @@ func AdoptOffsets(ctx context.Context, c config.Config, log *slog.Logger, dryRun
 		return err
 	}
 	defer client.Close()
-	return Each(Entries(c.Topics), func(e *Entry) error { return GroupOf(e.Topic).Adopt(ctx, client, dryRun, say) })
+	return Each(Entries(c.Topics), func(e *Entry) error {
+		return GroupOf(e.Topic).Adopt(ctx, client, dryRun, say)
+	})
 }

@@ -18,7 +18,9 @@ import (
 )
 
 // OpenStore connects the store that the configuration names.
-func OpenStore(ctx context.Context, c config.Store, reg prometheus.Registerer, log *slog.Logger) (dedup.Store, error) {
+func OpenStore(
+	ctx context.Context, c config.Store, reg prometheus.Registerer, log *slog.Logger,
+) (dedup.Store, error) {
 	switch c.Type {
 	case config.StoreCassandra:
 		return openCassandra(ctx, c.Cassandra, reg, log)
@@ -27,7 +29,8 @@ func OpenStore(ctx context.Context, c config.Store, reg prometheus.Registerer, l
 	case config.StorePostgres:
 		return openPostgres(ctx, c.Postgres, reg, log)
 	}
-	store, err := embedded.Open(embedded.Options{Path: c.Embedded.Path, Logger: log, Registerer: reg})
+	store, err := embedded.Open(embedded.Options{Path: c.Embedded.Path, Logger: log,
+		Registerer: reg})
 	if err != nil {
 		return nil, fmt.Errorf("store.embedded.path: %w", err)
 	}
@@ -43,7 +46,9 @@ func CheckRights(ctx context.Context, store dedup.Store) error {
 	return guarded.CheckRights(ctx)
 }
 
-func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bool, say func(string)) error {
+func setupStore(
+	ctx context.Context, c config.Store, log *slog.Logger, dryRun bool, say func(string),
+) error {
 	switch c.Type {
 	case config.StoreCassandra:
 		return setupCassandra(ctx, c.Cassandra, log, dryRun, say)
@@ -56,8 +61,8 @@ func setupStore(ctx context.Context, c config.Store, log *slog.Logger, dryRun bo
 	return nil
 }
 
-// Encryption returns what connections are made with, which follows the files; nil if none is wanted. Section
-// is the name of the settings, for errors.
+// Encryption returns what connections are made with, which follows the files; nil if none is
+// wanted. Section is the name of the settings, for errors.
 func Encryption(section string, t config.TLS, log *slog.Logger) (func() *tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil

@@ -11,9 +11,11 @@ import (
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
-// CompareTopics tells which records the topics would refuse or lose. Topics that lose some whatever they are, are an error.
-// tolerant: whoever asks need not be allowed to see all settings.
-func CompareTopics(ctx context.Context, client *kgo.Client, t config.Topic, tolerant bool, tell func(string)) error {
+// CompareTopics tells which records the topics would refuse or lose. Topics that lose some whatever
+// they are, are an error. tolerant: whoever asks need not be allowed to see all settings.
+func CompareTopics(
+	ctx context.Context, client *kgo.Client, t config.Topic, tolerant bool, tell func(string),
+) error {
 	compared, err := kafka.Compare(ctx, client, t)
 	if err != nil && tolerant {
 		tell("the topics' settings were not compared: " + err.Error())

@@ -11,9 +11,10 @@ import (
 // few is how many tests may run again. More of them have a reason that is no accident.
 const few = 3
 
-// again runs the tests that failed twice more, by themselves, and returns err if one fails again. On a busy
-// machine a test that waits for something may wait too short: such a test is told, as unsteady, and ends no run
-// of half an hour. A data race, a panic, a test that never ended and code that does not compile have no second try.
+// again runs the tests that failed twice more, by themselves, and returns err if one fails again.
+// On a busy machine a test that waits for something may wait too short: such a test is told, as
+// unsteady, and ends no run of half an hour. A data race, a panic, a test that never ended and code
+// that does not compile have no second try.
 func (r *report) again(err error, args []string, goTest func(args []string) error) error {
 	tests := make(map[string][]string) // by package
 	n := 0
@@ -44,7 +45,8 @@ func (r *report) again(err error, args []string, goTest func(args []string) erro
 // flagsOf are the arguments of `go test` without the packages, which stand last.
 func flagsOf(args []string) []string {
 	end := len(args)
-	for end > 0 && (strings.HasPrefix(args[end-1], "./") || args[end-1] == "." || strings.HasPrefix(args[end-1], module)) {
+	for end > 0 && (strings.HasPrefix(args[end-1], "./") || args[end-1] == "." ||
+		strings.HasPrefix(args[end-1], module)) {
 		end--
 	}
 	return slices.Clone(args[:end])

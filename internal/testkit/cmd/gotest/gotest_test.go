@@ -24,7 +24,10 @@ type played struct {
 func play(t *testing.T, verbose bool, source string) played {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module subject\n\ngo 1.26\n", "subject_test.go": "package subject\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _ time.Time\nvar _ = os.Remove\n\n" + source} {
+	for name, text := range map[string]string{"go.mod": "module subject\n\ngo 1.26\n",
+		"subject_test.go": "package subject\n\nimport " +
+			"(\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _ time.Time\nvar _ = os.Remove\n\n" +
+			source} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +96,8 @@ func TestAFailureIsShownAndNamedAtTheEnd(t *testing.T) {
 func TestBad(t *testing.T) { t.Run("part", func(t *testing.T) { t.Error("this is why") }) }
 `)
 	p.lacks(t, "=== RUN")
-	p.has(t, "this is why", "--- FAIL: TestBad/part", "FAIL\tsubject\t", "FAILED  subject TestBad/part")
+	p.has(t, "this is why", "--- FAIL: TestBad/part", "FAIL\tsubject\t",
+		"FAILED  subject TestBad/part")
 	p.lacks(t, "nobody asks")
 	if code := exitCode(p.err, p.report, false); code != 1 {
 		t.Errorf("exit code %d", code)
@@ -104,7 +108,8 @@ func TestAnAccidentIsToldAndEndsNoRun(t *testing.T) {
 	p := play(t, false, `func TestGood(t *testing.T) {}
 func TestOnce(t *testing.T) { t.Run("part", func(t *testing.T) { if os.Mkdir("seen", 0o700) == nil { t.Error("this is why") } }) }
 `)
-	p.has(t, "this is why", "3 tests passed, 0 failed, in 1 packages", "UNSTEADY  subject TestOnce: ", "UNSTEADY  subject TestOnce/part: ")
+	p.has(t, "this is why", "3 tests passed, 0 failed, in 1 packages",
+		"UNSTEADY  subject TestOnce: ", "UNSTEADY  subject TestOnce/part: ")
 	if code := exitCode(p.err, p.report, true); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -174,7 +179,8 @@ func TestWhatIsMissingIsListedWithItsRemedyAndFailsInCI(t *testing.T) {
 func TestTwo(t *testing.T) { t.Skip(%[1]q + "there is no redis-server") }
 func TestHalf(t *testing.T) { t.Log(%[1]q + "the panels of Redis") }
 `, skip.NotTested))
-	p.has(t, "3 tests were SKIPPED", "     2  there is no redis-server (subject)", "     1  the panels of Redis (subject)", "make packages")
+	p.has(t, "3 tests were SKIPPED", "     2  there is no redis-server (subject)",
+		"     1  the panels of Redis (subject)", "make packages")
 	if code := exitCode(p.err, p.report, false); code != 0 {
 		t.Errorf("exit code %d without CI", code)
 	}

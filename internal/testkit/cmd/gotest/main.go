@@ -1,12 +1,15 @@
-// Command gotest runs `go test` with the arguments that it is given, prints what that would print, and ends
-// with what a reader of its last lines must know: what was not tested, and how to have it tested.
+// Command gotest runs `go test` with the arguments that it is given, prints what that would print,
+// and ends with what a reader of its last lines must know: what was not tested, and how to have it
+// tested.
 //
 //	go run ./internal/testkit/cmd/gotest [-slowest N] [-again] -- -race ./...
 //
-// A test that lacks something of the machine says so (see package skip). With CI=true any skipped test is a
-// failure, unless its reason lies in what it tests. The exit code is that of `go test`, or 1.
+// A test that lacks something of the machine says so (see package skip). With CI=true any skipped
+// test is a failure, unless its reason lies in what it tests. The exit code is that of `go test`,
+// or 1.
 //
-// With -again, a few tests that failed run again by themselves, and are told as unsteady if they pass (see again.go).
+// With -again, a few tests that failed run again by themselves, and are told as unsteady if they
+// pass (see again.go).
 package main
 
 import (

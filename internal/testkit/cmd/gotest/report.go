@@ -42,7 +42,8 @@ type report struct {
 func newReport(out io.Writer, verbose bool) *report {
 	return &report{
 		out: out, verbose: verbose, begun: time.Now(),
-		output: make(map[place][]string), took: make(map[place]time.Duration), since: make(map[place]time.Time),
+		output: make(map[place][]string), took: make(map[place]time.Duration),
+		since:     make(map[place]time.Time),
 		notTested: make(tally), leftOut: make(tally),
 	}
 }
@@ -101,8 +102,8 @@ func (r *report) end(e event) {
 	r.took[e.place()] += e.Time.Sub(r.since[e.place()])
 }
 
-// endPackage prints of a package that passed its last line only, as `go test` does, and of one that failed
-// everything, with what the tests had said that never came to an end.
+// endPackage prints of a package that passed its last line only, as `go test` does, and of one that
+// failed everything, with what the tests had said that never came to an end.
 func (r *report) endPackage(e event) {
 	r.packages++
 	lines := r.output[e.place()]
@@ -130,7 +131,8 @@ func (r *report) endPackage(e event) {
 	r.show(lines)
 }
 
-// isDefect is true of the first line of what Go itself says of a program. A test's own lines are indented.
+// isDefect is true of the first line of what Go itself says of a program. A test's own lines are
+// indented.
 func isDefect(line string) bool {
 	said := func(start string) bool { return strings.HasPrefix(line, start) }
 	return slices.ContainsFunc([]string{"WARNING: DATA RACE", "panic: ", "fatal error: "}, said)

@@ -45,7 +45,8 @@ func (t tally) lines() string {
 	var text strings.Builder
 	for _, reason := range reasons {
 		packages := slices.Sorted(maps.Keys(t[reason].packages))
-		fmt.Fprintf(&text, "  %4d  %s (%s)\n", t[reason].tests, reason, strings.Join(packages, ", "))
+		fmt.Fprintf(&text, "  %4d  %s (%s)\n", t[reason].tests, reason,
+			strings.Join(packages, ", "))
 	}
 	return text.String()
 }
@@ -105,28 +106,37 @@ func (r *report) summary(slowest int) {
 		r.print(fmt.Sprintf("  FAILED  %s %s\n", strings.TrimPrefix(at.pkg, module), at.test))
 	}
 	for _, at := range r.unsteady {
-		r.print(fmt.Sprintf("  UNSTEADY  %s %s: it failed, as printed above, and then passed twice by itself\n",
+		r.print(fmt.Sprintf(
+			"  UNSTEADY  %s %s: it failed, as printed above, and then passed twice by itself\n",
 			strings.TrimPrefix(at.pkg, module), at.test))
 	}
 	if n := r.leftOut.tests(); n > 0 {
-		r.print(fmt.Sprintf("%d tests do not apply, or are left to a longer run:\n%s", n, r.leftOut.lines()))
+		r.print(fmt.Sprintf("%d tests do not apply, or are left to a longer run:\n%s", n,
+			r.leftOut.lines()))
 	}
 	if n := r.notTested.tests(); n > 0 {
-		r.print(fmt.Sprintf("%d tests were SKIPPED, because something is missing here:\n%s", n, r.notTested.lines()) +
+		r.print(fmt.Sprintf("%d tests were SKIPPED, because something is missing here:\n%s", n,
+			r.notTested.lines()) +
 			"To install it, on Debian and its kin as root: make packages\n" +
 			"Other ways: docs/testing.md, \"Where the servers come from\"\n")
 	}
 }
 
-// slowest lists the tests that took longest. go test itself gives a test with parallel subtests no time.
+// slowest lists the tests that took longest. go test itself gives a test with parallel subtests no
+// time.
 func (r *report) slowest(n int) {
-	maps.DeleteFunc(r.took, func(at place, _ time.Duration) bool { return strings.Contains(at.test, "/") })
-	tests := slices.SortedFunc(maps.Keys(r.took), func(a, b place) int { return cmp.Compare(r.took[b], r.took[a]) })
+	maps.DeleteFunc(r.took, func(at place, _ time.Duration) bool {
+		return strings.Contains(at.test, "/")
+	})
+	tests := slices.SortedFunc(maps.Keys(r.took), func(a, b place) int {
+		return cmp.Compare(r.took[b], r.took[a])
+	})
 	tests = tests[:min(n, len(tests))]
 	if len(tests) > 0 {
 		r.print("\nthe slowest tests:\n")
 	}
 	for _, at := range tests {
-		r.print(fmt.Sprintf("  %7.1fs  %s %s\n", r.took[at].Seconds(), strings.TrimPrefix(at.pkg, module), at.test))
+		r.print(fmt.Sprintf("  %7.1fs  %s %s\n", r.took[at].Seconds(),
+			strings.TrimPrefix(at.pkg, module), at.test))
 	}
 }

@@ -2,10 +2,10 @@
 //
 //	withservers -- proof [-seed N] [-for 20m] [-only NAME] [-again]
 //
-// The seed decides in which order the turns come, and which schedule chaos follows. It is the commit's by
-// default, so that runs of different commits which have not the time for all of them prove different turns.
-// What has passed is kept in a file, for the state of the sources and the seed, and is not run again.
-// A turn that does not fit into the time that is left is not begun.
+// The seed decides in which order the turns come, and which schedule chaos follows. It is the
+// commit's by default, so that runs of different commits which have not the time for all of them
+// prove different turns. What has passed is kept in a file, for the state of the sources and the
+// seed, and is not run again. A turn that does not fit into the time that is left is not begun.
 package main
 
 import (
@@ -22,8 +22,10 @@ import (
 func main() {
 	o := options{out: os.Stdout, proofs: proofs, run: goTest}
 	seed := flag.Uint64("seed", 0, "`number` that decides the order; default: the commit's")
-	flag.DurationVar(&o.limit, "for", 0, "begin no turn that does not fit into this `time`; default: run all")
-	only := flag.String("only", "", "run the turns of these `proofs` only: "+strings.Join(names(proofs), ", "))
+	flag.DurationVar(&o.limit, "for", 0,
+		"begin no turn that does not fit into this `time`; default: run all")
+	only := flag.String("only", "", "run the turns of these `proofs` only: "+
+		strings.Join(names(proofs), ", "))
 	again := flag.Bool("again", false, "also run what has passed before")
 	file := flag.String("passed", "bin/proof.passed", "`file` that remembers what has passed")
 	flag.Parse()

@@ -55,7 +55,8 @@ type memory struct {
 	passed map[string]bool
 }
 
-// readMemory takes a file that is not there, or cannot be read, for an empty one: then all is proven once more.
+// readMemory takes a file that is not there, or cannot be read, for an empty one: then all is
+// proven once more.
 func readMemory(file, sources string, seed uint64) *memory {
 	m := &memory{file: file, passed: make(map[string]bool)}
 	if sources == "" {

@@ -35,7 +35,8 @@ func newRig(t *testing.T, file string) *rig {
 	r := new(rig)
 	r.options = options{
 		out: &r.out, seed: 7, passed: readMemory(file, sources, 7),
-		proofs: []proof{{name: "long", turns: 3, takes: time.Minute}, {name: "short", turns: 4, takes: time.Second}},
+		proofs: []proof{{name: "long", turns: 3, takes: time.Minute},
+			{name: "short", turns: 4, takes: time.Second}},
 		run: func(_ context.Context, t turn, _ uint64, _ time.Duration) error {
 			r.ran = append(r.ran, t.String())
 			return nil
@@ -62,7 +63,8 @@ func TestEachTurnRunsOnceInTheOrderOfTheSeed(t *testing.T) {
 	if slices.Equal(r.ran, other.ran) {
 		t.Errorf("two seeds, one order: %v", r.ran)
 	}
-	want := []string{"long 1/3", "long 2/3", "long 3/3", "short 1/4", "short 2/4", "short 3/4", "short 4/4"}
+	want := []string{"long 1/3", "long 2/3", "long 3/3", "short 1/4", "short 2/4", "short 3/4",
+		"short 4/4"}
 	slices.Sort(r.ran)
 	if !slices.Equal(r.ran, want) {
 		t.Errorf("ran %v", r.ran)
@@ -117,10 +119,12 @@ func TestATurnThatDoesNotFitIsNotBegun(t *testing.T) {
 		t.Errorf("exit code %d: to have no time is no failure", code)
 	}
 	slices.Sort(r.ran)
-	if want := []string{"short 1/4", "short 2/4", "short 3/4", "short 4/4"}; !slices.Equal(r.ran, want) {
+	if want := []string{"short 1/4", "short 2/4", "short 3/4", "short 4/4"}; !slices.Equal(r.ran,
+		want) {
 		t.Errorf("ran %v, want %v", r.ran, want)
 	}
-	for _, want := range []string{"4 of 7 turns", "no time   long 1/3", "passed    short 4/4", "make proof SEED=7"} {
+	for _, want := range []string{"4 of 7 turns", "no time   long 1/3", "passed    short 4/4",
+		"make proof SEED=7"} {
 		if !strings.Contains(r.out.String(), want) {
 			t.Errorf("the summary lacks %q:\n%s", want, r.out.String())
 		}
@@ -130,15 +134,19 @@ func TestATurnThatDoesNotFitIsNotBegun(t *testing.T) {
 func TestASlowMachineBeginsFewerTurns(t *testing.T) {
 	r := newRig(t, memoryFile(t))
 	r.limit = time.Minute
-	if _, took := r.turn(t.Context(), turn{r.proofs[1], 1}, time.Minute, 90); took != 0 || len(r.ran) > 0 {
+	if _, took := r.turn(t.Context(), turn{r.proofs[1], 1}, time.Minute, 90); took != 0 ||
+		len(r.ran) > 0 {
 		t.Errorf("90 times as slow, a turn of a second was begun with a minute left")
 	}
 }
 
 func TestATurnThatIsStoppedHasNeitherPassedNorFailed(t *testing.T) {
 	r := newRig(t, memoryFile(t))
-	r.run = func(context.Context, turn, uint64, time.Duration) error { return fmt.Errorf("turn: %w", errNoTime) }
-	if code := r.prove(t.Context()); code != 0 || !strings.Contains(r.out.String(), "0 of 7 turns") {
+	r.run = func(context.Context, turn, uint64, time.Duration) error {
+		return fmt.Errorf("turn: %w", errNoTime)
+	}
+	if code := r.prove(t.Context()); code != 0 ||
+		!strings.Contains(r.out.String(), "0 of 7 turns") {
 		t.Errorf("exit code %d\n%s", code, r.out.String())
 	}
 }
@@ -168,7 +176,8 @@ func TestACommandKeepsItsOwnVerdict(t *testing.T) {
 	if err := runWithin(t.Context(), exec.Command("true"), time.Minute); err != nil {
 		t.Error(err)
 	}
-	if err := runWithin(t.Context(), exec.Command("false"), time.Minute); err == nil || errors.Is(err, errNoTime) {
+	if err := runWithin(t.Context(), exec.Command("false"), time.Minute); err == nil ||
+		errors.Is(err, errNoTime) {
 		t.Errorf("a failure became %v", err)
 	}
 }
@@ -181,11 +190,13 @@ func TestEveryTurnOfTheTableSaysWhatItTakes(t *testing.T) {
 				asks = len(p.env(1, n+1)) > 0
 			}
 			if !asks || p.takes == 0 {
-				t.Errorf("%s %d says not what it takes, or asks for nothing that make test does not run", p.name, n+1)
+				t.Errorf("%s %d says not what it takes, or asks for nothing that make test does "+
+					"not run", p.name, n+1)
 			}
 		}
 	}
-	if _, err := choose(proofs, "chaos,no-such"); err == nil || !strings.Contains(err.Error(), `"no-such"`) {
+	if _, err := choose(proofs, "chaos,no-such"); err == nil ||
+		!strings.Contains(err.Error(), `"no-such"`) {
 		t.Errorf("an unknown name: %v", err)
 	}
 }
@@ -222,7 +233,8 @@ func TestTheSourcesHaveANameThatChangesWithThem(t *testing.T) {
 	if s := readState(t.Context()); s.sources != "" || s.seed != 1 {
 		t.Errorf("without git: %+v", s)
 	}
-	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "git", "init",
+		"-q").CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
 	write("one")

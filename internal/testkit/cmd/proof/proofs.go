@@ -26,17 +26,25 @@ type proof struct {
 }
 
 var proofs = []proof{
-	{name: "model", pkg: "./pipeline/simulation", tests: "^TestModel$", turns: 1, takes: 90 * time.Second, env: fullModel, plain: true},
-	{name: "e2e", pkg: "./e2e", tests: "^(" + strings.Join(testkit.LongTests, "|") + ")$", turns: 4, takes: 3 * time.Minute, env: share(4)},
-	{name: "crash", pkg: "./e2e", tests: "^TestACrashAtEveryPoint$", turns: 3, takes: 90 * time.Second, env: share(3)},
-	{name: "crash-real", pkg: "./e2e", tests: "^TestACrashAtEveryPointOnRealServers$", turns: 3, takes: 2 * time.Minute, env: share(3)},
-	{name: "sabotage", pkg: "./internal/sabotage", tests: "^TestEverySabotageIsCaught$", turns: 5, takes: 90 * time.Second, env: share(5)},
-	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 2, takes: 3 * time.Minute, env: storm},
+	{name: "model", pkg: "./pipeline/simulation", tests: "^TestModel$", turns: 1,
+		takes: 90 * time.Second, env: fullModel, plain: true},
+	{name: "e2e", pkg: "./e2e", tests: "^(" + strings.Join(testkit.LongTests, "|") + ")$", turns: 4,
+		takes: 3 * time.Minute, env: share(4)},
+	{name: "crash", pkg: "./e2e", tests: "^TestACrashAtEveryPoint$", turns: 3,
+		takes: 90 * time.Second, env: share(3)},
+	{name: "crash-real", pkg: "./e2e", tests: "^TestACrashAtEveryPointOnRealServers$", turns: 3,
+		takes: 2 * time.Minute, env: share(3)},
+	{name: "sabotage", pkg: "./internal/sabotage", tests: "^TestEverySabotageIsCaught$", turns: 5,
+		takes: 90 * time.Second, env: share(5)},
+	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 2, takes: 3 * time.Minute,
+		env: storm},
 	{name: "releases", turns: len(releases), takes: 3 * time.Minute, releases: releases},
 }
 
 func share(of int) func(uint64, int) []string {
-	return func(_ uint64, turn int) []string { return []string{testkit.ShareEnv + "=" + testkit.Shared(turn, of)} }
+	return func(_ uint64, turn int) []string {
+		return []string{testkit.ShareEnv + "=" + testkit.Shared(turn, of)}
+	}
 }
 
 // fullModel takes back the shorter run that the environment of make test asks for.
@@ -46,7 +54,8 @@ func fullModel(uint64, int) []string { return []string{"KDEDUP_MODEL_STEPS=20000
 func storm(seed uint64, turn int) []string {
 	delivery := []string{"exactly_once", "at_least_once"}[turn-1]
 	return []string{
-		"CHAOS_SECONDS=60", "CHAOS_SEED=" + strconv.FormatUint(seed, 10), "CHAOS_DELIVERY=" + delivery,
+		"CHAOS_SECONDS=60", "CHAOS_SEED=" + strconv.FormatUint(seed, 10),
+		"CHAOS_DELIVERY=" + delivery,
 	}
 }
 
@@ -66,7 +75,8 @@ func choose(all []proof, list string) ([]proof, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(all, func(p proof) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("-only: unknown proof %q, known are %s", name, strings.Join(names(all), ", "))
+			return nil, fmt.Errorf("-only: unknown proof %q, known are %s", name,
+				strings.Join(names(all), ", "))
 		}
 		chosen = append(chosen, all[i])
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// grace is what a turn gets beyond the time that all have: the last one may be slower than it was guessed.
+// grace is what a turn gets beyond the time that all have: the last one may be slower than it was
+// guessed.
 const grace = 3 * time.Minute
 
 // errNoTime ends a turn without a verdict.
@@ -38,7 +39,9 @@ func (o *options) order() (turns []turn) {
 			turns = append(turns, turn{p, n + 1})
 		}
 	}
-	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(turns), func(i, j int) {
+		turns[i], turns[j] = turns[j], turns[i]
+	})
 	return turns
 }
 
@@ -63,7 +66,8 @@ func (o *options) prove(ctx context.Context) int {
 		}
 		lines = append(lines, fmt.Sprintf("  %-9s %-16s %s", word, t, duration(took)))
 	}
-	fmt.Fprintf(o.out, "\nproofs of seed %d, %d of %d turns, %v:\n", o.seed, proven, len(all), duration(time.Since(begun)))
+	fmt.Fprintf(o.out, "\nproofs of seed %d, %d of %d turns, %v:\n", o.seed, proven, len(all),
+		duration(time.Since(begun)))
 	for _, line := range lines {
 		fmt.Fprintln(o.out, line)
 	}
@@ -81,7 +85,9 @@ func (o *options) prove(ctx context.Context) int {
 }
 
 // turn runs one, unless it has passed before or does not fit, and says in a word what became of it.
-func (o *options) turn(ctx context.Context, t turn, left time.Duration, slow float64) (word string, took time.Duration) {
+func (o *options) turn(
+	ctx context.Context, t turn, left time.Duration, slow float64,
+) (word string, took time.Duration) {
 	switch {
 	case o.passed.has(t):
 		return "before", 0
@@ -118,8 +124,8 @@ func duration(d time.Duration) string {
 
 const killAfter = 20 * time.Second
 
-// runWithin runs a command to its end. When ctx ends or the time is over, it and all that it started get
-// SIGTERM, and a little later SIGKILL.
+// runWithin runs a command to its end. When ctx ends or the time is over, it and all that it
+// started get SIGTERM, and a little later SIGKILL.
 func runWithin(ctx context.Context, cmd *exec.Cmd, limit time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoTime)
 	defer cancel()

@@ -12,28 +12,33 @@ import (
 
 // release is a server of a version that the other tests do not have, and what is run on it.
 type release struct {
-	env     string   // names it to package servers
-	with    string   // the server that the turn starts, as withservers calls it; empty where the tests start theirs
+	env string // names it to package servers
+	// the server that the turn starts, as withservers calls it; empty where the tests start theirs
+	with    string
 	instead []string // variables that name a server of the usual version
 	pkgs    []string
 	tests   string
 }
 
-// releases are the turns of the proof of that name; docs/install.md and docs/stores.md have the table.
+// releases are the turns of the proof of that name; docs/install.md and docs/stores.md have the
+// table.
 var releases = slices.Concat(
 	kafka("3.9.2"), kafka("4.4.0"),
 	cassandra("4.1.10"), cassandra("6.0-alpha2"),
 	redis("valkey-server"),
 )
 
-// kafka is a suite, and a short run of the whole: rebalances, refused records, and where the broker has it the assignment by
-// the broker.
+// kafka is a suite, and a short run of the whole: rebalances, refused records, and where the broker
+// has it the assignment by the broker.
 func kafka(version string) []release {
-	r := release{env: servers.KafkaVersionEnv + "=" + version, with: "kafka", instead: []string{testkit.KafkaEnv}}
+	r := release{env: servers.KafkaVersionEnv + "=" + version, with: "kafka",
+		instead: []string{testkit.KafkaEnv}}
 	suite, whole := r, r
-	suite.pkgs, suite.tests = []string{"./internal/kafka", "./internal/logreader", "./consumer/...", "./fence"}, "/real$"
+	suite.pkgs, suite.tests = []string{"./internal/kafka", "./internal/logreader", "./consumer/...",
+		"./fence"}, "/real$"
 	whole.pkgs = []string{"./e2e"}
-	whole.tests = "^(TestRebalancesInMidBatchLoseAndDoubleNothing|TestARecordThatItsTopicRefusesHoldsUpNobody)$"
+	whole.tests =
+		"^(TestRebalancesInMidBatchLoseAndDoubleNothing|TestARecordThatItsTopicRefusesHoldsUpNobody)$"
 	if !strings.HasPrefix(version, "3.") {
 		whole.tests += "|^TestAssignmentByTheBroker$"
 	}
@@ -62,7 +67,8 @@ func redis(program string) []release {
 
 // command starts the server and tests on it. All of the long tests have their turn.
 func (r release) command() *exec.Cmd {
-	args := []string{"go", "test", "-pgo=off", "-count=1", "-timeout=30m", "-p=1", "-run", r.tests, "-race"}
+	args := []string{"go", "test", "-pgo=off", "-count=1", "-timeout=30m", "-p=1", "-run", r.tests,
+		"-race"}
 	args = append(args, r.pkgs...)
 	if r.with != "" {
 		args = append([]string{"bin/withservers", "-with", r.with, "--"}, args...)

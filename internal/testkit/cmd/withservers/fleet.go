@@ -85,7 +85,8 @@ func (o *options) goWithout(missing []kind, reason error) error {
 	for _, k := range missing {
 		names = append(names, k.name+" ("+k.variable+")")
 	}
-	text := fmt.Sprintf("no %s, because no way to start servers works here:\n%v", strings.Join(names, ", "), reason)
+	text := fmt.Sprintf("no %s, because no way to start servers works here:\n%v",
+		strings.Join(names, ", "), reason)
 	if o.ci {
 		return fmt.Errorf("%s\nwith CI=true no test may be skipped", text)
 	}
@@ -103,7 +104,9 @@ func (o *options) directory(f *fleet) (string, error) {
 }
 
 // startAll starts the servers at the same time. When one does not start it gives up the others too.
-func (o *options) startAll(ctx context.Context, f *fleet, e engine, missing []kind, dir string) error {
+func (o *options) startAll(
+	ctx context.Context, f *fleet, e engine, missing []kind, dir string,
+) error {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	o.say("starting %d servers with %s", len(missing), e.name)

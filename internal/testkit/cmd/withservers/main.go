@@ -4,8 +4,9 @@
 //
 // A server whose address the environment holds already (KDEDUP_TEST_KAFKA, KDEDUP_TEST_CASSANDRA,
 // KDEDUP_TEST_CASSANDRA_V1, KDEDUP_TEST_POSTGRES) is used as it is. The others are started, with a
-// container engine or as programs, and stopped when the command has ended. Where neither is possible the command runs
-// without them, and its tests are skipped; with CI=true that is a failure.
+// container engine or as programs, and stopped when the command has ended. Where neither is
+// possible the command runs without them, and its tests are skipped; with CI=true that is a
+// failure.
 //
 // The exit code is the command's.
 package main
@@ -70,9 +71,12 @@ func parse(args []string, stderr *os.File) (*options, error) {
 		fmt.Fprintln(stderr, "usage: withservers [flags] -- COMMAND [ARGUMENT]...")
 		flags.PrintDefaults()
 	}
-	names := flags.String("with", "kafka,cassandra,cassandra-v1,postgres", "the `servers` that the command needs")
-	using := flags.String("using", "docker,java,programs", "how to start them, the first `way` that works here")
-	flags.StringVar(&o.dir, "dir", "", "keep data and logs in this `directory` (default: a temporary one, removed at the end)")
+	names := flags.String("with", "kafka,cassandra,cassandra-v1,postgres",
+		"the `servers` that the command needs")
+	using := flags.String("using", "docker,java,programs",
+		"how to start them, the first `way` that works here")
+	flags.StringVar(&o.dir, "dir", "",
+		"keep data and logs in this `directory` (default: a temporary one, removed at the end)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -81,7 +85,9 @@ func parse(args []string, stderr *os.File) (*options, error) {
 		return nil, errors.New("no command: usage: withservers [flags] -- COMMAND [ARGUMENT]")
 	}
 	var err error
-	if o.want, err = choose("-with", *names, kinds, func(k kind) string { return k.name }); err != nil {
+	if o.want, err = choose("-with", *names, kinds, func(k kind) string {
+		return k.name
+	}); err != nil {
 		return nil, err
 	}
 	o.engines, err = choose("-using", *using, engines, func(e engine) string { return e.name })
@@ -124,7 +130,8 @@ func (o *options) run() int {
 func (o *options) start() (*fleet, error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not all servers started within %v", startLimit))
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, startLimit,
+		fmt.Errorf("not all servers started within %v", startLimit))
 	defer cancelTimeout()
 	return o.startFleet(ctx)
 }

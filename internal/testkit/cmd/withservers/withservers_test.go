@@ -20,7 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("os/signal.signal_recv"), goleak.IgnoreTopFunction("os/signal.loop"))
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("os/signal.signal_recv"),
+		goleak.IgnoreTopFunction("os/signal.loop"))
 }
 
 // pretend is an engine whose servers exist in name only.
@@ -102,7 +103,8 @@ func clearEnvironment(t *testing.T) {
 func TestTheCommandSeesTheServersAndPassesItsExitCodeOn(t *testing.T) {
 	var p pretend
 	got := runWith(t, printAddresses+"; exit 7", nil, p.engine("pretend"))
-	if want := "addr-of-kafka addr-of-cassandra addr-of-cassandra-v1\n"; got.out != want || got.code != 7 {
+	if want := "addr-of-kafka addr-of-cassandra addr-of-cassandra-v1\n"; got.out != want ||
+		got.code != 7 {
 		t.Errorf("exit code %d, output %q, want 7, %q", got.code, got.out, want)
 	}
 	if !strings.Contains(got.stderr, "kafka is addr-of-kafka, after ") {
@@ -122,8 +124,10 @@ func TestACommandThatASignalEndsHasTheExitCodeOfAShell(t *testing.T) {
 
 func TestACommandThatDoesNotExistIsAFailureAfterWhichNothingRuns(t *testing.T) {
 	var p pretend
-	got := runWith(t, "", func(o *options) { o.command = []string{"/no/such/command"} }, p.engine("pretend"))
-	if got.code != exitFailed || !strings.Contains(got.stderr, "/no/such/command") || p.running.Load() != 0 {
+	got := runWith(t, "", func(o *options) { o.command = []string{"/no/such/command"} },
+		p.engine("pretend"))
+	if got.code != exitFailed || !strings.Contains(got.stderr, "/no/such/command") ||
+		p.running.Load() != 0 {
 		t.Errorf("got %+v, %d servers run on", got, p.running.Load())
 	}
 }
@@ -132,16 +136,20 @@ func TestAddressesOfTheEnvironmentAreUsedAsTheyAre(t *testing.T) {
 	clearEnvironment(t)
 	t.Setenv(testkit.KafkaEnv, "mine:9092")
 	var p pretend
-	got := runWith(t, printAddresses, func(o *options) { o.getenv = os.Getenv }, p.engine("pretend"))
-	if want := "mine:9092 addr-of-cassandra addr-of-cassandra-v1\n"; got.out != want || int(p.starts.Load()) != len(kinds)-1 {
-		t.Errorf("%d servers started, output %q, want %d, %q", p.starts.Load(), got.out, len(kinds)-1, want)
+	got := runWith(t, printAddresses, func(o *options) { o.getenv = os.Getenv },
+		p.engine("pretend"))
+	if want := "mine:9092 addr-of-cassandra addr-of-cassandra-v1\n"; got.out != want ||
+		int(p.starts.Load()) != len(kinds)-1 {
+		t.Errorf("%d servers started, output %q, want %d, %q", p.starts.Load(), got.out,
+			len(kinds)-1, want)
 	}
 }
 
 func TestTheFirstEngineThatWorksIsUsed(t *testing.T) {
 	absent := pretend{missing: errors.New("not installed")}
 	var present, spare pretend
-	got := runWith(t, "true", nil, absent.engine("absent"), present.engine("present"), spare.engine("spare"))
+	got := runWith(t, "true", nil, absent.engine("absent"), present.engine("present"),
+		spare.engine("spare"))
 	starts := []int{int(absent.starts.Load()), int(present.starts.Load()), int(spare.starts.Load())}
 	if diff := cmp.Diff([]int{0, len(kinds), 0}, starts); diff != "" || got.code != 0 {
 		t.Errorf("got %+v, starts: -want +got:\n%s", got, diff)
@@ -153,7 +161,8 @@ func TestAnEngineWhoseServersDoNotStartGivesWayToTheNext(t *testing.T) {
 	var next pretend
 	got := runWith(t, printAddresses, nil, broken.engine("broken"), next.engine("next"))
 	if got.code != 0 || int(next.starts.Load()) != len(kinds) || broken.running.Load() != 0 {
-		t.Errorf("got %+v, %d started, %d of the broken engine run on", got, next.starts.Load(), broken.running.Load())
+		t.Errorf("got %+v, %d started, %d of the broken engine run on", got, next.starts.Load(),
+			broken.running.Load())
 	}
 	if !strings.Contains(got.stderr, "no image") {
 		t.Errorf("the reason is not reported:\n%s", got.stderr)
@@ -165,11 +174,14 @@ func TestEachServerIsStartedInTheFirstWayThatCan(t *testing.T) {
 	first := some.engine("first")
 	first.only = []string{"kafka"}
 	got := runWith(t, printAddresses, nil, first, all.engine("second"))
-	if want := "addr-of-kafka addr-of-cassandra addr-of-cassandra-v1\n"; got.code != 0 || got.out != want {
+	if want := "addr-of-kafka addr-of-cassandra addr-of-cassandra-v1\n"; got.code != 0 ||
+		got.out != want {
 		t.Errorf("got %+v", got)
 	}
-	if some.starts.Load() != 1 || int(all.starts.Load()) != len(kinds)-1 || some.running.Load()+all.running.Load() != 0 {
-		t.Errorf("%d and %d started, %d and %d run on", some.starts.Load(), all.starts.Load(), some.running.Load(), all.running.Load())
+	if some.starts.Load() != 1 || int(all.starts.Load()) != len(kinds)-1 ||
+		some.running.Load()+all.running.Load() != 0 {
+		t.Errorf("%d and %d started, %d and %d run on", some.starts.Load(), all.starts.Load(),
+			some.running.Load(), all.running.Load())
 	}
 }
 
@@ -178,9 +190,13 @@ func TestAServerThatNoWayCanStartIsMissing(t *testing.T) {
 	some := p.engine("some")
 	some.only = []string{"kafka", "cassandra", "cassandra-v1"}
 	absent := pretend{missing: errors.New("no PostgreSQL: install it")}
-	for ci, want := range map[bool]result{false: {0, "ran\n", "WARNING"}, true: {exitFailed, "", "may be skipped"}} {
-		got := runWith(t, "echo ran", func(o *options) { o.ci = ci }, some, absent.engine("programs"))
-		if got.code != want.code || got.out != want.out || !strings.Contains(got.stderr, want.stderr) || !strings.Contains(got.stderr, testkit.PostgresEnv) {
+	for ci, want := range map[bool]result{false: {0, "ran\n", "WARNING"},
+		true: {exitFailed, "", "may be skipped"}} {
+		got := runWith(t, "echo ran", func(o *options) { o.ci = ci },
+			some, absent.engine("programs"))
+		if got.code != want.code || got.out != want.out ||
+			!strings.Contains(got.stderr, want.stderr) ||
+			!strings.Contains(got.stderr, testkit.PostgresEnv) {
 			t.Errorf("CI=%v: got %+v", ci, got)
 		}
 		if p.running.Load() != 0 {
@@ -206,7 +222,8 @@ func TestWithoutAnEngineTheCommandRunsAndTheUserIsWarned(t *testing.T) {
 	if got.code != 0 || got.out != "ran\n" {
 		t.Errorf("got %+v", got)
 	}
-	for _, want := range []string{"WARNING", "SKIPPED", "no Java 17: install it", testkit.CassandraV1Env} {
+	for _, want := range []string{"WARNING", "SKIPPED", "no Java 17: install it",
+		testkit.CassandraV1Env} {
 		if !strings.Contains(got.stderr, want) {
 			t.Errorf("no %q in the warning:\n%s", want, got.stderr)
 		}
@@ -216,7 +233,8 @@ func TestWithoutAnEngineTheCommandRunsAndTheUserIsWarned(t *testing.T) {
 func TestWithoutAnEngineContinuousIntegrationFails(t *testing.T) {
 	absent := pretend{missing: errors.New("no Java 17: install it")}
 	got := runWith(t, "echo ran", func(o *options) { o.ci = true }, absent.engine("java"))
-	if got.code != exitFailed || got.out != "" || !strings.Contains(got.stderr, "no Java 17: install it") {
+	if got.code != exitFailed || got.out != "" ||
+		!strings.Contains(got.stderr, "no Java 17: install it") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -227,7 +245,8 @@ func TestASignalReachesTheCommandAndEverythingIsStopped(t *testing.T) {
 	ready := filepath.Join(dir, "ready")
 	done := make(chan result, 1)
 	go func() {
-		done <- runWith(t, "exec 2>/dev/null; trap 'exit 5' TERM; touch "+ready+"; while :; do sleep 0.05; done", nil, p.engine("pretend"))
+		done <- runWith(t, "exec 2>/dev/null; trap 'exit 5' TERM; touch "+ready+
+			"; while :; do sleep 0.05; done", nil, p.engine("pretend"))
 	}()
 	testkit.Eventually(t, time.Minute, "the start of the command", func() bool {
 		_, err := os.Stat(ready)
@@ -267,7 +286,8 @@ func TestTemporaryFilesGoAndNamedOnesStay(t *testing.T) {
 	var p pretend
 	runWith(t, "true", nil, p.engine("pretend"))
 	runWith(t, "true", func(o *options) { o.dir = named }, p.engine("pretend"))
-	if diff := cmp.Diff([]int{0, len(kinds)}, []int{entries(t, temporary), entries(t, named)}); diff != "" {
+	if diff := cmp.Diff([]int{0, len(kinds)},
+		[]int{entries(t, temporary), entries(t, named)}); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -282,7 +302,8 @@ func entries(t *testing.T, dir string) int {
 }
 
 func TestParseTakesTheCommandAsItIs(t *testing.T) {
-	o, err := parse([]string{"-with", "kafka", "-using", "java", "-dir", "d", "--", "go", "test", "-v"}, os.Stderr)
+	o, err := parse([]string{"-with", "kafka", "-using", "java", "-dir", "d", "--", "go", "test",
+		"-v"}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
