@@ -84,7 +84,7 @@ goreleaser: ## Check .goreleaser.yaml
 	cd deploy/goreleaser && nice $(GO) test -count=1 ./...
 
 .PHONY: chart-docs
-chart-docs: ## Write the chart's table of values and its schema anew
+chart-docs: ## Write the chart's table of values and its schema again
 	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 -run 'TestTheReadmeListsTheValues|TestTheSchemaIsUpToDate' . -update
 
 .PHONY: chaos
@@ -114,7 +114,7 @@ vuln: ## Look for known vulnerabilities in what the code calls
 	$(TOOL) govulncheck ./...
 
 .PHONY: docs
-docs: ## Write the generated documents anew
+docs: ## Write the generated documents again
 	$(GO) generate ./...
 
 .PHONY: bench-programs
@@ -132,7 +132,7 @@ bench-peers: bench-programs ## Compare with Camel, Kafka Streams and Bento; need
 	bin/bench/bench $(BENCH) peers
 
 .PHONY: pgo
-pgo: bench-programs ## Measure anew what the compiler optimises kdedup for: cmd/kdedup/default.pgo (5 minutes)
+pgo: bench-programs ## Measure again what the compiler optimises kdedup for: cmd/kdedup/default.pgo (5 minutes)
 	bin/bench/bench -docs= -rounds 1 -records 2000000 -only kdedup-cassandra,kdedup-redis,kdedup-embedded -profile cmd/kdedup/default.pgo
 
 # To compare two states of the code: go tool -modfile=tools/go.mod benchstat old.txt new.txt, of what this printed.

@@ -129,7 +129,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // is a request of its own, and the broker's work for these is measured, too.
 const offerLinger = 5 * time.Millisecond
 
-// offer produces the records of the workload, so many a second, each when it is due. Late ones
+// offer produces the records of the workload at its rate, each when it is due. Late ones
 // follow at once; the latency is counted from the append, so that does not distort it. It calls
 // warm before the first record that counts, and returns of how many messages the records were.
 func offer(

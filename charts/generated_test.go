@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var update = flag.Bool("update", false, "write README.md and values.schema.json anew")
+var update = flag.Bool("update", false, "write README.md and values.schema.json again")
 
 // value is one entry of values.yaml that has a comment, its manual.
 type value struct {

@@ -82,7 +82,7 @@ type Topic struct {
 	// A record that this group already forwarded and committed, read again after a manual rewind
 	// of the offsets: `drop` or `forward`.
 	OnReplay string `mapstructure:"on_replay"`
-	// A record that the clean topic refuses, whoever sends it: too large, with a timestamp that it
+	// A record that the clean topic refuses from any producer: too large, with a timestamp that it
 	// does not admit, without a key where it is compacted. `dead_letter`: to `dead_letter_topic`,
 	// in a form that is taken there. `drop`: nowhere. Either way its ID stays claimed, and it is
 	// counted in kdedup_undeliverable_total. `stop`: its partition is held there until the topic

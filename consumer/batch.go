@@ -19,7 +19,7 @@ import (
 var ErrRevoked = errors.New("the group rebalances")
 
 // ErrInputReplaced says that the input topic is not the one whose offsets the session or its group
-// holds: it was deleted, or deleted and created anew.
+// holds: it was deleted, or deleted and created again.
 var ErrInputReplaced = errors.New("the input topic was deleted or recreated")
 
 // inputError marks an error about the input. One about an output topic may look the same.

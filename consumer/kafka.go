@@ -80,7 +80,7 @@ type TransactionalClient interface {
 
 // ErrMarkersLost says that a transaction has ended, and that its markers are missing on some
 // partitions. The next transaction of the client would decide over its records, maybe otherwise. So
-// the session ends without one: who takes its name over ends what is open as it was decided.
+// the session ends without one: the next session of its name ends what is open as it was decided.
 var ErrMarkersLost = errors.New("the last transaction has ended without its markers")
 
 // Bounds of a partition's log: the offset of its first record, the last stable offset, and the end.

@@ -23,8 +23,8 @@ var ErrAborted = errors.New("batch aborted")
 // The offsets come first, while the batch is claimed; see opening. From when the group's
 // coordinator has taken them, nobody else is given the offsets of these partitions until the
 // transaction ends (KIP-447). It takes them only from a member of the group's present generation.
-// So who learns of a revocation afterwards may still commit; who has learned of one before must
-// not, for the coordinator does not compare partitions.
+// So a member that learns of a revocation afterwards may still commit; one that has learned of it
+// before must not, for the coordinator does not compare partitions.
 type Transactional struct {
 	*member
 	kafka    TransactionalClient
@@ -290,7 +290,7 @@ func (t *Transactional) awaitMarkers() {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	unmarked := func(err error) bool { return errors.Is(err, errUnmarked) }
-	_ = pause.Repeat(ctx, markersPause, unmarked, func() error { // who writes next meets the error
+	_ = pause.Repeat(ctx, markersPause, unmarked, func() error { // the next write meets the error
 		marked, err := t.kafka.Marked(ctx)
 		if err == nil && !marked {
 			return errUnmarked
@@ -351,8 +351,8 @@ var Refusals = []*kerr.Error{
 }
 
 // stillAlone returns nil if nobody else has committed offsets of this session's partitions since it
-// began with them. It looks at all partitions: who has gone on with one of them goes on with the
-// others next.
+// began with them. It looks at all partitions: a member that has gone on with one of them goes on
+// with the others next.
 func (t *Transactional) stillAlone(ctx context.Context) error {
 	offsets, err := t.stableOffsets(ctx)
 	if err != nil {

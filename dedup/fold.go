@@ -96,7 +96,7 @@ type claimTable struct {
 	slots []int32
 }
 
-// begin empties the table, and makes room for so many claims.
+// begin empties the table, and makes room for n claims.
 func (t *claimTable) begin(claims int) {
 	size := 2 << bits.Len(uint(claims))
 	t.slots = slices.Grow(t.slots[:0], size)[:size]

@@ -11,7 +11,7 @@ import (
 
 // A store has an identity, a random text that stands in it as long as its registrations do. Fences
 // name the store whose claims they build on. So a store that knows nothing of what was handled is
-// noticed: another directory, keyspace or prefix, or one that was lost and made anew.
+// noticed: another directory, keyspace or prefix, or one that was lost and made again.
 //
 // It is kept as the registration of a scope without claims. So every store has it, whatever its
 // version of tables or files.

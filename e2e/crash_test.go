@@ -95,8 +95,8 @@ func (d *deployment) dieAt(at crash) {
 	}
 }
 
-// side runs the cases, so many at a time: they mostly wait until the group notices that a member is
-// dead, so the number of processors is no measure.
+// side runs the cases, as many at a time as width says: they mostly wait until the group notices
+// that a member is dead, so the number of processors is no measure.
 func side(t *testing.T, width int, cases []crashCase, run func(t *testing.T, c crashCase)) {
 	t.Helper()
 	next := make(chan crashCase)

@@ -88,7 +88,7 @@ func TestAChangedFileIsApplied(t *testing.T) {
 	one.stop()
 }
 
-// waitShares returns when so many lanes of the deployment have equal shares of its partitions.
+// waitShares returns when n lanes of the deployment have equal shares of its partitions.
 func (i *instance) waitShares(d *deployment, lanes int) {
 	i.t.Helper()
 	testkit.Eventually(i.t, 5*time.Minute, "lanes with equal shares of "+d.input, func() bool {

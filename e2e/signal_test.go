@@ -54,7 +54,7 @@ func TestSIGTERMWithTheStoreDown(t *testing.T) {
 	}
 }
 
-// signalled is a pipeline whose process gets so many signals while the store is silent.
+// signalled is a pipeline whose process gets signals while the store is silent.
 type signalled struct {
 	*deployment
 	signals int

@@ -80,7 +80,7 @@ func TestFencesAdvance(t *testing.T) {
 		{"not back, while what was set back is replayed", at,
 			Span{TopicID: orders, Next: 50, LeaderEpoch: 5, Claimed: morning}, at},
 		{"not back, over copies only", at, Span{TopicID: orders, Next: 50, LeaderEpoch: 5}, at},
-		{"a step, while what was set back claims anew", at,
+		{"a step, while what was set back claims again", at,
 			Span{TopicID: orders, Next: 50, LeaderEpoch: 5, Claimed: evening},
 			fenceOf(orders, 5, step{50, evening}, step{100, noon})},
 		{"the step moves on", fenceOf(orders, 5, step{50, evening}, step{100, noon}),

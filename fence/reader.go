@@ -55,8 +55,8 @@ const (
 const Patience = time.Minute
 
 // AsCommitted has a reader wait for no transaction, and take the last fences that are committed
-// now. That is for who needs to know what kind of fences there are, before any lane is there that
-// ends what hangs.
+// now. That is for the checks of a start, which need to know what kind of fences there are, before
+// any lane is there that ends what hangs.
 const AsCommitted time.Duration = 0
 
 // ErrHanging says that a transaction on the fence topic outlasted the patience of the reader.

@@ -33,10 +33,10 @@ type letter struct {
 // a record is the client's to choose, it is that of the whole topic.
 type queue struct {
 	letters []letter
-	suspect int // one of the first so many is refused; 0: nothing is known
+	suspect int // one of the first n is refused; 0: nothing is known
 	chunk   int // how many are sent next
 	sent    int // how many were sent last, and are still in it
-	found   int // so many were refused alone
+	found   int // how many were refused alone
 }
 
 type isolator struct {

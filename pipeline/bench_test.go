@@ -38,7 +38,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// judged is a batch of the default size in which one of so many records is a copy.
+// judged is a batch of the default size in which every n-th record is a copy.
 func judged(every int) (*consumer.Batch, []dedup.Judgement) {
 	now := time.Now()
 	spec := workload.Default()

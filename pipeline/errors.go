@@ -61,7 +61,7 @@ func hint(err error) string {
 			"instance; or the transaction outlasted " +
 			"transaction_timeout: the next batches are smaller"
 	case errors.Is(err, kerr.MessageTooLarge):
-		return "the output topic's max.message.bytes was lowered; the next attempt reads it anew"
+		return "the output topic's max.message.bytes was lowered; the next attempt reads it again"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
 		return "the brokers refuse the credentials under kafka.sasl"
 	case reason == reasonACL:

@@ -107,7 +107,7 @@ func TestARevokedPermissionHoldsUpTheLanesUntilItIsGranted(t *testing.T) {
 }
 
 // The limit is lowered below what a batch holds. What does not fit any more is found and
-// dead-lettered, and then the lane joins anew to read the limits.
+// dead-lettered, and then the lane joins again to read the limits.
 func TestALimitThatIsLoweredIsReadAnew(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.lanes = 1
@@ -127,7 +127,7 @@ func TestALimitThatIsLoweredIsReadAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.produce(message(0, "b", "B"), message(0, "c", big), message(0, "d", "D"))
-		s.waitLogged("joining anew to read the limits of its topics")
+		s.waitLogged("joining again to read the limits of its topics")
 		s.waitCommitted(4)
 		if texts := s.texts(output); !cmp.Equal(texts, []string{"0:A", "0:B", "0:D"}) {
 			t.Errorf("on the clean topic: %q", texts)

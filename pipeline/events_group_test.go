@@ -65,7 +65,7 @@ func TestOffsetsOfAnotherProgramAreNotBelieved(t *testing.T) {
 	})
 }
 
-// A fence topic may be named anew, or lost. Nothing tells then what was handled but the offsets,
+// A fence topic may be named again, or lost. Nothing tells then what was handled but the offsets,
 // which are kdedup's own.
 func TestAGroupGoesOnWithoutItsFences(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {

@@ -275,7 +275,7 @@ func TestARecreatedOutputFailsTheLaneOnce(t *testing.T) {
 	})
 }
 
-// A dead-letter topic is created anew while its records wait for it: only another client finds the
+// A dead-letter topic is created again while its records wait for it: only another client finds the
 // new one.
 func TestARecreatedDeadLetterTopicTakesWhatWaitedForTheOldOne(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {

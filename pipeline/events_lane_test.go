@@ -20,8 +20,8 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// A claim may end between the attempt that made it and the repeat: the record then claims anew, and
-// is the first again.
+// A claim may end between the attempt that made it and the repeat: the record then claims again,
+// and is the first again.
 func TestAClaimThatEndsBeforeTheRepeatIsMadeAnew(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		clock := &clock{now: time.Now()}

@@ -14,7 +14,7 @@ import (
 
 var produceKey = []kmsg.Key{kmsg.Produce}
 
-// waitHits waits until a fault has answered so many requests.
+// waitHits waits until a fault has answered n requests.
 func (s *site) waitHits(f *kfake.FaultHandle, n int) {
 	s.t.Helper()
 	testkit.Eventually(s.t, 30*time.Second, "requests that meet the fault", func() bool {

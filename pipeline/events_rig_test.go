@@ -43,7 +43,7 @@ func event(t *testing.T, brokers int, test func(t *testing.T, s *site), opts ...
 }
 
 // soon is the client's pause between two tries. By default that grows to seconds, and the metadata
-// that many a repeat asks for anew is kept for seconds, too.
+// that many a repeat asks for again is kept for seconds, too.
 func soon(int) time.Duration { return 10 * time.Millisecond }
 
 // waitBalanced waits until each of the members has its share of the partitions.

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Name  string // the input topic
 	Lanes int
-	// Join makes a new session for a lane. It is called again after a failure, and reads anew what
+	// Join makes a new session for a lane. It is called again after a failure, and reads again what
 	// may have changed meanwhile, such as the limits of the output topics.
 	Join func(ctx context.Context, lane int) (Session, *forwarder.Topics, error)
 	// Judge makes the deduper of a lane.

@@ -83,7 +83,7 @@ func (l *lane) plan(
 	return p, nil
 }
 
-// revise counts the batch anew after some of its records were refused by the clean topic.
+// revise counts the batch again after some of its records were refused by the clean topic.
 func (p *plan) revise(m *Metrics, b *consumer.Batch, trace Trace, found map[*kgo.Record]refused) {
 	p.counts = counts{}
 	for i, r := range b.Records {

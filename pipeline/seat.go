@@ -100,7 +100,7 @@ func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
 			committed = true
 			s.succeeded()
 			if topics.Outdated() {
-				s.log.Info("joining anew to read the limits of its topics: one was lowered")
+				s.log.Info("joining again to read the limits of its topics: one was lowered")
 				return committed, nil
 			}
 		case classify(err) == proceed:

@@ -6,7 +6,7 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 )
 
-// LaneState is what a lane does, for the eyes of operators.
+// LaneState is what an operator sees of a lane.
 type LaneState struct {
 	Lane     int
 	Joined   bool // it is a member of the group

@@ -7,7 +7,7 @@ import (
 
 // ladder knows how many copies each of a number of ttls would catch. It plays the store for all of
 // them at once: a claim holds for the ttl, counted from the record that made it; the first copy
-// after that is a new message, and claims anew. A longer ttl never catches fewer copies.
+// after that is a new message, and claims again. A longer ttl never catches fewer copies.
 type ladder struct {
 	caught []int64 // by step, but for the copies in within
 	// copies by the first step that is longer than their age, counted from the ID's first record

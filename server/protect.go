@@ -53,7 +53,7 @@ type guard struct {
 	warned      atomic.Int64 // when a wrong password was logged last, in nanoseconds
 }
 
-// warnEvery bounds how often wrong passwords are logged, whoever tries however many.
+// warnEvery is the pause between two log lines about wrong passwords.
 const warnEvery = 10 * time.Second
 
 // noteWrong logs a wrong password, but not a missing one: browsers ask without it first.

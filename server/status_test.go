@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "write testdata again")
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -125,7 +125,7 @@ func TestTheStatusHasTheFieldsThatAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("testdata/status.json (-want +got), -update writes it anew:\n%s", diff)
+		t.Errorf("testdata/status.json (-want +got), -update writes it again:\n%s", diff)
 	}
 	manual, err := os.ReadFile("../docs/status-page.md")
 	if err != nil {

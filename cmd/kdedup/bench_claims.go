@@ -120,7 +120,7 @@ func (b *claimBench) run(
 	return results, err
 }
 
-// part makes so many claims more, in all lanes.
+// part makes more claims, in all lanes.
 func (b *claimBench) part(
 	ctx context.Context, scope dedup.Scope, progress io.Writer, name string, claims int64,
 ) error {

@@ -131,7 +131,7 @@ func pieceOf(
 	return starts, min(records, inputSample/int(pieces))
 }
 
-// readPiece reads so many records, or as many as come before ctx ends: of markers and aborted
+// readPiece reads a number of records, or as many as come before ctx ends: of markers and aborted
 // transactions none come.
 func readPiece(
 	ctx context.Context, connection []kgo.Opt, starts map[string]map[int32]kgo.Offset, records int,

@@ -56,7 +56,8 @@ func newBenchPipeline() *cobra.Command {
 	cmd.Flags().IntVar(&b.spec.Partitions, "partitions", b.spec.Partitions,
 		"`NUMBER` of partitions")
 	cmd.Flags().IntVar(&b.spec.IDBytes, "id-bytes", b.spec.IDBytes, "`BYTES` of an ID")
-	cmd.Flags().IntVar(&b.spec.Hot, "hot", 0, "so many of the records are copies of the first one")
+	cmd.Flags().IntVar(&b.spec.Hot, "hot", 0,
+		"`NUMBER` of records that are copies of the first one")
 	return cmd
 }
 

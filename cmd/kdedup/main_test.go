@@ -239,7 +239,7 @@ func TestAChangedMessageIDStopsTheStart(t *testing.T) {
 	})
 	r.stop()
 	<-r.code
-	// a scope without claims could be registered anew
+	// a scope without claims could be registered again
 	if code, text := kdedup(t.Context(), "id", "claim", "--yes", "-c", path, "order-1"); code != 0 {
 		t.Fatal(text)
 	}

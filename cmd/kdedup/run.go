@@ -69,7 +69,7 @@ type loggedError struct{ error }
 func (e loggedError) Unwrap() error { return e.error }
 
 // ended tells why a run ends. In a log of JSON that is a record, too: a line of another form would
-// be lost on who reads it.
+// be lost on its readers.
 func ended(log *slog.Logger, c config.Log, err error) error {
 	if err == nil || c.Format != "json" {
 		return err

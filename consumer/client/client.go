@@ -228,8 +228,8 @@ func (c *Client) HasMembers(ctx context.Context, group string) (bool, error) {
 	if d.Err != nil && !errors.Is(d.Err, kerr.GroupIDNotFound) || active(d.State) {
 		return d.Err == nil, d.Err
 	}
-	// A group of the new protocol (KIP-848) is not there for who describes it by the old one. The
-	// list has both.
+	// DescribeGroups of the old protocol does not find a group of the new one (KIP-848). The list
+	// has both.
 	listed, err := c.admin.ListGroups(ctx)
 	return err == nil && active(listed[group].State), err
 }

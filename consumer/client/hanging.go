@@ -19,7 +19,7 @@ type openProducer struct {
 
 // endHanging takes over the transactional IDs of this group whose transactions are over for their
 // coordinators and open on the fence partitions: see takeover. If a lane with that ID lives, it is
-// fenced by that, joins anew and loses nothing.
+// fenced by that, joins again and loses nothing.
 func endHanging(ctx context.Context, admin *kadm.Client, opts *Options, partitions []int32) error {
 	before, err := openProducers(ctx, admin, opts.FenceTopic, partitions)
 	if err != nil || len(before) == 0 {
@@ -40,7 +40,7 @@ func endHanging(ctx context.Context, admin *kadm.Client, opts *Options, partitio
 			continue // not a lane of this pipeline
 		}
 		opts.Logger.Warn(
-			"transaction markers of another lane are missing: it will have to join anew",
+			"transaction markers of another lane are missing: it will have to join again",
 			"transactional_id", name)
 		other := *opts
 		other.TransactionalID = name

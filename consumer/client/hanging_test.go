@@ -81,7 +81,7 @@ func TestNoTransactionBeginsBehindOneWhoseMarkersAreLost(t *testing.T) {
 	}
 }
 
-// All processes may have to start anew, and only lanes end what hangs.
+// All processes may have to start again, and only lanes end what hangs.
 func TestTheChecksOfAStartWaitForNoTransactionThatHangs(t *testing.T) {
 	client, _, options := loseMarkers(t, lenient(t), kgo.TryCommit)
 	ctx, cancel := context.WithTimeout(t.Context(), fence.Patience/4)

@@ -22,7 +22,7 @@ type Transactions struct {
 	*Client
 	explicit bool // the broker is told what belongs to a transaction
 	cuts     *cuts
-	looked   int64 // so many cuts there were when markers were looked for
+	looked   int64 // the number of cuts when markers were looked for last
 }
 
 // cuts counts the connections that ended.

@@ -42,13 +42,13 @@ func (s *Store) Amend(ctx context.Context, registered, scope dedup.Scope) error 
 		return s.Register(ctx, scope)
 	}
 	// processes that run keep the key
-	was, anew := registration{registered, row.hash}, registration{scope, row.hash}
+	was, next := registration{registered, row.hash}, registration{scope, row.hash}
 	err = s.conditional(ctx, "UPDATE "+s.options.scopesTable()+" SET buckets = ?, extractor = ? "+
 		"WHERE consumer_group = ? AND topic = ? IF buckets = ? AND extractor = ?",
-		scope.Buckets, anew.extractor(), scope.ConsumerGroup, scope.Name, registered.Buckets,
+		scope.Buckets, next.extractor(), scope.ConsumerGroup, scope.Name, registered.Buckets,
 		was.extractor()).Iter().Close()
 	if err != nil {
-		return fmt.Errorf("register scope %s/%s anew: cassandra: %w", scope.ConsumerGroup,
+		return fmt.Errorf("register scope %s/%s again: cassandra: %w", scope.ConsumerGroup,
 			scope.Name, err)
 	}
 	return s.Register(ctx, scope)

@@ -21,8 +21,7 @@ const (
 	agreementVersion = 1
 )
 
-// agree returns the agreement that stands, and makes one for a log of so many shards if there is
-// none.
+// agree returns the agreement that stands, and makes one for a log of n shards if there is none.
 func agree(ctx context.Context, r Registry, shards int) (a agreement, err error) {
 	decided, err := r.Decided(ctx, agreementKey)
 	if err == nil && decided == nil {

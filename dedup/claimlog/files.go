@@ -110,7 +110,7 @@ func (f *fileIndex) flush(ctx context.Context) error {
 	defer f.batch.Reset()
 	if _, err := f.claims.Append(ctx, &f.batch); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // nothing was appended, nor will it be: who applies ends
+			return context.Cause(ctx) // nothing was appended, nor will it be: the caller ends
 		}
 		return fmt.Errorf("%w: %w", errIndex, err)
 	}

@@ -12,8 +12,8 @@ var errIndex = errors.New("the index cannot be used")
 
 // index keeps claims by key. One goroutine at a time uses it, but save may run beside the others.
 type index interface {
-	// get returns the value of a key, and when it ends, though that be past; nil if there is none.
-	// It is valid until the next call.
+	// get returns the value of a key, and when it ends, which may be in the past; nil if there is
+	// none. It is valid until the next call.
 	get(key []byte) (value []byte, ends int64, err error)
 	// put and remove are seen by get after the next flush, and not before. What a key has ends no
 	// earlier than what it had; a removal names the end of what it removes.

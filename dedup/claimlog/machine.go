@@ -165,7 +165,7 @@ func (m *machine) applyBlock(
 	b := &m.block
 	if b.log != m.agreed.ID {
 		if !m.other[b.log] {
-			return otherLogError{b.log} // what to make of it, whoever reads the log must find out
+			return otherLogError{b.log} // what to make of it, the log's reader must find out
 		}
 		return m.flush(ctx, e, now)
 	}
@@ -220,7 +220,7 @@ const Margin = time.Hour
 // that all of them were free there; so only what was claimed since can be in their way. Older
 // blocks need not be known, which is why processes agree whose log began at different places. (Were
 // copies claimed against all that is there, the first copy that retention has left would be taken
-// for the owner by whoever reads the log anew.)
+// for the owner by a process that reads the log again.)
 //
 // What the claimant has read must be what is there. It surely is if the last block that it read has
 // the epoch of this one: an epoch is written by one leader, and nothing below one of its blocks is

@@ -18,7 +18,7 @@ var (
 	modelSteps = flag.Int("model.steps", 3000, "length of a run of TestModel")
 )
 
-// modelLog is a log as an array per shard, and what it makes of an ID, worked out anew by the
+// modelLog is a log as an array per shard, and what it makes of an ID, worked out again by the
 // simplest code.
 type modelLog struct {
 	agreed agreement

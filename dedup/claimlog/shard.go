@@ -6,8 +6,8 @@ import (
 	"github.com/kdedup/kdedup/internal/siphash"
 )
 
-// hashKey is the secret of a log by which IDs are spread over its shards: whoever chooses message
-// IDs shall not be able to put all of them into one.
+// hashKey is the secret of a log by which IDs are spread over its shards: a producer chooses
+// message IDs, and must not be able to put all of them into one.
 type hashKey siphash.Key
 
 // shardOf is the shard of an ID, of the given number.

@@ -23,20 +23,20 @@ func (s *Store) HasClaims(ctx context.Context, registered dedup.Scope) (bool, er
 // Amend implements dedup.Amender.
 func (s *Store) Amend(ctx context.Context, _, scope dedup.Scope) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("register scope anew: embedded: %w", context.Cause(ctx))
+		return fmt.Errorf("register scope again: embedded: %w", context.Cause(ctx))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.scopes[nameOf(scope)]
 	if state == nil {
-		return fmt.Errorf("register scope anew: embedded: there is no scope %s/%s",
+		return fmt.Errorf("register scope again: embedded: there is no scope %s/%s",
 			scope.ConsumerGroup, scope.Name)
 	}
 	before := state.record
 	state.record.Buckets, state.record.Extractor = scope.Buckets, scope.Extractor
 	if err := s.saveScopes(); err != nil {
 		state.record = before
-		return fmt.Errorf("register scope anew: embedded: %w", err)
+		return fmt.Errorf("register scope again: embedded: %w", err)
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func (p *powerTrial) tend() error {
 	return nil
 }
 
-// makeRoom tends before so many segments have no index that an append waits for one.
+// makeRoom tends the store before an append has to wait for an index.
 func (p *powerTrial) makeRoom() error {
 	if p.appends++; p.appends < 2 {
 		return nil

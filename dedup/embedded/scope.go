@@ -22,7 +22,7 @@ type scopeState struct {
 	ttl atomic.Int64
 
 	deciding chan struct{}
-	reader   *hashlog.Reader // these three are for who decides
+	reader   *hashlog.Reader // these three are for the goroutine that decides
 	batch    hashlog.Batch
 	memory   []byte
 }

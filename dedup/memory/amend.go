@@ -25,7 +25,7 @@ func (s *Store) Amend(ctx context.Context, _, scope dedup.Scope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usableLocked(ctx, scope); err != nil {
-		return fmt.Errorf("register scope anew: %w", err)
+		return fmt.Errorf("register scope again: %w", err)
 	}
 	s.spaceLocked(scope).registered = &scope
 	return nil

@@ -32,7 +32,7 @@ func (s *Store) Amend(ctx context.Context, _, scope dedup.Scope) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("register scope %s/%s anew: postgres: %w", scope.ConsumerGroup,
+		return fmt.Errorf("register scope %s/%s again: postgres: %w", scope.ConsumerGroup,
 			scope.Name, explain(ctx, err))
 	}
 	return s.Register(ctx, scope)

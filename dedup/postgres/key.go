@@ -52,7 +52,7 @@ func inOrder(keys [][]byte) []int32 {
 
 // scopeKey is the number that stands for a scope in the rows of its claims. It follows from the
 // names alone: a number that the table gave out would mean another scope to a process that runs on
-// while the tables are created anew. Register sees to it that no two scopes share one.
+// while the tables are created again. Register sees to it that no two scopes share one.
 func scopeKey(scope dedup.Scope) int64 {
 	name := binary.AppendUvarint(nil, uint64(len(scope.ConsumerGroup)))
 	name = append(name, scope.ConsumerGroup...)

@@ -69,7 +69,7 @@ func (o Options) connect(
 	config.MaxConns = int32(o.Connections) + 1 // one for the sweep
 	config.AfterConnect = check
 	if o.TLS == nil && !o.local() {
-		conn.RequireAuth = "!password" // who listens, or stands in for the server, would have it
+		conn.RequireAuth = "!password" // an eavesdropper, or a false server, would have it
 	}
 	return pgxpool.NewWithConfig(ctx, config)
 }

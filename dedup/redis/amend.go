@@ -49,7 +49,7 @@ func (s *Store) Amend(ctx context.Context, _, scope dedup.Scope) error {
 		err = s.client.Set(ctx, scopeKey(s.options.KeyPrefix, scopeKind, scope), text, 0).Err()
 	}
 	if err != nil {
-		return fmt.Errorf("register scope %s/%s anew: redis: %w", scope.ConsumerGroup, scope.Name,
+		return fmt.Errorf("register scope %s/%s again: redis: %w", scope.ConsumerGroup, scope.Name,
 			s.explain(ctx, err))
 	}
 	return nil

@@ -19,7 +19,7 @@
 //     asynchronous. WaitReplicas makes that unlikely, not impossible.
 //
 // A claim that is taken back is a claim that was never made: the next copy of the message claims
-// the ID anew and is forwarded, so the clean topic has it twice. No message is ever lost that way,
+// the ID again and is forwarded, so the clean topic has it twice. No message is ever lost that way,
 // because losing one takes an ID that is owned by a record that nobody forwards.
 //
 // A server that evicts keys under memory pressure would take claims back all day. Every connection

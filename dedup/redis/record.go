@@ -29,7 +29,7 @@ func appendRecord(to []byte, c *dedup.Claim, claimedAt time.Time) []byte {
 
 var errRecord = errors.New("a claim is not in a format that this version knows")
 
-// parseRecord returns the answer of somebody who finds the claim.
+// parseRecord returns the answer to a claimant that finds the claim.
 func parseRecord(data []byte) (a dedup.Answer, err error) {
 	if len(data) != recordBytes || data[0] != recordVersion {
 		return a, fmt.Errorf("%w: %d bytes", errRecord, len(data))

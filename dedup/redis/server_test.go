@@ -235,7 +235,7 @@ func TestClaimsWaitForReplicas(t *testing.T) {
 	})
 }
 
-// As docs/stores.md says it: what the old master had not sent is claimed anew.
+// As docs/stores.md says it: what the old master had not sent is claimed again.
 func TestAFailoverForgetsWhatWasNotReplicated(t *testing.T) {
 	master := startServer(t, map[string]string{"repl-diskless-sync-delay": "0"})
 	replica := startReplica(t, master)

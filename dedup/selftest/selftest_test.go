@@ -94,7 +94,7 @@ func changed(change func(c dedup.Claim, a dedup.Answer) dedup.Answer) *broken {
 	}}
 }
 
-// failing returns an error for the first calls that have so many claims.
+// failing returns an error for the first calls that have a number of claims.
 func failing(calls, claims int) *broken {
 	return &broken{claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope,
 		asked []dedup.Claim) ([]dedup.Answer, error) {

@@ -18,8 +18,8 @@ var scopeBehaviours = []behaviour{
 	{"of registrations at the same time one decides", registerAtOnce},
 	{"registered settings are told", registeredTells},
 	{"asking for the settings registers nothing", registeredChangesNothing},
-	{"a scope without claims may be registered anew", amendScope},
-	{"a forgotten scope is empty and may be registered anew", forgottenScope},
+	{"a scope without claims may be registered again", amendScope},
+	{"a forgotten scope is empty and may be registered again", forgottenScope},
 }
 
 func scopesAreNamespaces(t *testing.T, s *subject) {

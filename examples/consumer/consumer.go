@@ -27,8 +27,8 @@ type consumer struct {
 // A larger batch claims and commits more at a time, and repeats more after a crash.
 const batchRecords = 500
 
-// run takes batch after batch. After an error nothing more is committed: whoever has the partitions
-// next gets the batch again, and knows its own claims.
+// run takes batch after batch. After an error nothing more is committed: the next owner of the
+// partitions gets the batch again, and knows its own claims.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil && (c.records == 0 || c.read < c.records) {
 		if err := c.turn(ctx); err != nil {

@@ -41,7 +41,7 @@ func main() {
 	flag.DurationVar(&s.ttl, "ttl", 7*24*time.Hour, "how late a copy may come and be known as one")
 	flag.StringVar(&s.data, "data", "consumer-data",
 		"directory of the claims, for one process; unused with the Kafka in this process")
-	flag.IntVar(&s.records, "records", 0, "end after so many records; 0: at a signal")
+	flag.IntVar(&s.records, "records", 0, "end after this `NUMBER` of records; 0: at a signal")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -10,7 +10,7 @@ import (
 
 // mail is an effect somewhere else, which no transaction of ours contains: each mail is a function
 // that is run once per event. Only the one that is under way when the process dies is sent again,
-// by whoever reads the event next, after the lease; a provider that takes idempotency keys, given
+// by the next reader of the event, after the lease; a provider that takes idempotency keys, given
 // the event's ID, would notice even that.
 func (c *consumer) mail(ctx context.Context, messages []dedup.Message) error {
 	for _, m := range messages {

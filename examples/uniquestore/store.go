@@ -30,7 +30,7 @@ func newUniqueStore(directory string, once *idempotency.Executor) *uniqueStore {
 //
 // The object is durable before its checksum leads to it. So whenever the process dies, no checksum
 // points to nothing: either the key is completed, and its object is there; or it is not, and a
-// later put writes the object anew, under another ID, when the lease is over. What the first one
+// later put writes the object again, under another ID, when the lease is over. What the first one
 // may have left is an object whose ID nobody was told.
 func (s *uniqueStore) put(ctx context.Context, content []byte) (id string, err error) {
 	checksum := idempotency.HashOf(content)

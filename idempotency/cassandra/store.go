@@ -1,9 +1,9 @@
 // Package cassandra is an idempotency.Store in a Cassandra table, by lightweight transactions.
 //
 // A key is a partition of one row. Every record is an UPDATE … IF owner = … AND revision = … that
-// writes all columns with the TTL anew. Nothing else writes to the table: plain writes beside Paxos
-// writes are lost or resurrected. Records are read at the serial consistency, which completes what
-// is in flight.
+// writes all columns with the TTL again. Nothing else writes to the table: plain writes beside
+// Paxos writes are lost or resurrected. Records are read at the serial consistency, which completes
+// what is in flight.
 //
 // The timestamps of the cells are Paxos ballots, and leases are measured by the callers' own clocks
 // (see package idempotency), so no clock of a server is compared with one of a client. A TTL is

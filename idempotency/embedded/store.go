@@ -62,7 +62,7 @@ type Store struct {
 	ttl     atomic.Int64 // the longest of a record since the store was opened; 0: none was written
 
 	// A stripe is held from the reading of a record until its successor is synced, so nobody sees
-	// what is not durable. Which one it is cannot be foreseen by who chooses keys.
+	// what is not durable. A client that chooses keys cannot foresee which one it is.
 	seed  maphash.Seed
 	locks [stripes]sync.Mutex
 

@@ -28,8 +28,8 @@
 //
 // The status, the body, and the headers that the handler set or changed. Never recorded, though the
 // first client gets them: Set-Cookie, because a session must not be handed out twice, nor lie in
-// the store; Date and Content-Length, which are made anew; hop-by-hop headers (RFC 9110, 7.6.1) and
-// trailers; and Options.DropHeaders. Informational responses (1xx) are dropped.
+// the store; Date and Content-Length, which are made again; hop-by-hop headers (RFC 9110, 7.6.1)
+// and trailers; and Options.DropHeaders. Informational responses (1xx) are dropped.
 //
 // A response is held back until it is recorded, so handlers cannot flush it or hijack the
 // connection: the writer that they get has neither, nor Unwrap. From Executor.MaxResponse bytes on
@@ -37,7 +37,7 @@
 // 410.
 //
 // Responses with a status of 500 and more, and 401, 403, 407, 408, 421, 423, 425 and 429, are sent
-// and not recorded: the next request with the key is handled anew. Options.Record decides
+// and not recorded: the next request with the key is handled again. Options.Record decides
 // otherwise. A handler that may have done its work before it failed should answer with another
 // status, or be recorded.
 //

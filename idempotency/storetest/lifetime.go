@@ -9,7 +9,7 @@ import (
 
 var lifetimeBehaviours = []behaviour{
 	{"a record ends with its ttl", expiry},
-	{"each swap begins the ttl anew", extension},
+	{"each swap begins the ttl again", extension},
 	{"a short ttl ends what had a long one", shortening},
 }
 

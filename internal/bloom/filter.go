@@ -16,8 +16,8 @@ type block [8]uint64
 
 const blockBytes = 64
 
-// New returns an empty filter. Once it holds so many hashes, it falsely has one other in about 35
-// with 8 bits for each, 240 with 12, 1,100 with 16.
+// New returns an empty filter. Once it holds its number of hashes, it falsely has one other in
+// about 35 with 8 bits for each, 240 with 12, 1,100 with 16.
 func New(hashes, bits int) Filter {
 	return make(Filter, (hashes*bits+8*blockBytes-1)/(8*blockBytes))
 }

@@ -64,7 +64,7 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	if err := l.active.append(b.data); err != nil {
 		return 0, l.fail(err)
 	}
-	mark := l.syncs.note() // first: who sees a record waits for it
+	mark := l.syncs.note() // first: a reader that sees a record waits for it
 	l.show(b, start)
 	return mark, nil
 }
@@ -139,7 +139,7 @@ func (l *Log) begin(number uint32) error {
 	return l.saveManifest()
 }
 
-// signal wakes who waits on the channel, now or later.
+// signal wakes the one that waits on the channel, now or later.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -20,9 +20,9 @@ type Reader struct {
 // NewReader returns a reader, which need not be closed.
 func (l *Log) NewReader() *Reader { return &Reader{log: l} }
 
-// Get returns the value of the newest record of a key, and when it ends, though that be past. The
-// value is nil when there is no record, it was deleted, or it ended and was dropped. It is valid
-// until the next Get.
+// Get returns the value of the newest record of a key, and when it ends, which may be in the past.
+// The value is nil when there is no record, it was deleted, or it ended and was dropped. It is
+// valid until the next Get.
 func (r *Reader) Get(key []byte) (value []byte, ends int64, err error) {
 	l, hash := r.log, r.log.key.Sum64(key)
 	l.mu.RLock()

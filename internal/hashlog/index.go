@@ -140,7 +140,7 @@ func (x *index) readPage(p *page, i int) (entries int, err error) {
 func (p *page) check() (entries int, err error) {
 	entries = int(binary.LittleEndian.Uint32(p[4:]))
 	if !intact(p[:]) || entries > entriesPerPage {
-		return 0, fmt.Errorf("%w: delete this file, it is made anew at the next start", ErrDamaged)
+		return 0, fmt.Errorf("%w: delete this file, it is made again at the next start", ErrDamaged)
 	}
 	return entries, nil
 }

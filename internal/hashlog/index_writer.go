@@ -23,8 +23,8 @@ type indexWriter struct {
 
 const writeBuffer = 256 << 10
 
-// makeIndex writes an index of the segments from first to last, with so many entries at most. fill
-// adds them.
+// makeIndex writes an index of the segments from first to last, with n entries at most. fill adds
+// them.
 func (l *Log) makeIndex(
 	first, last uint32, entries int, fill func(*indexWriter) error,
 ) (*index, error) {

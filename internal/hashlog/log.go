@@ -9,10 +9,11 @@
 //
 // The newest record of a key counts. Get looks into the tables, then into the indexes, the young
 // ones first; a Bloom filter in memory, 12 bits per record, passes over nearly all that do not have
-// the key. The hash has a secret key, which is random: who chooses keys cannot make them collide.
+// the key. The hash has a secret key, which is random: a client that chooses keys cannot make them
+// collide.
 //
 // The file MANIFEST names the segments and the indexes that count. An index that is lost or damaged
-// is made anew from its segments. A segment is never changed once the next one was begun; one that
+// is made again from its segments. A segment is never changed once the next one was begun; one that
 // is lost or too short is an error. Notes in the newest one say how far it was synced: what is
 // wrong before such a place is an error too, and not what a crash left unfinished.
 package hashlog
@@ -31,7 +32,7 @@ import (
 
 // Options of a log; the zero value is good.
 type Options struct {
-	SegmentBytes int64        // a segment that has so many is full; 0: 32 MiB
+	SegmentBytes int64        // a segment of this size is full; 0: 32 MiB
 	Logger       *slog.Logger // nil: nothing is logged
 	Disk         durable.Disk // nil: the system's
 	Files        *Files       // open files, to share them among logs; nil: 256 of this log
@@ -56,8 +57,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// mostUnindexed bounds the memory of tables: who appends waits while so many segments have no
-// index.
+// mostUnindexed bounds the memory of tables: an append waits while this number of segments
+// has no index.
 const mostUnindexed = 2
 
 // Log is safe for concurrent use, except that Close comes last. One process has a directory open.
@@ -74,7 +75,7 @@ type Log struct {
 	unindexed chan struct{} // holds a token for each full segment that has no index
 
 	manifest sync.Mutex // held while the file MANIFEST is written
-	tending  sync.Mutex // held by who deletes segments, or replaces indexes
+	tending  sync.Mutex // held while segments are deleted, or indexes replaced
 
 	mu       sync.RWMutex // guards what look-ups see
 	segments map[uint32]*segment

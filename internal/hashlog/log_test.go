@@ -207,8 +207,8 @@ func TestWhatHasEndedIsDropped(t *testing.T) {
 	}
 	settle(t, l)
 	after := l.Stats()
-	// A tenth of the records lives, and up to twice their share of the indexes: one is written anew
-	// when half of its segments are gone.
+	// A tenth of the records lives, and up to twice their share of the indexes: one is written
+	// again when half of its segments are gone.
 	if after.Segments > before.Segments/8 || after.Bytes > before.Bytes/7 {
 		t.Errorf("of %+v %+v is left", before, after)
 	}

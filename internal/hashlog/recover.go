@@ -16,7 +16,7 @@ import (
 	"github.com/kdedup/kdedup/internal/siphash"
 )
 
-// recover opens what the manifest names, deletes what it does not name, and makes anew the indexes
+// recover opens what the manifest names, deletes what it does not name, and makes again the indexes
 // that are missing.
 func (l *Log) recover() error {
 	m, found, err := l.readManifest()
@@ -56,7 +56,7 @@ func (l *Log) adopt(m *manifest) {
 	l.newKey()
 }
 
-// newKey makes hashes that nobody can foresee: who chooses keys could make them collide.
+// newKey makes hashes that nobody can foresee: else a client could choose keys that collide.
 func (l *Log) newKey() { _, _ = rand.Read(l.key[:]) } // never fails
 
 // initialize makes the first segment, unless there are records whose manifest is lost.
@@ -99,8 +99,8 @@ func (l *Log) openSegments(records []segmentRecord) error {
 }
 
 // recoverTail opens the segment that was appended to, without what a crash cut off. The good part
-// is written anew: a write that once failed may still be seen in the file and not be on the disk,
-// and then a sync would not tell. At least so many bytes were durable.
+// is written again: a write that once failed may still be seen in the file and not be on the disk,
+// and then a sync would not tell. At least durableBytes of it were durable.
 func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	name := l.path(segmentName(number))
 	data, err := os.ReadFile(name)
@@ -158,7 +158,7 @@ func (l *Log) openIndexes(records []indexRecord) {
 	for _, d := range records {
 		x, err := l.openIndex(d)
 		if err != nil {
-			l.o.Logger.Warn("an index is made anew",
+			l.o.Logger.Warn("an index is made again",
 				"segments", fmt.Sprintf("%d to %d", d.First, d.Last), "error", err)
 			continue
 		}

@@ -8,7 +8,8 @@ import (
 // Mark stands for what was appended until then.
 type Mark uint64
 
-// syncs share the syncs of a file: one runs at a time, and who comes meanwhile shares the next one.
+// syncs share the syncs of a file: one runs at a time, and appends that come meanwhile share the
+// next one.
 type syncs struct {
 	sync func() error
 	err  func() error // why nothing can be synced any more

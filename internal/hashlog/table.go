@@ -34,7 +34,7 @@ type table struct {
 
 const leastSlots = 1 << 10
 
-// newTable returns an empty table that takes so many entries before it grows.
+// newTable returns an empty table that takes n entries before it grows.
 func newTable(entries int) *table {
 	return &table{slots: make([]entry, max(leastSlots, 1<<bits.Len(uint(entries)*4/3)))}
 }

@@ -27,7 +27,7 @@ func FakeKafka(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, []string) {
 	return cluster, cluster.ListenAddrs()
 }
 
-// Kafkas runs a test on a fake Kafka of so many brokers, and on the real one.
+// Kafkas runs a test on a fake Kafka of n brokers, and on the real one.
 func Kafkas(t *testing.T, fakes int, test func(t *testing.T, brokers []string)) {
 	t.Helper()
 	t.Run("fake", func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// KillAfter starts the test binary anew with a variable ("NAME=value") in its environment, which
+// KillAfter starts the test binary again with a variable ("NAME=value") in its environment, which
 // makes it a process that prints the numbers from 0 on, each when a piece of work is done. At the
 // given number the process is killed, as by kill -9. Returned is the last number that it printed
 // before it died.

@@ -17,8 +17,8 @@ const (
 	// a connection is cut when an answer comes, so its request was carried out
 	BrokenAnswers
 	LateRequests   // requests are passed on late, also when their client has long gone
-	NoConnections  // who is connected is cut off, and nobody else gets in
-	CutConnections // who is connected is cut off once
+	NoConnections  // all connections are cut off, and none is taken
+	CutConnections // all connections are cut off once
 	troubles
 )
 

@@ -32,7 +32,7 @@ type Spec struct {
 	Partitions int // of the input
 	// share of the records that are copies of any earlier one, on any partition; 0 to below 1
 	Duplicates float64
-	Hot        int  // so many more of the records are copies of the very first one, spread evenly
+	Hot        int  // how many more records are copies of the very first one, spread evenly
 	IDBytes    int  // length of an ID: 36 makes UUIDs, other lengths hexadecimal digits
 	Ordered    bool // IDs begin with the time, as in UUIDv7; else they are random, as in UUIDv4
 	Seed       uint64

@@ -118,7 +118,7 @@ type mix struct {
 
 	// One record in … of those appended; 0 is none.
 	copies, conflicts, missing, oversize, ahead, invalid, gaps int
-	// copies are of one of the last so many IDs
+	// copies are of one of the last n IDs
 	recent int
 }
 

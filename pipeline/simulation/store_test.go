@@ -27,7 +27,7 @@ type episode struct {
 	final  *attempt // forwarded or dead-lettered the owner, and that was made final
 	first  *attempt // was told that its claim made the owner the owner
 	sent   *attempt // the first that wrote the owner to the clean or the dead-letter topic
-	// astray: a member that was given up claimed anew what others had handled. docs/guarantees.md
+	// astray: a member that was given up claimed again what others had handled. docs/guarantees.md
 	// says what that may lose.
 	astray bool
 }

@@ -59,7 +59,7 @@ type consumer struct {
 	*member.Options
 	session  *gocql.Session
 	inFlight int
-	again    atomic.Int64 // inserts that were tried once more: so many records may be lost
+	again    atomic.Int64 // inserts that were tried once more: as many records may be lost
 }
 
 func (c *consumer) forward(ctx context.Context, client *kgo.Client, records []*kgo.Record) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -145,4 +146,16 @@ func Evaluate[T any](t *testing.T, b *Browser, expression string) T {
 		t.Fatalf("%s: %v", expression, err)
 	}
 	return value
+}
+
+// Picture is what a reader sees at once, as PNG.
+func (b *Browser) Picture(t *testing.T) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(b.Context, stepTimeout)
+	defer cancel()
+	taken, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken.Data
 }

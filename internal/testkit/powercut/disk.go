@@ -97,7 +97,7 @@ func newDirectory() *directory {
 	return &directory{seen: map[string]any{}, durable: map[string]any{}}
 }
 
-// CutAfter lets so many more operations be done.
+// CutAfter lets n more operations be done.
 func (d *Disk) CutAfter(operations int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

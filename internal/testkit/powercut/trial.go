@@ -47,7 +47,7 @@ type Trial struct {
 }
 
 // UntilTheCut opens what the last cut left, and steps on until the next one. The cut comes within
-// so many operations as one of the numbers says.
+// one of the numbers of operations.
 func (tr *Trial) UntilTheCut(within []int, open, step func() error) {
 	tr.T.Helper()
 	tr.restore()

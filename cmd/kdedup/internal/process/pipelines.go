@@ -14,7 +14,7 @@ import (
 
 // active is the configuration in force and the pipelines that carry it out, one for each of its
 // topics and in their order. It is never changed: a reload puts another one in its place, so that
-// whoever looks sees pipelines and configuration that belong together.
+// every reader sees pipelines and configuration that belong together.
 type active struct {
 	config    config.Config
 	since     time.Time

@@ -113,7 +113,7 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 }
 
 // open connects everything and checks it. What it opened before an error is closed again, and it
-// may be called anew.
+// may be called again.
 func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()

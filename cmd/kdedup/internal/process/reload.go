@@ -21,7 +21,7 @@ var applied = []string{"log.level", "reload.watch"}
 type change struct {
 	kept  map[string]*pipelineRun // by consumer group
 	fresh []wiring.Entry          // to be started: added, changed, or failing and the same
-	ended []*pipelineRun          // to be ended: removed, or to be started anew
+	ended []*pipelineRun          // to be ended: removed, or to be started again
 }
 
 // reload puts a configuration in force, or changes nothing and returns why not. Pipelines that are
@@ -130,7 +130,7 @@ type unready struct{ error }
 
 func (e unready) Unwrap() error { return e.error }
 
-// retire takes away the series of lanes that have ended. Those of a pipeline that is started anew
+// retire takes away the series of lanes that have ended. Those of a pipeline that is started again
 // come back, and its counters go on; those of a pipeline that is removed are gone, unless another
 // one has its input.
 func (p *Process) retire(c change) {

@@ -157,7 +157,7 @@ func (r *reloading) reload() (line string) {
 	return r.waitOutcome(before)
 }
 
-// waitOutcome returns the first outcome of a reload after so many.
+// waitOutcome returns the first outcome of a reload after those that there were before.
 func (r *reloading) waitOutcome(before int) (line string) {
 	r.t.Helper()
 	testkit.Eventually(r.t, time.Minute, "the outcome of the reload", func() bool {

@@ -182,7 +182,7 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 // next try.
 func TestARefusedPipelineLeavesNoScopeBehind(t *testing.T) {
 	r := startReloading(t, neverLook)
-	r.drain("orders", 1) // a scope without claims could be registered anew
+	r.drain("orders", 1) // a scope without claims could be registered again
 	r.write(orders("buckets: 7"), payments(), refunds("buckets: 64"))
 	if line := r.reload(); !strings.Contains(line, "buckets was 128 and is now 7") {
 		t.Error(line)

@@ -89,7 +89,7 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 	return nil
 }
 
-// amender is the store as one that can register a scope anew, and whether the scope has claims,
+// amender is the store as one that can register a scope again, and whether the scope has claims,
 // which forbids it.
 func amender(
 	ctx context.Context, store dedup.Store, registered dedup.Scope,

@@ -43,8 +43,8 @@ func SourceOf(m config.MessageID) dedup.Source {
 	return s
 }
 
-// ScopeOf is what the claims of an entry stand under. The extractor matters only to who registers
-// or compares it.
+// ScopeOf is what the claims of an entry stand under. The extractor matters only where the
+// scope is registered or compared.
 func ScopeOf(t config.Topic, extractor string) dedup.Scope {
 	return dedup.Scope{ConsumerGroup: t.ScopeGroup, Name: t.Scope, TTL: t.TTL, Buckets: t.Buckets,
 		Extractor: extractor}
