@@ -65,8 +65,13 @@ type observed struct {
 	claim, lookup call
 }
 
-// Unwrap is the store that is watched.
-func (o *observed) Unwrap() Store { return o.Store }
+// Unobserved is the store itself, which may be able to do more than a Store must.
+func Unobserved(s Store) Store {
+	if watched, is := s.(*observed); is {
+		return watched.Store
+	}
+	return s
+}
 
 // Claim implements Store.
 func (o *observed) Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error) {

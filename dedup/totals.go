@@ -62,10 +62,7 @@ type Fact struct {
 
 // FactsOf asks the store what it tells of itself.
 func FactsOf(s Store) []Fact {
-	if watched, is := s.(*observed); is {
-		s = watched.Store
-	}
-	if tells, does := s.(interface{ Facts() []Fact }); does {
+	if tells, does := Unobserved(s).(interface{ Facts() []Fact }); does {
 		return tells.Facts()
 	}
 	return nil

@@ -187,7 +187,7 @@ func (b *pipelineBench) watch(
 			joined = last // it was then, or a little later
 		}
 		last = time.Now()
-		done := sum(p.Outcomes())
+		done := sum(outcomes(p))
 		if done >= b.spec.Records {
 			return joined, last, nil
 		}

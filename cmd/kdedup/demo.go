@@ -117,7 +117,7 @@ func (d *demo) show(ctx context.Context, p *process.Process, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	d.table(p.Outcomes(), traffic, found, took)
+	d.table(outcomes(p), traffic, found, took)
 	if err := d.showDuplicates(ctx, p.Config()); err != nil {
 		return err
 	}

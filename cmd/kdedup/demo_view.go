@@ -36,7 +36,7 @@ func (v *liveView) watch(ctx context.Context, t *traffic) error {
 			return nil
 		case <-tick.C:
 		}
-		counts, sent, finished := v.process.Outcomes(), int(t.sent.Load()), t.done.Load()
+		counts, sent, finished := outcomes(v.process), int(t.sent.Load()), t.done.Load()
 		total := sum(counts)
 		rate := float64(total-last) / time.Since(lastAt).Seconds()
 		last, lastAt = total, time.Now()
@@ -76,6 +76,16 @@ func (d *demo) table(counts map[string]int, t *traffic, found check, took time.D
 	row("doubled", found.doubled, "")
 	row("changed", found.changed, "compared byte for byte")
 	_ = table.Flush() // to a buffer and then d.out, whose errors the terminal shows
+}
+
+// outcomes are the records of the one pipeline of a demo or a measurement, by what became of them.
+func outcomes(p *process.Process) map[string]int {
+	counts := make(map[string]int)
+	totals, _ := p.Totals(p.Config().Topics[0].Input)
+	for outcome, n := range totals.Outcomes {
+		counts[outcome] = int(n)
+	}
+	return counts
 }
 
 func sum(counts map[string]int) int {

@@ -56,7 +56,7 @@ func demoKafka(t *testing.T) []string {
 func TestMetricsFollowTheConventions(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
 	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
-		return p.Outcomes()["duplicate"] > 0
+		return outcomes(p)["duplicate"] > 0
 	})
 	problems, err := testutil.GatherAndLint(p.Registry())
 	if err != nil {
@@ -72,7 +72,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 func TestMetricsAreDocumented(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
 	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
-		return p.Outcomes()["duplicate"] > 0
+		return outcomes(p)["duplicate"] > 0
 	})
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -122,7 +122,7 @@ func checkSection(t *testing.T, f *dto.MetricFamily, section, text string) {
 func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
 	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
-		return p.Outcomes()["duplicate"] > 0
+		return outcomes(p)["duplicate"] > 0
 	})
 	m := testkit.ReadMetrics(p.Registry())
 	for _, name := range []string{

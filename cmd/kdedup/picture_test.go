@@ -26,7 +26,7 @@ func TestThePictureOfTheStatusPageIsOfARunningProcess(t *testing.T) {
 		enough = 2000 // half a minute's
 	}
 	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
-		return p.Outcomes()["duplicate"] > enough
+		return outcomes(p)["duplicate"] > enough
 	})
 	b.Do(t, chromedp.EmulateViewport(1100, 900))
 	b.Open(t, p.URL())

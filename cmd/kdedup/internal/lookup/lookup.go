@@ -49,6 +49,7 @@ type Answer struct {
 	Forwarded   string    `json:"forwarded"`
 }
 
+// Ask asks the store, and the fence for what became of the owner.
 func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	answer, err := t.Store.Lookup(ctx, t.Scope, t.ID)
 	found := Answer{ID: Shown(t.ID), Scope: t.Scope.ConsumerGroup + "/" + t.Scope.Name}
@@ -57,9 +58,8 @@ func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	}
 	owner := answer.Owner
 	found.Seen, found.Manual = true, owner == ManualOwner
-	found.TopicID, found.Partition, found.Offset,
-		found.LeaderEpoch = hex.EncodeToString(owner.TopicID[:]), owner.Partition, owner.Offset,
-		owner.LeaderEpoch
+	found.TopicID, found.LeaderEpoch = hex.EncodeToString(owner.TopicID[:]), owner.LeaderEpoch
+	found.Partition, found.Offset = owner.Partition, owner.Offset
 	found.Fingerprint, found.ClaimedAt = hex.EncodeToString(answer.Fingerprint[:]), answer.ClaimedAt
 	found.Ends = answer.ClaimedAt.Add(t.Topic.TTL)
 	if !found.Manual {
@@ -131,6 +131,7 @@ func (l Answer) Rows() []server.Row {
 	return rows
 }
 
+// Shown is an ID as text, in hexadecimal digits if it is not UTF-8.
 func Shown(id dedup.ID) string {
 	if utf8.ValidString(string(id)) {
 		return string(id)

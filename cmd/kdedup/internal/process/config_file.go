@@ -19,10 +19,10 @@ const WatchEvery = 5 * time.Second
 // servers.
 const retryEvery = 30 * time.Second
 
-// configFile is the file that a process follows. It is compared by what it says, not by how it is
+// ConfigFile is the file that a process follows. It is compared by what it says, not by how it is
 // stored: links that are swapped (Kubernetes), network file systems and the files of secrets need
 // no care of their own.
-type configFile struct {
+type ConfigFile struct {
 	read    func() (config.Config, error)
 	asked   <-chan os.Signal
 	every   time.Duration
@@ -42,15 +42,15 @@ type reading struct {
 func NewConfigFile(
 	read func() (config.Config, error), asked <-chan os.Signal, every time.Duration,
 	inForce config.Config,
-) *configFile {
-	return &configFile{read: read, asked: asked, every: every, seen: reading{config: inForce},
+) *ConfigFile {
+	return &ConfigFile{read: read, asked: asked, every: every, seen: reading{config: inForce},
 		known: reading{config: inForce}}
 }
 
 func (r reading) equal(other reading) bool { return reflect.DeepEqual(r, other) }
 
 // look reads the file.
-func (f *configFile) look() reading {
+func (f *ConfigFile) look() reading {
 	c, err := f.read()
 	if err != nil {
 		return reading{err: err.Error()}
@@ -59,7 +59,7 @@ func (f *configFile) look() reading {
 }
 
 // changed reads the file and reports whether it has something to try.
-func (f *configFile) changed(now time.Time) (reading, bool) {
+func (f *ConfigFile) changed(now time.Time) (reading, bool) {
 	before := f.seen
 	f.seen = f.look()
 	if !f.seen.equal(before) {
@@ -70,7 +70,7 @@ func (f *configFile) changed(now time.Time) (reading, bool) {
 }
 
 // follow applies what the file says, until ctx ends.
-func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *configFile) {
+func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile) {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	for {
@@ -91,7 +91,7 @@ func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *conf
 }
 
 // try applies what was read, or says why not.
-func (p *Process) try(ctx context.Context, giveUp context.CancelFunc, f *configFile, read reading) {
+func (p *Process) try(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile, read reading) {
 	err := errors.New(read.err)
 	if read.err == "" {
 		err = p.reload(ctx, read.config, giveUp)

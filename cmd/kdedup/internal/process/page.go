@@ -72,10 +72,14 @@ var _ server.Source = (*processStatus)(nil)
 // Snapshot asks the pipelines, the store and the log.
 func (s *processStatus) Snapshot() server.Snapshot {
 	now := s.p.active.Load()
-	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config),
+	claims := make(map[string]dedup.Totals) // by input
+	for _, t := range now.config.Topics {
+		claims[t.Input] = s.p.families.dedup.Totals(t.Input)
+	}
+	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config, claims),
 		Events: s.p.events.latest()}
 	for _, r := range now.pipelines {
-		snap.Pipelines = append(snap.Pipelines, s.p.pipelineNow(r))
+		snap.Pipelines = append(snap.Pipelines, s.p.pipelineNow(r, claims[r.topic.Input].Blocked))
 	}
 	return snap
 }
@@ -110,22 +114,20 @@ func (s *processStatus) LookUp(
 	return server.Finding{Rows: found.Rows(), JSON: found}, nil
 }
 
-func (p *Process) pipelineNow(r *pipelineRun) server.Pipeline {
-	t, totals, claims := r.topic, p.families.pipeline.Totals(r.topic.Input),
-		p.families.dedup.Totals(r.topic.Input)
+// pipelineNow gets the lanes that wait for the store.
+func (p *Process) pipelineNow(r *pipelineRun, blocked []string) server.Pipeline {
+	t, totals := r.topic, p.families.pipeline.Totals(r.topic.Input)
 	now := server.Pipeline{
 		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup, Delivery: t.Delivery,
 		Mode:     t.Mode,
 		Failures: uint64(totals.Failures),
 		Outcomes: counts(pipeline.Outcomes(), totals.Outcomes),
 		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),
-	}
-	for _, result := range pipeline.Results() {
-		now.Batches = append(now.Batches, server.Count{Name: result, Total: totals.Batches[result]})
+		Batches:  counts(pipeline.Results(), totals.Batches),
 	}
 	for _, l := range r.Lanes() {
 		number := strconv.Itoa(l.Lane)
-		lane := laneNow(l, slices.Contains(claims.Blocked, number))
+		lane := laneNow(l, slices.Contains(blocked, number))
 		lane.InHand = int(totals.InHand[number])
 		now.Lanes = append(now.Lanes, lane)
 		now.Partitions = append(now.Partitions, partitionsNow(l)...)
@@ -135,9 +137,10 @@ func (p *Process) pipelineNow(r *pipelineRun) server.Pipeline {
 }
 
 // counts puts totals in the order in which they are shown.
-func counts[Name fmt.Stringer](order []Name, totals map[string]float64) (all []server.Count) {
-	for _, name := range order {
-		all = append(all, server.Count{Name: name.String(), Total: totals[name.String()]})
+func counts[Name any](order []Name, totals map[string]float64) (all []server.Count) {
+	for _, o := range order {
+		name := fmt.Sprint(o)
+		all = append(all, server.Count{Name: name, Total: totals[name]})
 	}
 	return all
 }
@@ -185,14 +188,14 @@ func sortPartitions(all []server.Partition) {
 	})
 }
 
-// storeNow adds up over the topics.
-func (p *Process) storeNow(c config.Config) server.Store {
+// storeNow adds up over the topics what was counted of each input.
+func (p *Process) storeNow(c config.Config, claims map[string]dedup.Totals) server.Store {
 	now := server.Store{Type: c.Store.Type, Blocked: []string{}}
-	claims, again := make(map[string]float64), 0.0
+	results, again := make(map[string]float64), 0.0
 	for _, t := range c.Topics {
-		totals := p.families.dedup.Totals(t.Input)
+		totals := claims[t.Input]
 		for result, n := range totals.Claims {
-			claims[result] += n
+			results[result] += n
 		}
 		again += totals.Ambiguous
 		now.Batches = sum(now.Batches, server.Durations(totals.Batches))
@@ -200,9 +203,7 @@ func (p *Process) storeNow(c config.Config) server.Store {
 			now.Blocked = append(now.Blocked, t.Input+" lane "+lane)
 		}
 	}
-	for _, result := range dedup.Results() {
-		now.Claims = append(now.Claims, server.Count{Name: result, Total: claims[result]})
-	}
+	now.Claims = counts(dedup.Results(), results)
 	if p.starting.Load() == nil {
 		for _, fact := range dedup.FactsOf(p.store) {
 			now.Facts = append(now.Facts, server.Fact(fact))

@@ -42,7 +42,7 @@ type Process struct {
 	knowledge wiring.Knowledge
 	identity  string                     // of the store
 	tracing   *tracing.Provider          // nil: no traces
-	active    atomic.Pointer[active]     // replaced by run alone
+	active    atomic.Pointer[active]     // replaced by Run alone
 	starting  atomic.Pointer[notStarted] // nil when connector, admin, store and tracing are there
 }
 
@@ -69,17 +69,6 @@ func (p *Process) Lanes() (all []pipeline.LaneState) {
 // Totals is what the pipeline of an input has counted so far.
 func (p *Process) Totals(input string) (pipeline.Totals, dedup.Totals) {
 	return p.families.pipeline.Totals(input), p.families.dedup.Totals(input)
-}
-
-// Outcomes are the records of all pipelines by what became of them.
-func (p *Process) Outcomes() map[string]int {
-	counts := make(map[string]int)
-	for _, t := range p.Config().Topics {
-		for outcome, n := range p.families.pipeline.Totals(t.Input).Outcomes {
-			counts[outcome] += int(n)
-		}
-	}
-	return counts
 }
 
 // Wire connects everything and checks it, but starts no pipeline. What it opened before an error is
@@ -167,7 +156,7 @@ func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 
 // Run works until ctx ends or a pipeline cannot go on; then all the others stop too. Meanwhile it
 // applies what the file says; a nil file stays as it was read.
-func (p *Process) Run(ctx context.Context, file *configFile) error {
+func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -181,7 +170,7 @@ func (p *Process) Run(ctx context.Context, file *configFile) error {
 }
 
 // work begins the pipelines, when everything is connected, and returns when they have ended.
-func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *configFile) error {
+func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *ConfigFile) error {
 	if p.starting.Load() != nil {
 		if err := p.openPatiently(ctx, p.Config()); err != nil {
 			return err

@@ -391,7 +391,7 @@ func TestWithoutWatchAChangeWaitsForTheSignal(t *testing.T) {
 }
 
 // fileOf is a configFile of texts in place of configurations.
-func fileOf(readings ...string) *configFile {
+func fileOf(readings ...string) *ConfigFile {
 	at := 0
 	return NewConfigFile(func() (config.Config, error) {
 		text := readings[min(at, len(readings)-1)]

@@ -94,10 +94,7 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 func amender(
 	ctx context.Context, store dedup.Store, registered dedup.Scope,
 ) (amends dedup.Amender, claimed bool, err error) {
-	if watched, is := store.(interface{ Unwrap() dedup.Store }); is {
-		store = watched.Unwrap()
-	}
-	amends, can := store.(dedup.Amender)
+	amends, can := dedup.Unobserved(store).(dedup.Amender)
 	if !can {
 		return nil, true, nil
 	}

@@ -20,8 +20,8 @@ import (
 // newestLooked is how many of an input's newest records are looked at for message IDs.
 const newestLooked = 100
 
-// newest is what the newest records of an input show of their message IDs.
-type newest struct {
+// Newest is what the newest records of an input show of their message IDs.
+type Newest struct {
 	entry          Entry
 	looked, found  int
 	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
@@ -31,8 +31,8 @@ type newest struct {
 // LookAtNewest reads the newest records of an entry's input.
 func LookAtNewest(
 	ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry,
-) (newest, error) {
-	n := newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
+) (Newest, error) {
+	n := Newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
 	log, err := logreader.Describe(ctx, client, e.Input, logreader.Bounds{MaxRecords: newestLooked})
 	if err == nil {
 		err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
@@ -43,7 +43,7 @@ func LookAtNewest(
 		})
 	}
 	if err != nil {
-		return newest{}, fmt.Errorf("look at the newest records of %s: %w", e.Input, err)
+		return Newest{}, fmt.Errorf("look at the newest records of %s: %w", e.Input, err)
 	}
 	return n, nil
 }
@@ -52,14 +52,14 @@ func LookAtNewest(
 func (e *Entry) LookAtNewest(
 	ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config,
 	log *slog.Logger,
-) (n newest, err error) {
+) (n Newest, err error) {
 	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
-		return newest{}, err
+		return Newest{}, err
 	}
 	return LookAtNewest(ctx, client, connector.AdminOptions("kdedup-"+c.Instance, log), *e)
 }
 
-func (n *newest) look(r *kgo.Record) {
+func (n *Newest) look(r *kgo.Record) {
 	n.looked++
 	_, missing := n.entry.Extractor.Extract(r)
 	if missing == dedup.NotMissing {
@@ -79,10 +79,10 @@ func (n *newest) look(r *kgo.Record) {
 }
 
 // None says that no record has an ID: the setting is wrong, or the records are.
-func (n newest) None() bool { return n.looked > 0 && n.found == 0 }
+func (n Newest) None() bool { return n.looked > 0 && n.found == 0 }
 
 // Error is for None.
-func (n newest) Error() string {
+func (n Newest) Error() string {
 	text := fmt.Sprintf("%s.message_id: %s found in 0 of the newest %d records of %s (%s)",
 		n.entry.Path, n.entry.Extractor, n.looked, n.entry.Input, n.reason)
 	for _, seen := range []struct {
@@ -107,7 +107,7 @@ func someOf(names []string) string {
 }
 
 // String is for setup and validate.
-func (n newest) String() string {
+func (n Newest) String() string {
 	switch {
 	case n.looked == 0:
 		return fmt.Sprintf("message_id of %s: there is no record to look at yet", n.entry.Input)

@@ -12,8 +12,7 @@ import (
 )
 
 // CompareTopics tells which records the topics would refuse or lose. Topics that lose some whatever
-// they are, are an error. tolerant: the user may lack the right to see
-// all settings.
+// they are, are an error. tolerant: the user may lack the right to see all settings.
 func CompareTopics(
 	ctx context.Context, client *kgo.Client, t config.Topic, tolerant bool, tell func(string),
 ) error {
