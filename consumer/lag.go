@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // lagWatch compares the committed offsets with the ends of the assigned partitions, also while the
@@ -19,7 +21,9 @@ const lagInterval = 5 * time.Second
 func watchLag(m *member) *lagWatch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &lagWatch{member: m, cancel: cancel}
-	w.done.Go(func() { w.run(ctx) })
+	w.done.Go(func() {
+		pause.Every(ctx, lagInterval, func() { w.update(ctx) })
+	})
 	return w
 }
 
@@ -29,19 +33,6 @@ func (w *lagWatch) stop() {
 	w.done.Wait()
 	for _, p := range w.member.owned() {
 		w.member.opts.Metrics.forgetPartition(p)
-	}
-}
-
-func (w *lagWatch) run(ctx context.Context) {
-	tick := time.NewTicker(lagInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			w.update(ctx)
-		}
 	}
 }
 

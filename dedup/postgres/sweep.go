@@ -18,14 +18,7 @@ import (
 const sweepBatch = 1000
 
 func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	pause.Every(ctx, interval, func() {
 		deleted, err := s.sweep(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -37,7 +30,7 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 		case deleted > 0:
 			s.options.Logger.Debug("deleted expired claims", "claims", deleted)
 		}
-	}
+	})
 }
 
 // sweep deletes expired claims until there are none, or another process deletes them. They have

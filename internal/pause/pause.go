@@ -1,4 +1,4 @@
-// Package pause waits between tries.
+// Package pause waits: once, between tries, from tick to tick.
 package pause
 
 import (
@@ -15,6 +15,20 @@ func For(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// Every calls do at each tick of a clock, until ctx ends.
+func Every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
+		}
 	}
 }
 

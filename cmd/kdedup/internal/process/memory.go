@@ -11,6 +11,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // What a lane holds comes and goes with its batches: much lives while one is polled and forwarded,
@@ -48,25 +49,12 @@ func LimitMemory(store string) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		followMemory(ctx, most)
+		pause.Every(ctx, memoryInterval, func() { adaptMemory(most) })
 	}()
 	return func() {
 		cancel()
 		<-done
 		debug.SetMemoryLimit(most)
-	}
-}
-
-func followMemory(ctx context.Context, most int64) {
-	tick := time.NewTicker(memoryInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			adaptMemory(most)
-		}
 	}
 }
 
