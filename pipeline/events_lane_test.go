@@ -268,7 +268,7 @@ func TestAFailingStoreIsNotFloodedWithRequests(t *testing.T) {
 		s.produce(orders(n, 99)...)
 		s.start("one")
 		s.finish(n)
-		batches := s.counter("kdedup_batches_total", map[string]string{"result": "committed"})
+		batches := s.counter("kdedup_batches_total", "result", "committed")
 		t.Logf("%d claims in %d requests, for %d records in %v batches", store.claims.Load(),
 			store.requests.Load(), n, batches)
 		if got := store.claims.Load(); got > 2*n {

@@ -66,7 +66,7 @@ func (r *rig) finish(n int) {
 	r.checkClean(true)
 }
 
-func (r *rig) failures() float64 { return r.counter("kdedup_lane_failures_total", nil) }
+func (r *rig) failures() float64 { return r.counter("kdedup_lane_failures_total") }
 
 // waitLogged waits for a line with all of the words.
 func (r *rig) waitLogged(words ...string) {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -240,37 +239,10 @@ func (r *rig) texts(topic string) []string {
 	return all
 }
 
-// counter sums the series of a metric that have all the labels.
-func (r *rig) counter(name string, labels map[string]string) (sum float64) {
+// counter sums the series of a metric that have the labels, given as name and value in turn.
+func (r *rig) counter(name string, labels ...string) float64 {
 	r.t.Helper()
-	families, err := r.registry.Gather()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			if hasLabels(metric, labels) {
-				sum += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
-}
-
-func hasLabels(metric *dto.Metric, want map[string]string) bool {
-	have := make(map[string]string)
-	for _, label := range metric.GetLabel() {
-		have[label.GetName()] = label.GetValue()
-	}
-	for k, v := range want {
-		if have[k] != v {
-			return false
-		}
-	}
-	return true
+	return testkit.ReadMetrics(r.t, r.registry).Value(name, labels...)
 }
 
 // outcomes returns kdedup_records_total without zeros.
@@ -278,8 +250,7 @@ func (r *rig) outcomes() map[string]int {
 	counts := make(map[string]int)
 	for _, outcome := range []string{"forwarded", "duplicate", "conflict", "replay",
 		"passed_through", "dropped", "dead_lettered"} {
-		counts[outcome] = int(r.counter("kdedup_records_total",
-			map[string]string{"outcome": outcome}))
+		counts[outcome] = int(r.counter("kdedup_records_total", "outcome", outcome))
 	}
 	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
 	return counts
@@ -303,23 +274,11 @@ func same(a, b *kgo.Record) bool {
 }
 
 // logbook keeps what the pipelines log.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type logbook struct{ testkit.Printed }
 
 // with returns the lines that hold all of the words.
 func (l *logbook) with(words ...string) (lines []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(l.String()) {
 		if !slices.ContainsFunc(words, func(word string) bool {
 			return !strings.Contains(line, word)
 		}) {

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"io"
 	"log/slog"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,27 +41,9 @@ func browse(
 	return answer.StatusCode, answer.TLS.PeerCertificates[0].SerialNumber.Int64(), err
 }
 
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func withTLS(t *testing.T, a *testkit.Authority, clientCA bool) (server.Options, *lines) {
+func withTLS(t *testing.T, a *testkit.Authority, clientCA bool) (server.Options, *testkit.Printed) {
 	t.Helper()
-	log := &lines{}
+	log := &testkit.Printed{}
 	o := options()
 	dir := t.TempDir()
 	o.Logger = slog.New(slog.NewTextHandler(log, nil))

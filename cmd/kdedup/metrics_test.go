@@ -124,7 +124,7 @@ func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 	testkit.Eventually(t, 2*time.Minute, "duplicates", func() bool {
 		return outcomes(p)["duplicate"] > 0
 	})
-	m := testkit.ReadMetrics(p.Registry())
+	m := testkit.ReadMetrics(t, p.Registry())
 	for _, name := range []string{
 		"kdedup_kafka_client_fetch_records_total", "kdedup_kafka_client_produce_records_total",
 		"kdedup_kafka_client_fetch_uncompressed_bytes_total",
@@ -139,9 +139,9 @@ func TestTheClientCountsRecordsAndBytes(t *testing.T) {
 func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(c *config.Config) { c.Metrics.PerPartition = false })
 	testkit.Eventually(t, 2*time.Minute, "one lag", func() bool {
-		return len(testkit.ReadMetrics(p.Registry())["kdedup_consumer_lag"]) == 1
+		return len(testkit.ReadMetrics(t, p.Registry())["kdedup_consumer_lag"]) == 1
 	})
-	m := testkit.ReadMetrics(p.Registry())
+	m := testkit.ReadMetrics(t, p.Registry())
 	if len(m["kdedup_partition_duplicates_total"]) > 0 {
 		t.Error("duplicates are counted by partition")
 	}
@@ -155,7 +155,7 @@ func TestThePartitionCanBeLeftOutOfTheMetrics(t *testing.T) {
 func TestEveryConsumedRecordHasAnOutcome(t *testing.T) {
 	p := runDemo(t, demoKafka(t), func(*config.Config) {})
 	equal := func() bool {
-		m := testkit.ReadMetrics(p.Registry())
+		m := testkit.ReadMetrics(t, p.Registry())
 		consumed, outcomes := m.Value("kdedup_consumed_records_total"),
 			m.Value("kdedup_records_total")
 		return consumed > 2000 && consumed == outcomes

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"slices"
+	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -11,8 +12,12 @@ import (
 type Metrics map[string][]*dto.Metric
 
 // ReadMetrics takes them from where Prometheus gets them.
-func ReadMetrics(gatherer prometheus.Gatherer) Metrics {
-	families, _ := gatherer.Gather() // what a broken collector leaves out shows as zero
+func ReadMetrics(t testing.TB, gatherer prometheus.Gatherer) Metrics {
+	t.Helper()
+	families, err := gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
 	m := make(Metrics)
 	for _, family := range families {
 		m[family.GetName()] = family.GetMetric()

@@ -1,11 +1,9 @@
 package kafkalog_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -114,29 +112,11 @@ func TestALogWhoseBeginningHasPassedTheIndexIsReadAgain(t *testing.T) {
 	})
 }
 
-// lines are what a logger wrote.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
-
 // A new leader that says that it has less of an epoch than was read of it has cut the log.
 func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 	cluster, brokers := testkit.FakeKafka(t, kfake.NumBrokers(2))
 	logs, scope := newMade(t, brokers, 1), newScope(t)
-	said := &lines{}
+	said := &testkit.Printed{}
 	s := open(t, claimlog.Options{Opener: logs, Wait: time.Second,
 		Logger: slog.New(slog.NewTextHandler(said, nil))})
 	wantOwner(t, mustClaim(t, s, scope, claimOf("a", 1)), 1)
@@ -145,7 +125,7 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch),
 		func(request kmsg.Request) (kmsg.Response, error, bool) {
 			cluster.KeepControl()
-			if said.has("the index is made again") {
+			if strings.Contains(said.String(), "the index is made again") {
 				return nil, nil, false
 			}
 			answer := request.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
@@ -168,7 +148,7 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 	}
 	testkit.Eventually(t, time.Minute, "the cut is noticed", func() bool {
 		_, _ = s.Claim(t.Context(), scope, []dedup.Claim{claimOf("c", 3)})
-		return said.has("the index is made again from the claim log")
+		return strings.Contains(said.String(), "the index is made again from the claim log")
 	})
 	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 4)), 2)
 }

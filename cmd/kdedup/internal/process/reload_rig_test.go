@@ -188,7 +188,7 @@ func (r *reloading) waitReady() {
 
 // value is that of a metric.
 func (r *reloading) value(name string, labels ...string) float64 {
-	return testkit.ReadMetrics(r.process.registry).Value(name, labels...)
+	return testkit.ReadMetrics(r.t, r.process.registry).Value(name, labels...)
 }
 
 // sight is what must stay as it is in a pipeline that is not touched.

@@ -54,7 +54,7 @@ func TestAReloadRemovesAPipelineAndItsSeries(t *testing.T) {
 	if sum := offsets.KOffsets()["payments"]; err != nil || len(sum) == 0 {
 		t.Errorf("no committed offsets: %v, %v", sum, err)
 	}
-	for name, series := range testkit.ReadMetrics(r.process.registry) {
+	for name, series := range testkit.ReadMetrics(r.t, r.process.registry) {
 		for _, s := range series {
 			if testkit.HasLabel(s, "topic", "payments") {
 				t.Errorf("%s still has a series of payments", name)
@@ -78,7 +78,7 @@ func TestAReloadStartsAChangedPipelineAnewAndItsCountersGoOn(t *testing.T) {
 	}
 	r.untouched("orders", before)
 	r.drain("payments", 10)
-	m := testkit.ReadMetrics(r.process.registry)
+	m := testkit.ReadMetrics(r.t, r.process.registry)
 	if got := m.Value("kdedup_records_total", "topic", "payments", "outcome",
 		"forwarded"); got != r.sent["payments"] {
 		t.Errorf("%v records were forwarded, as the counter says; there were %v", got,
