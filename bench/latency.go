@@ -42,8 +42,9 @@ func (l *Latency) measure(
 ) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	appended := "LogAppendTime"
-	if err := s.prepare(ctx, c,
-		map[string]*string{"message.timestamp.type": &appended}); err != nil {
+	if err := s.prepare(
+		ctx, c, map[string]*string{"message.timestamp.type": &appended},
+	); err != nil {
 		return err
 	}
 	if err := s.settle(ctx); err != nil {

@@ -141,8 +141,9 @@ func TestEveryModeHasAPlan(t *testing.T) {
 		if len(c.suite.contestants) == 0 || len(c.suite.variants) == 0 {
 			t.Errorf("%s measures nothing", m.name)
 		}
-		if diff := cmp.Diff([]string{"buckets: 64", "lanes: 4"},
-			c.suite.settings.topic); diff != "" {
+		if diff := cmp.Diff(
+			[]string{"buckets: 64", "lanes: 4"}, c.suite.settings.topic,
+		); diff != "" {
 			t.Errorf("%s: settings: -want +got:\n%s", m.name, diff)
 		}
 	}

@@ -138,8 +138,9 @@ func (s *stage) deleteTopics(ctx context.Context) error {
 // setupKdedup writes a configuration of defaults and has kdedup create what it needs.
 func setupKdedup(store, delivery string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
-		if err := os.WriteFile(s.configFile(), []byte(s.config(store, delivery)),
-			0o600); err != nil {
+		if err := os.WriteFile(
+			s.configFile(), []byte(s.config(store, delivery)), 0o600,
+		); err != nil {
 			return err
 		}
 		cmd := exec.CommandContext(ctx, s.programs.kdedup, "setup", "-c", s.configFile())

@@ -127,8 +127,9 @@ func TestDashboardsAreInstalledUnchanged(t *testing.T) {
 		"[{\"unit\": \"é\\t\"}]\n}\n"
 	r := mustRender(t, chartWith(t, map[string]string{"dashboards/a.json": board,
 		"dashboards/b.json": "{}"}), valuesOf(t, "everything"))
-	if diff := cmp.Diff(map[string]string{"a.json": board, "b.json": "{}"},
-		dashboardsOf(r)); diff != "" {
+	if diff := cmp.Diff(
+		map[string]string{"a.json": board, "b.json": "{}"}, dashboardsOf(r),
+	); diff != "" {
 		t.Errorf("dashboards (-files +installed):\n%s", diff)
 	}
 }

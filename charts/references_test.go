@@ -178,8 +178,9 @@ func TestTheTestsPodMayConnect(t *testing.T) {
 		t.Errorf("the policy lets %v in, the pod has %v", from, pod.Labels)
 	}
 	service := find[*corev1.Service](r)[0]
-	if want := fmt.Sprintf("http://%s:%d/readyz", service.Name,
-		service.Spec.Ports[0].Port); pod.Spec.Containers[0].Args[1] != want {
+	if want := fmt.Sprintf(
+		"http://%s:%d/readyz", service.Name, service.Spec.Ports[0].Port,
+	); pod.Spec.Containers[0].Args[1] != want {
 		t.Errorf("the test asks %s, want %s", pod.Spec.Containers[0].Args[1], want)
 	}
 }

@@ -129,8 +129,9 @@ func TestErrorsNameTheVariable(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.variable, func(t *testing.T) {
-			if diff := cmp.Diff(test.want,
-				problemsOf(t, minimal, test.variable, "HOME=/root")); diff != "" {
+			if diff := cmp.Diff(
+				test.want, problemsOf(t, minimal, test.variable, "HOME=/root"),
+			); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

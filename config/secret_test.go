@@ -159,8 +159,10 @@ func TestErrorsDoNotShowSecrets(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff("kafka.sasl.password (line 5): "+test.want,
-				problemsOf(t, withPassword(test.password))); diff != "" {
+			if diff := cmp.Diff(
+				"kafka.sasl.password (line 5): "+test.want,
+				problemsOf(t, withPassword(test.password)),
+			); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

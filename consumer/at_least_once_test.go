@@ -42,8 +42,9 @@ func newCounter(t *testing.T) *counter {
 
 func (c *counter) produce(value string) {
 	c.t.Helper()
-	if err := c.client.ProduceSync(c.t.Context(),
-		&kgo.Record{Topic: c.input, Value: []byte(value)}).FirstErr(); err != nil {
+	if err := c.client.ProduceSync(
+		c.t.Context(), &kgo.Record{Topic: c.input, Value: []byte(value)},
+	).FirstErr(); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -89,8 +90,9 @@ func (c *counter) refuse() {
 func (c *counter) handle(s *consumer.AtLeastOnce) {
 	c.t.Helper()
 	batch := c.poll(s)
-	if err := errors.Join(s.Begin(c.t.Context(), batch),
-		s.Commit(c.t.Context(), batch)); err != nil {
+	if err := errors.Join(
+		s.Begin(c.t.Context(), batch), s.Commit(c.t.Context(), batch),
+	); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -39,8 +39,9 @@ func TestLagIsThatOfThePartitionsAtHand(t *testing.T) {
 				if want != "" {
 					want = lagHead + want
 				}
-				if err := testutil.GatherAndCompare(reg, strings.NewReader(want),
-					"kdedup_consumer_lag"); err != nil {
+				if err := testutil.GatherAndCompare(
+					reg, strings.NewReader(want), "kdedup_consumer_lag",
+				); err != nil {
 					t.Error(err)
 				}
 			}

@@ -87,8 +87,9 @@ func memberOptions(t *testing.T, brokers []string, input, fences, member string)
 func (b *booth) produce(partition int32, values ...string) {
 	b.t.Helper()
 	for _, v := range values {
-		if err := b.outsider.ProduceSync(b.t.Context(), &kgo.Record{Topic: b.input,
-			Partition: partition, Value: []byte(v)}).FirstErr(); err != nil {
+		if err := b.outsider.ProduceSync(
+			b.t.Context(), &kgo.Record{Topic: b.input, Partition: partition, Value: []byte(v)},
+		).FirstErr(); err != nil {
 			b.t.Fatal(err)
 		}
 	}

@@ -170,8 +170,10 @@ func TestARecordThatIsTwiceInABatchOwnsItsIDOnce(t *testing.T) {
 		d := newDeduper(t, store, DefaultRetry)
 		for range 2 { // the second batch is not held to the first
 			got, err := d.Judge(t.Context(), []Message{record, copied, record, record})
-			if diff := cmp.Diff([]Verdict{want, VerdictDuplicate, VerdictDuplicate,
-				VerdictDuplicate}, verdicts(got)); diff != "" || err != nil {
+			if diff := cmp.Diff(
+				[]Verdict{want, VerdictDuplicate, VerdictDuplicate, VerdictDuplicate},
+				verdicts(got),
+			); diff != "" || err != nil {
 				t.Error(diff, err)
 			}
 		}
@@ -392,8 +394,9 @@ func TestAPanicIsToldWithItsMessage(t *testing.T) {
 	if !errors.As(err, &tripped) || tripped.Message != 1 || len(tripped.Stack) == 0 {
 		t.Fatalf("got %+v", err)
 	}
-	if _, err := d.Judge(t.Context(),
-		[]Message{messageAt(0, "a", "A"), messageAt(2, "c", "C")}); err != nil {
+	if _, err := d.Judge(
+		t.Context(), []Message{messageAt(0, "a", "A"), messageAt(2, "c", "C")},
+	); err != nil {
 		t.Error(err)
 	}
 }

@@ -177,8 +177,9 @@ func TestEveryMetricIsOnABoard(t *testing.T) {
 	for _, name := range elsewhere {
 		shown[name] = true
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(documented(t))),
-		slices.Sorted(maps.Keys(shown))); diff != "" {
+	if diff := cmp.Diff(
+		slices.Sorted(slices.Values(documented(t))), slices.Sorted(maps.Keys(shown)),
+	); diff != "" {
 		t.Errorf("metrics (-documented +shown):\n%s", diff)
 	}
 }
@@ -190,8 +191,9 @@ func TestPanelsLinkToSectionsOfTheRunbook(t *testing.T) {
 		for _, p := range b.Panels {
 			for _, link := range p.Links {
 				linked++
-				if _, anchor, _ := strings.Cut(link.URL,
-					"docs/runbook.md#"); sections[anchor] == "" {
+				if _, anchor, _ := strings.Cut(
+					link.URL, "docs/runbook.md#",
+				); sections[anchor] == "" {
 					t.Errorf("%s: %q links to %s, which has no section", name, p.Title, link.URL)
 				}
 			}

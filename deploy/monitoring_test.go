@@ -89,8 +89,9 @@ func TestPrometheusScrapesKdedupAndLoadsTheRules(t *testing.T) {
 	if len(prometheus.RuleFiles) != 1 || filepath.Base(prometheus.RuleFiles[0]) != "*.yaml" {
 		t.Fatalf("rule files: %q", prometheus.RuleFiles)
 	}
-	if source := mounted(t, "prometheus",
-		filepath.Dir(prometheus.RuleFiles[0])); source != "charts/kdedup/rules" {
+	if source := mounted(
+		t, "prometheus", filepath.Dir(prometheus.RuleFiles[0]),
+	); source != "charts/kdedup/rules" {
 		t.Errorf("Prometheus loads the rules of %s, want the chart's", source)
 	}
 }

@@ -68,8 +68,9 @@ func TestAReleaseIsForThreeSystemsAndTwoProcessors(t *testing.T) {
 	if diff := cmp.Diff([]string{"amd64", "arm64"}, b.Goarch); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"},
-		r.Dockers[0].Platforms); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"linux/amd64", "linux/arm64"}, r.Dockers[0].Platforms,
+	); diff != "" {
 		t.Error(diff)
 	}
 	if !slices.Contains(b.Env, "CGO_ENABLED=0") || b.Main != "./cmd/kdedup" ||

@@ -40,8 +40,9 @@ func alerts(t *testing.T) []rule {
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	promtool := testkit.Program(t, "promtool", "prometheus")
 	for _, args := range [][]string{{"check", "rules", rulesFile}, {"test", "rules", casesFile}} {
-		if out, err := exec.CommandContext(t.Context(), promtool,
-			args...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(
+			t.Context(), promtool, args...,
+		).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}

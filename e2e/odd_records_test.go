@@ -40,8 +40,9 @@ func (o *trial) write() {
 			_ = client.ProduceSync(o.t.Context(), o.oddRecord(serial)).FirstErr()
 		}
 		if transactional {
-			if err := client.EndTransaction(o.t.Context(),
-				kgo.TransactionEndTry(o.chance(70))); err != nil {
+			if err := client.EndTransaction(
+				o.t.Context(), kgo.TransactionEndTry(o.chance(70)),
+			); err != nil {
 				o.t.Logf("end transaction: %v", err) // a refused record can spoil it
 			}
 		}

@@ -78,8 +78,9 @@ func dropDatabase(t *testing.T, server, name string) {
 		return
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+
-		" WITH (FORCE)"); err != nil {
+	if _, err := conn.Exec(
+		ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)",
+	); err != nil {
 		t.Error(err)
 	}
 }

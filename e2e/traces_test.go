@@ -133,8 +133,9 @@ func TestTracesReachACollector(t *testing.T) {
 	one := d.start("one")
 	d.waitFor(1)
 	one.stop() // it exports the last spans
-	if diff := cmp.Diff([]string{"forwarded", "forwarded", "duplicate"},
-		c.outcomes(traceID)); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"forwarded", "forwarded", "duplicate"}, c.outcomes(traceID),
+	); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 	if batches := c.named("batch " + d.input); batches == 0 || c.named("claim") != batches ||

@@ -81,8 +81,9 @@ var oddRecords = []odd{
 		},
 		headers: map[string]string{"kdedup-reason": "null_key", "kdedup-key": "made"},
 		check: func(t *testing.T, in, dead *kgo.Record) {
-			if want := fmt.Sprintf("%s-%d@%d", in.Topic, in.Partition,
-				in.Offset); string(dead.Key) != want {
+			if want := fmt.Sprintf(
+				"%s-%d@%d", in.Topic, in.Partition, in.Offset,
+			); string(dead.Key) != want {
 				t.Errorf("the dead letter has the key %q, want %q", dead.Key, want)
 			}
 		},
@@ -160,8 +161,10 @@ func TestARecordThatItsTopicRefusesHoldsUpNobody(t *testing.T) {
 				one := d.start("one")
 				d.waitFor(1)
 				d.waitStable(d.output())
-				if diff := cmp.Diff([][]byte{before.Value, after.Value},
-					values(d.records(d.output())[before.Partition])); diff != "" {
+				if diff := cmp.Diff(
+					[][]byte{before.Value, after.Value},
+					values(d.records(d.output())[before.Partition]),
+				); diff != "" {
 					t.Error("on the clean topic: ", diff)
 				}
 				dead := d.records(d.input + ".dlq")[before.Partition]
@@ -313,12 +316,15 @@ func TestARecordThatAnOperatorSkipsHoldsUpNobody(t *testing.T) {
 				d.command("skip", "--partition", "3", "--offset", at.offset, at.flag, "--yes")
 			}
 			d.waitFor(1)
-			if diff := cmp.Diff(values(append(records[:4:4], records[5], records[6], records[8],
-				records[9])), values(d.records(d.output())[3])); diff != "" {
+			if diff := cmp.Diff(
+				values(append(records[:4:4], records[5], records[6], records[8], records[9])),
+				values(d.records(d.output())[3]),
+			); diff != "" {
 				t.Error("on the clean topic: ", diff)
 			}
-			if diff := cmp.Diff(values(records[7:8]),
-				values(d.records(d.input + ".dlq")[3])); diff != "" {
+			if diff := cmp.Diff(
+				values(records[7:8]), values(d.records(d.input + ".dlq")[3]),
+			); diff != "" {
 				t.Error("on the dead-letter topic: ", diff)
 			}
 			if got := one.outcomes(); got["forwarded"] != 8 || got["dropped"] != 1 ||

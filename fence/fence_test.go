@@ -105,8 +105,9 @@ func TestFencesAdvance(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.before.Advance(c.span),
-				cmp.AllowUnexported(Fence{}, step{})); diff != "" {
+			if diff := cmp.Diff(
+				c.want, c.before.Advance(c.span), cmp.AllowUnexported(Fence{}, step{}),
+			); diff != "" {
 				t.Error(diff)
 			}
 		})

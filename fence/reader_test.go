@@ -60,8 +60,9 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 			w.transaction(kgo.TryAbort, 1000+i, 2, 5)
 		}
 		foreign := Record(topic, "another input", 3, upTo(999))
-		if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(),
-			foreign).FirstErr(); err != nil {
+		if err := testkit.KafkaClient(t, brokers).ProduceSync(
+			t.Context(), foreign,
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Read(t.Context(), testkit.KafkaClient(t, brokers), topic, "orders",
@@ -92,8 +93,9 @@ func TestAnOpenTransactionIsWaitedFor(t *testing.T) {
 			if err := w.client.BeginTransaction(); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.client.ProduceSync(t.Context(),
-				Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
+			if err := w.client.ProduceSync(
+				t.Context(), Record(topic, "orders", 0, upTo(20)),
+			).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 			late := testkit.KafkaClient(t, brokers)
@@ -125,8 +127,9 @@ func TestAnOlderFenceBehindANewerOneIsNotBelieved(t *testing.T) {
 		topic := testkit.Topic(t, brokers, "fence", 1, nil)
 		client := testkit.KafkaClient(t, brokers)
 		for _, next := range []int64{10, 50, 30} {
-			if err := client.ProduceSync(t.Context(),
-				Record(topic, "orders", 0, upTo(next))).FirstErr(); err != nil {
+			if err := client.ProduceSync(
+				t.Context(), Record(topic, "orders", 0, upTo(next)),
+			).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -18,8 +18,9 @@ func TestTheLastSkipOfARecordThatIsNotDoneIsFound(t *testing.T) {
 		operator := testkit.KafkaClient(t, brokers)
 		skip := func(partition int32, s Skip) {
 			t.Helper()
-			if err := operator.ProduceSync(t.Context(),
-				SkipRecord(topic, "orders", partition, s)).FirstErr(); err != nil {
+			if err := operator.ProduceSync(
+				t.Context(), SkipRecord(topic, "orders", partition, s),
+			).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -209,8 +209,9 @@ func TestPartitioners(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.topics.partitioner().ForTopic(c.topic).Partition(c.record,
-				c.n); got != c.want {
+			if got := c.topics.partitioner().ForTopic(c.topic).Partition(
+				c.record, c.n,
+			); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})

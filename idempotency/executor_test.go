@@ -282,8 +282,9 @@ func TestAResponseOfAnyTypeComesBackAsItWas(t *testing.T) {
 		t.Error("a response of another type was decoded")
 	}
 	channels := func(context.Context) (chan int, error) { return nil, nil }
-	if _, _, err := idempotency.ExecuteJSON(t.Context(), e, idempotency.Key{Namespace: "payments",
-		ID: "c"}, 1, channels); !errors.Is(err, idempotency.ErrFailed) {
+	if _, _, err := idempotency.ExecuteJSON(
+		t.Context(), e, idempotency.Key{Namespace: "payments", ID: "c"}, 1, channels,
+	); !errors.Is(err, idempotency.ErrFailed) {
 		t.Errorf("a response without JSON: %v", err)
 	}
 }

@@ -52,8 +52,9 @@ func abandon(t *testing.T, store idempotency.Store) idempotency.Record {
 		// by a clock that is wrong
 		Token: time.Now().Add(time.Hour).UnixMilli(), Lease: lease, Request: request,
 	}
-	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record,
-		24*time.Hour); !done || err != nil {
+	if _, done, err := store.Swap(
+		t.Context(), key, idempotency.Version{}, record, 24*time.Hour,
+	); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	return record
@@ -294,8 +295,9 @@ func TestALeaseOutlivesTheCallerAndAShorterTTL(t *testing.T) {
 						cancel()
 						for range 20 {
 							time.Sleep(lease / 4)
-							if _, err := other.Execute(t.Context(), key, request,
-								never(t)); !errors.Is(err, idempotency.ErrInProgress) {
+							if _, err := other.Execute(
+								t.Context(), key, request, never(t),
+							); !errors.Is(err, idempotency.ErrInProgress) {
 								t.Errorf("another caller got %v", err)
 							}
 						}

@@ -36,8 +36,9 @@ func TestOffsetsAboveTheFenceAreNotBelievedWhileTheLeaderIsSlow(t *testing.T) {
 				to := make(kadm.Offsets)
 				// with its leader epoch, as every commit of a consumer has
 				to.AddOffset(input, 0, 2, 0)
-				if err := kadm.NewClient(s.client).CommitAllOffsets(t.Context(), group,
-					to); err != nil {
+				if err := kadm.NewClient(s.client).CommitAllOffsets(
+					t.Context(), group, to,
+				); err != nil {
 					t.Fatal(err)
 				}
 				if slow {
@@ -50,8 +51,9 @@ func TestOffsetsAboveTheFenceAreNotBelievedWhileTheLeaderIsSlow(t *testing.T) {
 				}
 				s.start("one")
 				s.waitCommitted(5)
-				if diff := cmp.Diff([]string{"0:A", "0:D", "0:skipped", "1:B", "1:E"},
-					s.texts(output)); diff != "" {
+				if diff := cmp.Diff(
+					[]string{"0:A", "0:D", "0:skipped", "1:B", "1:E"}, s.texts(output),
+				); diff != "" {
 					t.Errorf("%s\noutcomes %v", diff, s.outcomes())
 				}
 			})
@@ -91,8 +93,9 @@ func (s *site) deleteGroup() {
 
 // joinAs has the next starts use another consumer group, with the claims and fences of before.
 func (s *site) joinAs(renamed string) {
-	if _, err := kadm.NewClient(s.client).CreateTopics(s.t.Context(), partitions, 1, nil,
-		renamed+".fence"); err != nil {
+	if _, err := kadm.NewClient(s.client).CreateTopics(
+		s.t.Context(), partitions, 1, nil, renamed+".fence",
+	); err != nil {
 		s.t.Fatal(err)
 	}
 	s.member = func(o *client.Options) {

@@ -224,8 +224,9 @@ func (s *site) recreate(topic string, partitions int32) {
 
 func (s *site) create(topic string, partitions int32) {
 	s.t.Helper()
-	if _, err := kadm.NewClient(s.client).CreateTopic(s.t.Context(), partitions, 1, nil,
-		topic); err != nil {
+	if _, err := kadm.NewClient(s.client).CreateTopic(
+		s.t.Context(), partitions, 1, nil, topic,
+	); err != nil {
 		s.t.Fatal(err)
 	}
 }

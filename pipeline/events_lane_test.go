@@ -93,8 +93,9 @@ func TestAClaimMadeAgainIsLaterThanItsFenceWhateverTheClockSays(t *testing.T) {
 		}
 		s.start("one again")
 		s.waitCommitted(3)
-		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"},
-			s.texts(output)); diff != "" || !refused.given {
+		if diff := cmp.Diff(
+			[]string{"0:first", "1:another", "1:copy"}, s.texts(output),
+		); diff != "" || !refused.given {
 			t.Errorf("%s\noutcomes %v", diff, s.outcomes())
 		}
 	})

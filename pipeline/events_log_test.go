@@ -117,8 +117,9 @@ func TestAnInputThatEndsWithMarkersIsReadToItsEnd(t *testing.T) {
 		if diff := cmp.Diff([]string{"0:A", "0:C", "1:B", "3:D"}, s.texts(output)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 1},
-			s.outcomes()); diff != "" {
+		if diff := cmp.Diff(
+			map[string]int{"forwarded": 4, "duplicate": 1}, s.outcomes(),
+		); diff != "" {
 			t.Error(diff)
 		}
 	})

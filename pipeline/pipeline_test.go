@@ -43,8 +43,9 @@ func TestFirstCopiesReachTheCleanTopicAndOthersDoNot(t *testing.T) {
 		if diff := cmp.Diff([]string{"0:A", "1:B"}, r.texts(duplicates)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"forwarded": 4, "duplicate": 2},
-			r.outcomes()); diff != "" {
+		if diff := cmp.Diff(
+			map[string]int{"forwarded": 4, "duplicate": 2}, r.outcomes(),
+		); diff != "" {
 			t.Error(diff)
 		}
 	})

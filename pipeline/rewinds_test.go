@@ -64,8 +64,9 @@ func TestACopyThatClaimsAnewBelowTheFenceIsForwarded(t *testing.T) {
 		}
 		r.start("one again")
 		r.waitCommitted(3)
-		if diff := cmp.Diff([]string{"0:first", "1:another", "1:copy"},
-			r.texts(output)); diff != "" || !refused.given {
+		if diff := cmp.Diff(
+			[]string{"0:first", "1:another", "1:copy"}, r.texts(output),
+		); diff != "" || !refused.given {
 			t.Error(diff)
 		}
 	})

@@ -75,8 +75,9 @@ func newRig(t *testing.T, brokers []string, login ...kgo.Opt) *rig {
 	}
 	t.Cleanup(client.Close)
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopics(t.Context(), partitions, 1, nil, input, output, duplicates,
-		deadTopic, fence); err != nil {
+	if _, err := admin.CreateTopics(
+		t.Context(), partitions, 1, nil, input, output, duplicates, deadTopic, fence,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return &rig{

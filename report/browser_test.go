@@ -56,12 +56,14 @@ func checkNames(t *testing.T, b *browser.Browser, url string) {
 	if got := browser.Evaluate[int](t, b, nameless); got != 0 {
 		t.Errorf("%d headings, sections or charts have no name", got)
 	}
-	if got := browser.Evaluate[int](t, b,
-		`document.querySelectorAll('script, img, iframe, link').length`); got != 0 {
+	if got := browser.Evaluate[int](
+		t, b, `document.querySelectorAll('script, img, iframe, link').length`,
+	); got != 0 {
 		t.Errorf("%d elements stand in the page that the template does not have", got)
 	}
-	if got := browser.Evaluate[string](t,
-		b, `document.querySelector('.id').innerText`); got != evil {
+	if got := browser.Evaluate[string](
+		t, b, `document.querySelector('.id').innerText`,
+	); got != evil {
 		t.Errorf("the first repeated ID is shown as %q", got)
 	}
 }

@@ -175,8 +175,10 @@ func (b pages) lookUp(t *testing.T) {
 
 func (b pages) lookUpWithoutScript(t *testing.T) {
 	script := func(off bool) {
-		if _, err := chromedp.Call(b.Context, emulation.SetScriptExecutionDisabled,
-			emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
+		if _, err := chromedp.Call(
+			b.Context, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: off},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -238,8 +240,9 @@ func (b pages) keyboard(t *testing.T) {
 	if want := "div div topic id hex button"; strings.Join(order, " ") != want {
 		t.Errorf("the tab key leads to %v, want %s", order, want)
 	}
-	if got := browser.Evaluate[string](t, b.Browser,
-		`getComputedStyle(document.activeElement).outlineStyle`); got != "solid" {
+	if got := browser.Evaluate[string](
+		t, b.Browser, `getComputedStyle(document.activeElement).outlineStyle`,
+	); got != "solid" {
 		t.Errorf("the focus is shown by an outline that is %s", got)
 	}
 }

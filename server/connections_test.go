@@ -25,7 +25,8 @@ func TestConnectionsThatAskNothingKeepNobodyOut(t *testing.T) {
 		defer conn.Close()
 		if i%2 == 0 { // the others have asked something before
 			if _, err := conn.Write(
-				[]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+				[]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+			); err != nil {
 				t.Fatal(err)
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)

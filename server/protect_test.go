@@ -99,8 +99,9 @@ func TestThePasswordProtectsAllButTheProbes(t *testing.T) {
 				t.Errorf("%s, %s: got %d, want %d", path, c.who, answer.StatusCode, c.status)
 			}
 		}
-		if answer, _ := ask(t, "POST", url+"/api/lookup", "id=a",
-			c.change); answer.StatusCode != c.status {
+		if answer, _ := ask(
+			t, "POST", url+"/api/lookup", "id=a", c.change,
+		); answer.StatusCode != c.status {
 			t.Errorf("look-up, %s: got %d, want %d", c.who, answer.StatusCode, c.status)
 		}
 	}

@@ -269,8 +269,9 @@ func TestPipelinesMayComeAndGo(t *testing.T) {
 		_, body := get(t, url+"/api/status")
 		return strings.Contains(body, `"input":"refunds"`)
 	})
-	if answer, body := ask(t, "POST", url+"/api/lookup",
-		"topic=refunds&id=a"); answer.StatusCode != http.StatusOK {
+	if answer, body := ask(
+		t, "POST", url+"/api/lookup", "topic=refunds&id=a",
+	); answer.StatusCode != http.StatusOK {
 		t.Errorf("look up on refunds: %s", body)
 	}
 	testkit.Eventually(t, 30*time.Second, "the new pipeline in /readyz", func() bool {

@@ -91,8 +91,9 @@ func TestABackfillThatWouldBlockOtherMessagesIsRefused(t *testing.T) {
 `: "topics[1] reads orders.clean with the same scope",
 	} {
 		path := write(t, brokers, ordersTopic+extra)
-		if code, text := kdedup(t.Context(), "backfill", "-c", path, "--topic",
-			"orders"); code != 2 || !strings.Contains(text, want) {
+		if code, text := kdedup(
+			t.Context(), "backfill", "-c", path, "--topic", "orders",
+		); code != 2 || !strings.Contains(text, want) {
 			t.Errorf("%d, want 2 with %q: %s", code, want, text)
 		}
 	}

@@ -90,8 +90,9 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 			return b.deleteTopics(ctx, admin)
 		}))
 	}()
-	if _, err := admin.CreateTopic(ctx, int32(b.spec.Partitions), -1, nil,
-		b.topic().Input); err != nil {
+	if _, err := admin.CreateTopic(
+		ctx, int32(b.spec.Partitions), -1, nil, b.topic().Input,
+	); err != nil {
 		return nil, fmt.Errorf("create topic %s: %w", b.topic().Input, err)
 	}
 	if err := wiring.Setup(ctx, b.config, b.log, false, func(string) {}); err != nil {

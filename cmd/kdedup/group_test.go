@@ -27,15 +27,17 @@ func TestAConsumerGroupOfAnotherProgramIsRefusedUntilItsOffsetsAreAdopted(t *tes
 	}
 	defer client.Close()
 	for _, id := range []string{"a", "b", "c"} {
-		if err := client.ProduceSync(t.Context(),
-			&kgo.Record{Topic: "orders", Key: []byte(id)}).FirstErr(); err != nil {
+		if err := client.ProduceSync(
+			t.Context(), &kgo.Record{Topic: "orders", Key: []byte(id)},
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read := make(kadm.Offsets)
 	read.AddOffset("orders", 0, 2, -1)
-	if err := kadm.NewClient(client).CommitAllOffsets(t.Context(), "orders-dedup",
-		read); err != nil {
+	if err := kadm.NewClient(client).CommitAllOffsets(
+		t.Context(), "orders-dedup", read,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"validate", "run"} {
@@ -61,8 +63,9 @@ func TestAConsumerGroupOfAnotherProgramIsRefusedUntilItsOffsetsAreAdopted(t *tes
 		end, _ := ends.Lookup("orders.clean", 0)
 		return err == nil && end.Offset > 0
 	})
-	if clean := strings.Count(get(t, r.url()+"/metrics"),
-		`outcome="forwarded",topic="orders"} 1`); clean != 1 {
+	if clean := strings.Count(
+		get(t, r.url()+"/metrics"), `outcome="forwarded",topic="orders"} 1`,
+	); clean != 1 {
 		t.Errorf("not exactly one record was forwarded:\n%s", r.out.String())
 	}
 }

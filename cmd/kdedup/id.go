@@ -58,8 +58,9 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
 			"working directory", wiring.StoreName(c.Store))
 	}
-	if task.Store, err = wiring.OpenStore(cmd.Context(), c.Store, prometheus.NewRegistry(),
-		log); err != nil {
+	if task.Store, err = wiring.OpenStore(
+		cmd.Context(), c.Store, prometheus.NewRegistry(), log,
+	); err != nil {
 		return err
 	}
 	defer task.Store.Close()

@@ -26,8 +26,9 @@ func TestAnswersAboutAnID(t *testing.T) {
 	url := r.url()
 	forward := func(n string) {
 		t.Helper()
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"),
-			Value: []byte("v")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(
+			t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"), Value: []byte("v")},
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, 2*time.Minute, n+" forwarded", func() bool {

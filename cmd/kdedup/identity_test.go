@@ -62,8 +62,9 @@ func (p *place) must(code int, text, command string, flags ...string) {
 func (p *place) produce(topic string, ids ...string) {
 	p.t.Helper()
 	for _, id := range ids {
-		if err := p.client.ProduceSync(p.t.Context(),
-			&kgo.Record{Topic: topic, Key: []byte(id), Value: []byte(id)}).FirstErr(); err != nil {
+		if err := p.client.ProduceSync(
+			p.t.Context(), &kgo.Record{Topic: topic, Key: []byte(id), Value: []byte(id)},
+		).FirstErr(); err != nil {
 			p.t.Fatal(err)
 		}
 	}

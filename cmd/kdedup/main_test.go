@@ -95,8 +95,9 @@ func TestExitCodes(t *testing.T) {
 
 func TestTheInstanceFlagWinsOverTheFile(t *testing.T) {
 	path := write(t, []string{"127.0.0.1:1"}, ordersTopic)
-	if code, text := kdedup(t.Context(), "validate", "--offline", "-c", path, "--instance",
-		"not good"); code != 2 ||
+	if code, text := kdedup(
+		t.Context(), "validate", "--offline", "-c", path, "--instance", "not good",
+	); code != 2 ||
 		!strings.Contains(text, `instance (KDEDUP_INSTANCE): must be 1 to 200 of letters`) {
 		t.Errorf("%d: %s", code, text)
 	}
@@ -201,8 +202,9 @@ func TestSetupThenRunUntilTheSignal(t *testing.T) {
 	}
 	defer client.Close()
 	for range 3 {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"),
-			Value: []byte("v")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(
+			t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a"), Value: []byte("v")},
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,8 +70,9 @@ func TestAStartWaitsForKafka(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		if err := client.ProduceSync(t.Context(),
-			&kgo.Record{Topic: input, Key: []byte("a")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(
+			t.Context(), &kgo.Record{Topic: input, Key: []byte("a")},
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, time.Minute, "the record is forwarded", func() bool {

@@ -63,8 +63,9 @@ func TestReadyBelievesWhomItIsToldTo(t *testing.T) {
 			}
 		})
 	}
-	if code, out := kdedup(t.Context(), "ready", "--ca", ca,
-		"http://127.0.0.1:1/readyz"); code != 2 || !strings.Contains(out, "need an https URL") {
+	if code, out := kdedup(
+		t.Context(), "ready", "--ca", ca, "http://127.0.0.1:1/readyz",
+	); code != 2 || !strings.Contains(out, "need an https URL") {
 		t.Errorf("without encryption: %d %s", code, out)
 	}
 }

@@ -51,8 +51,10 @@ func TestAReportOfATopic(t *testing.T) {
 	read := func(args ...string) (r report.Report) {
 		t.Helper()
 		var out, errs testkit.Printed
-		if code := execute(t.Context(), append([]string{"report", "-c", path, "--format", "json"},
-			args...), &out, &errs); code != 0 {
+		if code := execute(
+			t.Context(), append([]string{"report", "-c", path, "--format", "json"}, args...), &out,
+			&errs,
+		); code != 0 {
 			t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
 		}
 		if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
@@ -85,8 +87,9 @@ func TestAReportOfATopic(t *testing.T) {
 		}
 	}
 	page := filepath.Join(t.TempDir(), "orders.html")
-	if code, text := kdedup(t.Context(), "report", "-c", path, "--format", "html", "--output",
-		page); code != 0 || strings.Contains(text, "Duplicates on orders") {
+	if code, text := kdedup(
+		t.Context(), "report", "-c", path, "--format", "html", "--output", page,
+	); code != 0 || strings.Contains(text, "Duplicates on orders") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if html, err := os.ReadFile(page); err != nil ||

@@ -39,8 +39,9 @@ func newSetup() *cobra.Command {
 				}
 			}
 			if accept != (wiring.Acceptance{}) {
-				if err := wiring.AcceptStore(cmd.Context(), c, log, accept, dryRun,
-					say); err != nil {
+				if err := wiring.AcceptStore(
+					cmd.Context(), c, log, accept, dryRun, say,
+				); err != nil {
 					return err
 				}
 			}

@@ -95,8 +95,10 @@ func (f *skipFlags) run(cmd *cobra.Command) error {
 	if !f.yes && !agreed(cmd, question) {
 		return errors.New("nothing was changed")
 	}
-	if err := group.Skip(ctx, client, f.partition,
-		fence.Skip{TopicID: topicID, Offset: f.offset, DeadLetter: f.deadLetter}); err != nil {
+	if err := group.Skip(
+		ctx, client, f.partition, fence.Skip{TopicID: topicID, Offset: f.offset,
+			DeadLetter: f.deadLetter},
+	); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s %s: the lanes go on behind it within a minute\n", place,

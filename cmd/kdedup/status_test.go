@@ -88,8 +88,10 @@ func TestTheStatusPageShowsTheRunningProcess(t *testing.T) {
 			s.Pipelines[0].Lanes[1].Partitions == 2
 	})
 	for _, key := range []string{"a", "b", "a", "\xff\x00"} {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Partition: 2,
-			Key: []byte(key), Value: []byte("v")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(
+			t.Context(), &kgo.Record{Topic: "orders", Partition: 2, Key: []byte(key),
+				Value: []byte("v")},
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,8 +245,9 @@ func secretBrokers(t *testing.T, cert, key string) (*kfake.Cluster, []string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := client.ProduceSync(t.Context(),
-		&kgo.Record{Topic: "orders", Key: []byte("a")}).FirstErr(); err != nil {
+	if err := client.ProduceSync(
+		t.Context(), &kgo.Record{Topic: "orders", Key: []byte("a")},
+	).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return cluster, brokers

@@ -20,8 +20,9 @@ func TestBoundsShowWhatAnOpenTransactionHides(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			if err := producer.ProduceSync(t.Context(),
-				&kgo.Record{Topic: topic}).FirstErr(); err != nil {
+			if err := producer.ProduceSync(
+				t.Context(), &kgo.Record{Topic: topic},
+			).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}

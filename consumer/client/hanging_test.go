@@ -97,8 +97,9 @@ func TestTheChecksOfAStartWaitForNoTransactionThatHangs(t *testing.T) {
 func TestAnOpenTransactionOfAnotherLaneIsLeftAlone(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		a := abandon(t, brokers)
-		if err := endHanging(t.Context(), kadm.NewClient(testkit.KafkaClient(t, brokers)),
-			&a.options, []int32{0, 1}); err != nil {
+		if err := endHanging(
+			t.Context(), kadm.NewClient(testkit.KafkaClient(t, brokers)), &a.options, []int32{0, 1},
+		); err != nil {
 			t.Error(err)
 		}
 		if err := a.client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {

@@ -32,8 +32,9 @@ func newUsed(t *testing.T, brokers []string, fromEnd bool) *used {
 		FenceTopic: testkit.Topic(t, brokers, "fences", 2, nil), FromEnd: fromEnd}
 	for p := range int32(2) {
 		for range 10 {
-			if err := u.client.ProduceSync(t.Context(),
-				&kgo.Record{Topic: input, Partition: p}).FirstErr(); err != nil {
+			if err := u.client.ProduceSync(
+				t.Context(), &kgo.Record{Topic: input, Partition: p},
+			).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,8 +55,9 @@ func (u *used) commit(partition int32, at int64) {
 func (u *used) fence(partition int32, next int64, group string) {
 	u.t.Helper()
 	f := fence.Fence{}.Advance(fence.Span{Next: next, Group: group, Now: time.Now()})
-	if err := u.client.ProduceSync(u.t.Context(),
-		fence.Record(u.group.FenceTopic, u.group.Input, partition, f)).FirstErr(); err != nil {
+	if err := u.client.ProduceSync(
+		u.t.Context(), fence.Record(u.group.FenceTopic, u.group.Input, partition, f),
+	).FirstErr(); err != nil {
 		u.t.Fatal(err)
 	}
 }
@@ -93,8 +95,10 @@ func TestOffsetsThatKdedupDidNotCommitAreRefused(t *testing.T) {
 				u.fence(0, 8, "other")
 			}, "IN[1] at 8"},
 			{"a start that was pinned", true, func(u *used) {
-				if err := PinStart(t.Context(), u.client, u.group.Name, u.group.Input,
-					u.group.FenceTopic, Earlier{}); err != nil {
+				if err := PinStart(
+					t.Context(), u.client, u.group.Name, u.group.Input, u.group.FenceTopic,
+					Earlier{},
+				); err != nil {
 					t.Fatal(err)
 				}
 				u.group.FromEnd = false // the strict view of it

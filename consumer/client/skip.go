@@ -58,8 +58,9 @@ func (g Group) Next(
 // Skip tells the lanes of the group what is to become of a record, which they read before they try
 // it again.
 func (g Group) Skip(ctx context.Context, client *kgo.Client, partition int32, s fence.Skip) error {
-	if err := client.ProduceSync(ctx, fence.SkipRecord(g.FenceTopic, g.Input, partition,
-		s)).FirstErr(); err != nil {
+	if err := client.ProduceSync(
+		ctx, fence.SkipRecord(g.FenceTopic, g.Input, partition, s),
+	).FirstErr(); err != nil {
 		return fmt.Errorf("write to %s: %w", g.FenceTopic, err)
 	}
 	return nil

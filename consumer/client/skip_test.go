@@ -30,8 +30,9 @@ func TestTheNextRecordIsKnownWhenOpenTransactionsHaveEnded(t *testing.T) {
 		if err := lane.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
-		if err := lane.ProduceSync(t.Context(),
-			fence.Record(fences, input, 0, upTo(next))).FirstErr(); err != nil {
+		if err := lane.ProduceSync(
+			t.Context(), fence.Record(fences, input, 0, upTo(next)),
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,16 +23,18 @@ func TestPinStartCommitsTheEndOnce(t *testing.T) {
 		produce := func(partition int32, n int) {
 			t.Helper()
 			for range n {
-				if err := client.ProduceSync(t.Context(),
-					&kgo.Record{Topic: topic, Partition: partition}).FirstErr(); err != nil {
+				if err := client.ProduceSync(
+					t.Context(), &kgo.Record{Topic: topic, Partition: partition},
+				).FirstErr(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		pinned := func() map[int32]int64 {
 			t.Helper()
-			if err := PinStart(t.Context(), client, topic+"-group", topic, fences,
-				Earlier{}); err != nil {
+			if err := PinStart(
+				t.Context(), client, topic+"-group", topic, fences, Earlier{},
+			); err != nil {
 				t.Fatal(err)
 			}
 			offsets, err := admin.FetchOffsets(t.Context(), topic+"-group")

@@ -46,8 +46,9 @@ func (w *writer) transaction(end kgo.TransactionEndTry, next int64, partition in
 	if err := w.client.BeginTransaction(); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.client.ProduceSync(w.t.Context(),
-		fence.Record(w.topic, "orders", partition, upTo(next))).FirstErr(); err != nil {
+	if err := w.client.ProduceSync(
+		w.t.Context(), fence.Record(w.topic, "orders", partition, upTo(next)),
+	).FirstErr(); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.client.EndTransaction(w.t.Context(), end); err != nil {
@@ -75,8 +76,9 @@ func abandon(t *testing.T, brokers []string) abandoned {
 	if err := a.client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.client.ProduceSync(t.Context(),
-		fence.Record(topic, "orders", 0, upTo(20))).FirstErr(); err != nil {
+	if err := a.client.ProduceSync(
+		t.Context(), fence.Record(topic, "orders", 0, upTo(20)),
+	).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -86,8 +86,9 @@ func laneOf(t *testing.T, brokers []string, group, fences string) Options {
 	opts.Producer = []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	opts.Metrics = consumer.NewCollectors(prometheus.NewRegistry()).For(opts.Input)
 	record := &kgo.Record{Topic: opts.Input, Value: []byte("one")}
-	if err := testkit.KafkaClient(t, brokers).ProduceSync(t.Context(),
-		record).FirstErr(); err != nil {
+	if err := testkit.KafkaClient(t, brokers).ProduceSync(
+		t.Context(), record,
+	).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	return opts

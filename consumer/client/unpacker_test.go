@@ -23,8 +23,10 @@ func TestAClientUnpacksNoMoreThanWaitsForItsLane(t *testing.T) {
 	}
 	defer packing.Close()
 	for i := range records {
-		if err := packing.ProduceSync(t.Context(), &kgo.Record{Topic: topic,
-			Partition: int32(i % 2), Value: make([]byte, size)}).FirstErr(); err != nil {
+		if err := packing.ProduceSync(
+			t.Context(), &kgo.Record{Topic: topic, Partition: int32(i % 2),
+				Value: make([]byte, size)},
+		).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -54,8 +54,9 @@ func TestAmazonKeyspacesGetsOneInsertForEachClaim(t *testing.T) {
 		found.Owner.Offset != 7 {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	if err := errors.Join(store.Release(t.Context(), scope, "id-7"),
-		store.Forget(t.Context(), scope)); err != nil {
+	if err := errors.Join(
+		store.Release(t.Context(), scope, "id-7"), store.Forget(t.Context(), scope),
+	); err != nil {
 		t.Error(err)
 	}
 	if _, found, err := store.Registered(t.Context(), scope); found || err != nil {

@@ -89,8 +89,10 @@ func (l *largeTable) open(b *testing.B) {
 		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	if err := Setup(b.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}",
-		false, func(string) {}); err != nil {
+	if err := Setup(
+		b.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {},
+	); err != nil {
 		b.Fatal(err)
 	}
 	store, err := Open(b.Context(), options, prometheus.NewRegistry())
@@ -109,7 +111,8 @@ func (l *largeTable) drop(b *testing.B) {
 		return // another one was asked for
 	}
 	if err := l.store.session.Query("DROP KEYSPACE " + l.keyspace).WithContext(
-		b.Context()).Exec(); err != nil {
+		b.Context(),
+	).Exec(); err != nil {
 		b.Error(err)
 	}
 	if err := l.store.Close(); err != nil {

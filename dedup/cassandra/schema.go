@@ -128,7 +128,8 @@ func atLeast(major string, want int) bool {
 func releaseVersion(ctx context.Context, session *gocql.Session) (string, error) {
 	var version string
 	if err := session.Query("SELECT release_version FROM system.local").WithContext(ctx).Scan(
-		&version); err != nil {
+		&version,
+	); err != nil {
 		return "", fmt.Errorf("cassandra: read the server's version: %w", err)
 	}
 	return version, nil

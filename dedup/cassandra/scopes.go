@@ -85,8 +85,9 @@ func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 	partition := "DELETE FROM " + s.options.qualifiedTable() +
 		" WHERE consumer_group = ? AND topic = ? AND bucket = ?"
 	for bucket := range int32(scope.Buckets) {
-		if err := s.session.Query(partition, scope.ConsumerGroup, scope.Name,
-			bucket).WithContext(ctx).Exec(); err != nil {
+		if err := s.session.Query(
+			partition, scope.ConsumerGroup, scope.Name, bucket,
+		).WithContext(ctx).Exec(); err != nil {
 			return fmt.Errorf("forget scope %s/%s: cassandra: %w", scope.ConsumerGroup, scope.Name,
 				err)
 		}

@@ -131,8 +131,10 @@ func (s shape) open(b *testing.B) *toy {
 		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	if err := Setup(b.Context(), o, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
-		func(string) {}); err != nil {
+	if err := Setup(
+		b.Context(), o, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {},
+	); err != nil {
 		b.Fatal(err)
 	}
 	t := &toy{shape: s, session: s.connect(b, o), scope: newScopeState("",
@@ -177,7 +179,8 @@ func (s shape) connect(b *testing.B, o Options) *gocql.Session {
 func (t *toy) exec(b *testing.B, statement string) {
 	b.Helper()
 	if err := t.session.Query(statement).WithContext(
-		context.WithoutCancel(b.Context())).Exec(); err != nil {
+		context.WithoutCancel(b.Context()),
+	).Exec(); err != nil {
 		b.Error(err)
 	}
 }

@@ -205,8 +205,9 @@ func TestAScopeOfAnEarlierVersionGoesOn(t *testing.T) {
 		Extractor: "header:id"}
 	register(t, store, scope)
 	owner := dedup.Coordinates{TopicID: [16]byte{15: 1}, Partition: 3, Offset: 42, LeaderEpoch: 5}
-	if _, err := store.Claim(t.Context(), scope,
-		[]dedup.Claim{{ID: "order-1", Owner: owner}}); err != nil {
+	if _, err := store.Claim(
+		t.Context(), scope, []dedup.Claim{{ID: "order-1", Owner: owner}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	row := cassandra.ReadRow(t, options, "SELECT message_id FROM processed_messages WHERE "+

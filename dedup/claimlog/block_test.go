@@ -78,8 +78,9 @@ func TestClaimsComeBackAsTheyWere(t *testing.T) {
 func TestABlockHasTheChosenClaims(t *testing.T) {
 	claims := claimsInABatch()
 	var b block
-	if err := b.parse(claimsBlock([]byte("memory"), testHead, time.Second, sight{}, claims,
-		[]int32{3, 50, 98})); err != nil {
+	if err := b.parse(
+		claimsBlock([]byte("memory"), testHead, time.Second, sight{}, claims, []int32{3, 50, 98}),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for i, at := range []int{3, 50, 98} {
@@ -96,8 +97,9 @@ func TestTheLatestTimeToComeAfterCounts(t *testing.T) {
 		time.UnixMilli(6)
 	for want, at := range map[int64][]int32{0: {0, 1}, 7: {0, 3, 4}, 6: {4, 5}} {
 		var b block
-		if err := b.parse(claimsBlock(nil, testHead, time.Second, sight{}, claims,
-			at)); err != nil || b.after != want {
+		if err := b.parse(
+			claimsBlock(nil, testHead, time.Second, sight{}, claims, at),
+		); err != nil || b.after != want {
 			t.Errorf("claims %v come after %d, want %d: %v", at, b.after, want, err)
 		}
 	}
@@ -123,8 +125,9 @@ func TestAClaimIsSmall(t *testing.T) {
 		claims = append(claims, dedup.Claim{ID: dedup.ID(id),
 			Owner: dedup.Coordinates{Offset: int64(i) * 8}})
 	}
-	if size := len(claimsBlock(nil, testHead, time.Hour, sight{}, claims,
-		places(1000))); size > 35*1000 {
+	if size := len(
+		claimsBlock(nil, testHead, time.Hour, sight{}, claims, places(1000)),
+	); size > 35*1000 {
 		t.Errorf("1,000 claims take %d bytes", size)
 	}
 }
@@ -183,8 +186,9 @@ func FuzzParse(f *testing.F) {
 			claims = append(claims, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
 				Fingerprint: c.fingerprint})
 		}
-		if err := second.parse(claimsBlock(nil, first.head, first.ttl, first.seen, claims,
-			places(len(claims)))); err != nil {
+		if err := second.parse(
+			claimsBlock(nil, first.head, first.ttl, first.seen, claims, places(len(claims))),
+		); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(first.claims, second.claims, cmp.AllowUnexported(claim{})); diff != "" {

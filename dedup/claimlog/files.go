@@ -83,8 +83,9 @@ func (f *fileIndex) openSaved() error {
 }
 
 func (f *fileIndex) openClaims() (err error) {
-	if f.claims, err = hashlog.Open(f.path(claimsName),
-		hashlog.Options{Logger: f.log}); err != nil {
+	if f.claims, err = hashlog.Open(
+		f.path(claimsName), hashlog.Options{Logger: f.log},
+	); err != nil {
 		return err
 	}
 	f.reader = f.claims.NewReader()

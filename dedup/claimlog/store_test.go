@@ -173,8 +173,9 @@ func TestAProcessWithAnOldAgreementNoticesIt(t *testing.T) {
 	logs := newFakeLogs(1)
 	old := open(t, Options{Opener: logs})
 	wantOwner(t, mustClaim(t, old, claimOf("a", 1)), dedup.Applied, 1)
-	if err := logs.Registry(testScope.ConsumerGroup).Withdraw(t.Context(),
-		agreementKey); err != nil {
+	if err := logs.Registry(testScope.ConsumerGroup).Withdraw(
+		t.Context(), agreementKey,
+	); err != nil {
 		t.Fatal(err)
 	}
 	fresh := open(t, Options{Opener: logs})

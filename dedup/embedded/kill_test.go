@@ -25,8 +25,9 @@ func claimForever(path string) {
 		os.Exit(1)
 	}
 	for batch := 0; ; batch++ {
-		if _, err := s.Claim(context.Background(), scope,
-			claims(batch*claimerBatch, claimerBatch)); err != nil {
+		if _, err := s.Claim(
+			context.Background(), scope, claims(batch*claimerBatch, claimerBatch),
+		); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -114,9 +114,10 @@ func openCassandra(t *testing.T, host string) subject {
 	}
 	setup := options
 	setup.Timeout = time.Minute
-	if err := cassandra.Setup(t.Context(), setup,
-		"{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
-		func(string) {}); err != nil {
+	if err := cassandra.Setup(
+		t.Context(), setup, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {},
+	); err != nil {
 		t.Fatal(err)
 	}
 	return behindProxies(t, host, nil, func(addr string) (dedup.Store, error) {

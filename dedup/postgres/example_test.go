@@ -53,8 +53,9 @@ func ExampleTxClaims() {
 				if judgements[i].Verdict != dedup.VerdictFirst {
 					continue // a copy, or applied before a crash
 				}
-				if _, err := tx.Exec(ctx, "INSERT INTO shipments (content) VALUES ($1)",
-					m.Record.Value); err != nil {
+				if _, err := tx.Exec(
+					ctx, "INSERT INTO shipments (content) VALUES ($1)", m.Record.Value,
+				); err != nil {
 					return err
 				}
 			}

@@ -26,8 +26,9 @@ func Setup(ctx context.Context, o Options, dryRun bool, say func(string)) error 
 	defer pool.Close()
 	var said []string // what a transaction that fails has created is not there
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)",
-			int64(setupLock)); err != nil {
+		if _, err := tx.Exec(
+			ctx, "SELECT pg_advisory_xact_lock($1)", int64(setupLock),
+		); err != nil {
 			return err
 		}
 		said, err = o.create(ctx, tx, dryRun)
@@ -113,7 +114,8 @@ func (o Options) createClaims() string {
 func checkSchema(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	var version int
 	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(
-		&version); err != nil {
+		&version,
+	); err != nil {
 		return err
 	}
 	if version < 130000 {
@@ -165,8 +167,9 @@ func checkRights(ctx context.Context, pool *pgxpool.Pool, table string) error {
 	for _, right := range []string{"SELECT", "INSERT", "UPDATE", "DELETE"} {
 		var granted bool
 		var user string
-		if err := pool.QueryRow(ctx, "SELECT has_table_privilege($1, $2), current_user", table,
-			right).Scan(&granted, &user); err != nil {
+		if err := pool.QueryRow(
+			ctx, "SELECT has_table_privilege($1, $2), current_user", table, right,
+		).Scan(&granted, &user); err != nil {
 			return fmt.Errorf("read the rights on %s: %w", table, err)
 		}
 		if !granted {

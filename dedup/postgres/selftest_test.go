@@ -22,8 +22,9 @@ func TestTheSelfTestIsPassedWithTheDocumentedRights(t *testing.T) {
 	}
 	for _, table := range []string{"processed_messages", "dedup_scopes"} {
 		var rows int
-		if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM "+options.Schema+"."+
-			table).Scan(&rows); err != nil || rows > 0 {
+		if err := admin.QueryRow(
+			t.Context(), "SELECT count(*) FROM "+options.Schema+"."+table,
+		).Scan(&rows); err != nil || rows > 0 {
 			t.Errorf("%d rows are left in %s, %v", rows, table, err)
 		}
 	}

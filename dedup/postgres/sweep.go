@@ -82,8 +82,9 @@ func (s *Store) sweepBatch(ctx context.Context, from time.Time) (done swept, err
 			return err
 		}
 		if err := tx.QueryRow(ctx, s.sql.sweep, from, sweepBatch,
-			s.clock.Passed(steadyclock.MostPatience)).Scan(&done.deleted, &last,
-			&late); err != nil {
+			s.clock.Passed(steadyclock.MostPatience)).Scan(
+			&done.deleted, &last, &late,
+		); err != nil {
 			return err
 		}
 		s.metrics.sweepLag.Set(0)

@@ -67,8 +67,10 @@ func (s *shop) apply(
 		if j.Verdict != dedup.VerdictFirst {
 			continue
 		}
-		if _, err := tx.Exec(ctx, "INSERT INTO "+s.options.Schema+".effects VALUES ($1, $2)",
-			string(claims[i].ID), claims[i].Owner.Partition); err != nil {
+		if _, err := tx.Exec(
+			ctx, "INSERT INTO "+s.options.Schema+".effects VALUES ($1, $2)", string(claims[i].ID),
+			claims[i].Owner.Partition,
+		); err != nil {
 			return nil, err
 		}
 	}
@@ -140,8 +142,9 @@ func TestOfEqualIDsInOneTransactionTheFirstIsFirst(t *testing.T) {
 	got = append(got, s.mustApply(t, tx, one, two)...)
 	commit(t, tx)
 	first, duplicate, replay := dedup.VerdictFirst, dedup.VerdictDuplicate, dedup.VerdictReplay
-	if diff := cmp.Diff([]dedup.Verdict{first, first, duplicate, replay, duplicate, replay},
-		got); diff != "" {
+	if diff := cmp.Diff(
+		[]dedup.Verdict{first, first, duplicate, replay, duplicate, replay}, got,
+	); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := s.effects(t, one.ID); got != "2" {

@@ -313,8 +313,10 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	if _, err := store.Lookup(t.Context(), scope, "id-1"); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(store.Register(t.Context(), scope),
-		store.Release(t.Context(), scope, "id-1"), store.Forget(t.Context(), scope)); err != nil {
+	if err := errors.Join(
+		store.Register(t.Context(), scope), store.Release(t.Context(), scope, "id-1"),
+		store.Forget(t.Context(), scope),
+	); err != nil {
 		t.Error(err)
 	}
 	wantSelfTestPassed(t, store, client)

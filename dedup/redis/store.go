@@ -91,8 +91,9 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 
 // Release implements dedup.Store.
 func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
-	if err := s.client.Del(ctx, claimPrefix(s.options.KeyPrefix, scope)+
-		string(id)).Err(); err != nil {
+	if err := s.client.Del(
+		ctx, claimPrefix(s.options.KeyPrefix, scope)+string(id),
+	).Err(); err != nil {
 		return fmt.Errorf("release an id: redis: %w", s.explain(ctx, err))
 	}
 	return nil

@@ -226,9 +226,10 @@ func openCassandra(t *testing.T, addr string) dedup.Store {
 		Timeout: 20 * time.Second, Connections: 2, InFlight: 64, BatchClaims: 200,
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	if err := cassandra.Setup(t.Context(), options,
-		"{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
-		func(string) {}); err != nil {
+	if err := cassandra.Setup(
+		t.Context(), options, "{'class': 'SimpleStrategy', 'replication_factor': 1}", false,
+		func(string) {},
+	); err != nil {
 		t.Fatal(err)
 	}
 	store, err := cassandra.Open(t.Context(), options, prometheus.NewRegistry())

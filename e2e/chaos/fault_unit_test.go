@@ -66,8 +66,9 @@ func TestFaultsStayWithinTheirLimits(t *testing.T) {
 }
 
 func TestAFrozenProcessIsFrozenBeyondItsSession(t *testing.T) {
-	if least := time.Duration(durations[freezeProcess][0] * float64(
-		time.Second)); least <= sessionTimeout {
+	if least := time.Duration(
+		durations[freezeProcess][0] * float64(time.Second),
+	); least <= sessionTimeout {
 		t.Errorf("frozen for %v, which may be within the session timeout of %v", least,
 			sessionTimeout)
 	}

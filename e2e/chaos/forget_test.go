@@ -35,8 +35,9 @@ func TestAKilledNodeAndALateOne(t *testing.T) {
 		Extractor: "key"}
 	options := storeOptions(w, testkit.Keyspace(t))
 	replication := fmt.Sprintf("{'class': 'SimpleStrategy', 'replication_factor': %d}", nodes)
-	if err := cassandra.Setup(t.Context(), options, replication, false,
-		func(string) {}); err != nil {
+	if err := cassandra.Setup(
+		t.Context(), options, replication, false, func(string) {},
+	); err != nil {
 		t.Fatal(err)
 	}
 

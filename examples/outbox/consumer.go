@@ -38,8 +38,9 @@ func consume(ctx context.Context, p place) error {
 		return err
 	}
 	defer c.pool.Close()
-	if c.ids, err = dedup.NewExtractor(dedup.Source{From: "header",
-		Name: "message-id"}); err != nil {
+	if c.ids, err = dedup.NewExtractor(
+		dedup.Source{From: "header", Name: "message-id"},
+	); err != nil {
 		return err
 	}
 	store, err := claims.Open(ctx, claimOptions(p), nil)
@@ -129,8 +130,9 @@ func (c *consumer) ship(ctx context.Context, messages []dedup.Message) error {
 			if err := json.Unmarshal(m.Record.Value, &e); err != nil {
 				return fmt.Errorf("event %s: %w", batch[i].ID, err)
 			}
-			if _, err := tx.Exec(ctx, "INSERT INTO shipments (order_id, item) VALUES ($1, $2)",
-				e.Order, e.Item); err != nil {
+			if _, err := tx.Exec(
+				ctx, "INSERT INTO shipments (order_id, item) VALUES ($1, $2)", e.Order, e.Item,
+			); err != nil {
 				return err
 			}
 		}

@@ -41,8 +41,9 @@ func placeOrders(ctx context.Context, p place) error {
 func placeOrder(ctx context.Context, pool *pgxpool.Pool, item string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		e := event{Item: item}
-		if err := tx.QueryRow(ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id",
-			item).Scan(&e.Order); err != nil {
+		if err := tx.QueryRow(
+			ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id", item,
+		).Scan(&e.Order); err != nil {
 			return err
 		}
 		payload, err := json.Marshal(e)

@@ -42,8 +42,9 @@ func drop(t *testing.T, server, database string) {
 		return
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{database}.Sanitize()+
-		" WITH (FORCE)"); err != nil {
+	if _, err := conn.Exec(
+		ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{database}.Sanitize()+" WITH (FORCE)",
+	); err != nil {
 		t.Error(err)
 	}
 }

@@ -98,8 +98,9 @@ func TestPutsAtOnceOfOneContentMakeOneObject(t *testing.T) {
 				for p := range puts {
 					wg.Go(func() {
 						var err error
-						if ids[c][p], err = store.put(t.Context(),
-							fmt.Append(nil, "content ", c)); err != nil {
+						if ids[c][p], err = store.put(
+							t.Context(), fmt.Append(nil, "content ", c),
+						); err != nil {
 							t.Error(err)
 						}
 					})

@@ -232,8 +232,9 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 		if _, err := store.Get(t.Context(), key); !errors.Is(err, idempotency.ErrRecord) {
 			t.Errorf("%q: get: %v", value, err)
 		}
-		if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{},
-			time.Hour); done || !errors.Is(err, idempotency.ErrRecord) {
+		if _, done, err := store.Swap(
+			t.Context(), key, idempotency.Version{}, idempotency.Record{}, time.Hour,
+		); done || !errors.Is(err, idempotency.ErrRecord) {
 			t.Errorf("%q: swap: %v", value, err)
 		}
 	}
@@ -245,8 +246,9 @@ func TestARecordThatIsTooLongIsRefused(t *testing.T) {
 	key := idempotency.Key{ID: "1"}
 	record := idempotency.Record{Version: idempotency.Version{Revision: 1},
 		State: idempotency.Completed, Response: make([]byte, hashlog.MaxLength)}
-	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, record,
-		time.Hour); done || err == nil || !strings.Contains(err.Error(), "lower MaxResponse") {
+	if _, done, err := store.Swap(
+		t.Context(), key, idempotency.Version{}, record, time.Hour,
+	); done || err == nil || !strings.Contains(err.Error(), "lower MaxResponse") {
 		t.Errorf("got %t, %v", done, err)
 	}
 	put(t, store, "1", 0, time.Hour)

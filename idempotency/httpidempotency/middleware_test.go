@@ -218,8 +218,9 @@ func TestOnlyWhatTheHandlerSetIsRecorded(t *testing.T) {
 			again.header["X-Request-Id"])
 	}
 	want := []string{"Origin", "Accept"}
-	if diff := cmp.Diff([][]string{want, want},
-		[][]string{first.header["Vary"], again.header["Vary"]}); diff != "" {
+	if diff := cmp.Diff(
+		[][]string{want, want}, [][]string{first.header["Vary"], again.header["Vary"]},
+	); diff != "" {
 		t.Error(diff)
 	}
 	if first.header.Get("Server") != "" || first.header.Get("X-Secret") != "s" ||
@@ -516,8 +517,9 @@ func TestAZombieAnswersWithAConflict(t *testing.T) {
 		record, err := store.Get(r.Context(), key)
 		next := record
 		next.Owner = idempotency.Owner{9}
-		if _, done, swapErr := store.Swap(r.Context(), key, record.Version, next,
-			time.Hour); err != nil || !done || swapErr != nil {
+		if _, done, swapErr := store.Swap(
+			r.Context(), key, record.Version, next, time.Hour,
+		); err != nil || !done || swapErr != nil {
 			t.Error(err, done, swapErr)
 		}
 		created(w, r)

@@ -119,8 +119,9 @@ func TestExpiredRecordsAreDeleted(t *testing.T) {
 		"long": time.Hour} {
 		record := idempotency.Record{Version: idempotency.Version{Revision: 1},
 			State: idempotency.Started}
-		if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: id}, idempotency.Version{},
-			record, ttl); err != nil || !done {
+		if _, done, err := store.Swap(
+			t.Context(), idempotency.Key{ID: id}, idempotency.Version{}, record, ttl,
+		); err != nil || !done {
 			t.Fatal(err, done)
 		}
 	}
@@ -146,12 +147,14 @@ func TestTheSweepBelievesNoClockAlone(t *testing.T) {
 	store := open(t, pool, o)
 	record := idempotency.Record{Version: idempotency.Version{Revision: 1},
 		State: idempotency.Started}
-	if _, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{},
-		record, time.Hour); err != nil || !done {
+	if _, done, err := store.Swap(
+		t.Context(), idempotency.Key{ID: "1"}, idempotency.Version{}, record, time.Hour,
+	); err != nil || !done {
 		t.Fatal(err, done)
 	}
-	if _, err := pool.Exec(t.Context(),
-		"UPDATE "+o.Table+" SET expires_at = now() - interval '1 hour'"); err != nil {
+	if _, err := pool.Exec(
+		t.Context(), "UPDATE "+o.Table+" SET expires_at = now() - interval '1 hour'",
+	); err != nil {
 		t.Fatal(err)
 	}
 	store.SetClock(func() time.Time { return time.Now().Add(-2 * time.Hour) })

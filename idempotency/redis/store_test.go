@@ -58,8 +58,9 @@ func TestPrefixesAreApart(t *testing.T) {
 	record := idempotency.Record{Version: idempotency.Version{Revision: 1},
 		State: idempotency.Started}
 	for _, prefix := range []string{"idempotency-test:a:", "idempotency-test:b:"} {
-		if _, done, err := redis.New(c, prefix).Swap(t.Context(), key, idempotency.Version{},
-			record, time.Minute); err != nil || !done {
+		if _, done, err := redis.New(c, prefix).Swap(
+			t.Context(), key, idempotency.Version{}, record, time.Minute,
+		); err != nil || !done {
 			t.Errorf("%s: %v, done %t", prefix, err, done)
 		}
 	}
@@ -68,16 +69,18 @@ func TestPrefixesAreApart(t *testing.T) {
 func TestAStrangersValueIsAnError(t *testing.T) {
 	c := client(t, servers.Redis(t))
 	store := redis.New(c, "idempotency-test:strange:")
-	if err := c.Set(context.Background(), "idempotency-test:strange:1:n:1", "not a record",
-		time.Minute).Err(); err != nil {
+	if err := c.Set(
+		context.Background(), "idempotency-test:strange:1:n:1", "not a record", time.Minute,
+	).Err(); err != nil {
 		t.Fatal(err)
 	}
 	key := idempotency.Key{Namespace: "n", ID: "1"}
 	if _, err := store.Get(t.Context(), key); err == nil {
 		t.Error("get: no error")
 	}
-	if _, done, err := store.Swap(t.Context(), key, idempotency.Version{}, idempotency.Record{},
-		time.Minute); err == nil || done {
+	if _, done, err := store.Swap(
+		t.Context(), key, idempotency.Version{}, idempotency.Record{}, time.Minute,
+	); err == nil || done {
 		t.Errorf("swap: %v, done %t", err, done)
 	}
 }

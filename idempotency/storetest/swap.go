@@ -151,8 +151,9 @@ func endedContext(t *testing.T, s *subject) {
 	if _, err := s.Get(ctx, key); err == nil {
 		t.Error("get: no error")
 	}
-	if _, done, err := s.Swap(ctx, key, first.Version, completed(first, "mine"),
-		time.Hour); err == nil || done {
+	if _, done, err := s.Swap(
+		ctx, key, first.Version, completed(first, "mine"), time.Hour,
+	); err == nil || done {
 		t.Errorf("swap: %v, done %t", err, done)
 	}
 }

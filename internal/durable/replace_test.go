@@ -11,8 +11,9 @@ import (
 func TestReplaceLeavesTheNewContentAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
-	if err := os.WriteFile(name+durable.Suffix, []byte("longer, and left by a crash"),
-		0o600); err != nil {
+	if err := os.WriteFile(
+		name+durable.Suffix, []byte("longer, and left by a crash"), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, content := range []string{"first", "second", ""} {

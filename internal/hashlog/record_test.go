@@ -11,8 +11,9 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := appendRecord(nil, r.key, r.value,
-			r.ends); string(again) != string(data[:length]) {
+		if again := appendRecord(
+			nil, r.key, r.value, r.ends,
+		); string(again) != string(data[:length]) {
 			t.Errorf("%x became %x", data[:length], again)
 		}
 	})

@@ -45,8 +45,9 @@ func TestAGroupIsInUseWhileItHasMembersOrCommits(t *testing.T) {
 			})
 			offsets := make(kadm.Offsets)
 			offsets.AddOffset(topic.Input, 2, 0, -1)
-			if err := kadm.NewClient(client).CommitAllOffsets(t.Context(), group,
-				offsets); err != nil {
+			if err := kadm.NewClient(client).CommitAllOffsets(
+				t.Context(), group, offsets,
+			); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if why := inUse(); !strings.Contains(why, "has committed offset 0 of "+topic.Input+

@@ -54,8 +54,10 @@ func Setup(
 			return err
 		}
 	}
-	if err := s.create(ctx, t.FenceTopic, append(s.inherited("min.insync.replicas"),
-		keyValue{"cleanup.policy", "compact"})); err != nil {
+	if err := s.create(
+		ctx, t.FenceTopic, append(s.inherited("min.insync.replicas"),
+			keyValue{"cleanup.policy", "compact"}),
+	); err != nil {
 		return err
 	}
 	return s.widenFence(ctx)

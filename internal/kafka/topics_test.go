@@ -66,8 +66,9 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 			"topic IN.dup does not exist; run: kdedup setup -c FILE",
 			"topic IN.dlq does not exist; run: kdedup setup -c FILE",
 		}
-		if diff := cmp.Diff(want, texts(kafka.Check(t.Context(), client, topic),
-			topic)); diff != "" {
+		if diff := cmp.Diff(
+			want, texts(kafka.Check(t.Context(), client, topic), topic),
+		); diff != "" {
 			t.Error(diff)
 		}
 		created := []string{

@@ -38,8 +38,9 @@ func TestOldUnreadRecordsAreFound(t *testing.T) {
 	for partition, at := range []int64{1, 1, 0} {
 		offsets.AddOffset(topic.Input, int32(partition), at, -1)
 	}
-	if err := kadm.NewClient(client).CommitAllOffsets(t.Context(), topic.ConsumerGroup,
-		offsets); err != nil {
+	if err := kadm.NewClient(client).CommitAllOffsets(
+		t.Context(), topic.ConsumerGroup, offsets,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for start, want := range map[string][]int32{config.StartLatest: {1},

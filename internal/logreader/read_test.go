@@ -193,8 +193,9 @@ func TestATopicThatIsReplacedMeanwhileIsNotMixed(t *testing.T) {
 
 func TestATopicThatIsNotThereIsSaidSo(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
-	if _, err := Describe(t.Context(), testkit.KafkaClient(t, brokers),
-		"none", Bounds{}); err == nil || err.Error() != "topic none does not exist" {
+	if _, err := Describe(
+		t.Context(), testkit.KafkaClient(t, brokers), "none", Bounds{},
+	); err == nil || err.Error() != "topic none does not exist" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -543,8 +543,9 @@ func (s sabotage) broken(t *testing.T, path string) string {
 		t.Fatalf("%s holds %q %d times, want once", s.file, s.old, n)
 	}
 	broken := filepath.Join(t.TempDir(), filepath.Base(path))
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(source), s.old, s.new, 1)),
-		0o600); err != nil {
+	if err := os.WriteFile(
+		broken, []byte(strings.Replace(string(source), s.old, s.new, 1)), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return broken

@@ -212,15 +212,17 @@ func TestTotalsAddUpTheSeriesOfAnInput(t *testing.T) {
 		records.WithLabelValues(labels...).Add(float64(int(1) << i))
 	}
 	orders := prometheus.Labels{"topic": "orders"}
-	if diff := cmp.Diff(map[string]float64{"first": 3, "copy": 4},
-		telemetry.Totals(records, orders, "outcome")); diff != "" {
+	if diff := cmp.Diff(
+		map[string]float64{"first": 3, "copy": 4}, telemetry.Totals(records, orders, "outcome"),
+	); diff != "" {
 		t.Error(diff)
 	}
 	if got := telemetry.Total(records); got != 15 {
 		t.Errorf("the total is %v", got)
 	}
-	if got := telemetry.Totals(records, prometheus.Labels{"topic": "none"},
-		"outcome"); len(got) > 0 {
+	if got := telemetry.Totals(
+		records, prometheus.Labels{"topic": "none"}, "outcome",
+	); len(got) > 0 {
 		t.Errorf("an input without series has %v", got)
 	}
 }

@@ -167,8 +167,9 @@ func TestSpansReachACollector(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := &received{}
 			send(t, c.to(c.serve(t, r), t.Setenv))
-			if diff := cmp.Diff([]string{c.want + " poll", c.want + " batch orders"},
-				r.got); diff != "" {
+			if diff := cmp.Diff(
+				[]string{c.want + " poll", c.want + " batch orders"}, r.got,
+			); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -55,8 +55,9 @@ func TestSpansAreExportedAtTheLatestWhenItStops(t *testing.T) {
 	if err := q.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]int{"exported": 1000, "failed": 0, "dropped": 0},
-		q.counted()); diff != "" || to.took != 1000 {
+	if diff := cmp.Diff(
+		map[string]int{"exported": 1000, "failed": 0, "dropped": 0}, q.counted(),
+	); diff != "" || to.took != 1000 {
 		t.Errorf("the collector took %d (-want +got):\n%s", to.took, diff)
 	}
 	if q.log.Len() > 0 {
@@ -77,8 +78,9 @@ func TestWhatIsTooMuchForTheCollectorIsDroppedAndCounted(t *testing.T) {
 	if err := q.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]int{"exported": maxWaiting, "failed": 0, "dropped": 5000},
-		q.counted()); diff != "" {
+	if diff := cmp.Diff(
+		map[string]int{"exported": maxWaiting, "failed": 0, "dropped": 5000}, q.counted(),
+	); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if text := q.log.String(); strings.Count(text, "spans were dropped") != 1 ||
@@ -95,8 +97,9 @@ func TestFailedExportsAreCountedAndWarnedAboutOnceWithoutSecrets(t *testing.T) {
 	if err := q.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]int{"exported": 0, "failed": 2000, "dropped": 0},
-		q.counted()); diff != "" {
+	if diff := cmp.Diff(
+		map[string]int{"exported": 0, "failed": 2000, "dropped": 0}, q.counted(),
+	); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if text := q.log.String(); strings.Count(text, "spans were not exported") != 1 ||

@@ -268,8 +268,9 @@ func TestReadingWaitsForTransactionsThatEnd(t *testing.T) {
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.ProduceSync(t.Context(),
-		&kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
+	if err := client.ProduceSync(
+		t.Context(), &kgo.Record{Topic: topic, Value: []byte("v")},
+	).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), topic)

@@ -46,8 +46,9 @@ func (m *made) ready(group string) {
 	once.(*sync.Once).Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := kafkalog.Setup(ctx, m.client, group, m.shards, 24*time.Hour, false,
-			func(string) {}); err != nil {
+		if err := kafkalog.Setup(
+			ctx, m.client, group, m.shards, 24*time.Hour, false, func(string) {},
+		); err != nil {
 			fmt.Fprintln(os.Stderr, err) // what follows fails
 		}
 	})

@@ -204,8 +204,9 @@ func TestSetupIsRepeatedWithoutHarm(t *testing.T) {
 	var said []string
 	say := func(line string) { said = append(said, line) }
 	for _, dry := range []bool{true, false, false} {
-		if err := kafkalog.Setup(t.Context(), logs.client, "orders-dedup", 3, 7*24*time.Hour, dry,
-			say); err != nil {
+		if err := kafkalog.Setup(
+			t.Context(), logs.client, "orders-dedup", 3, 7*24*time.Hour, dry, say,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

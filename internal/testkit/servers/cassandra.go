@@ -75,8 +75,9 @@ func newCassandra(ctx context.Context, opts CassandraOptions) (*Server, error) {
 		return nil, err
 	}
 	config := cassandraConfig(filepath.Join(home.dir, "data"), opts)
-	if err := writeCassandraConfig(filepath.Join(home.dir, "cassandra.yaml"), config,
-		opts.Config); err != nil {
+	if err := writeCassandraConfig(
+		filepath.Join(home.dir, "cassandra.yaml"), config, opts.Config,
+	); err != nil {
 		return nil, err
 	}
 	addr := address(opts.Host, opts.Port)

@@ -28,8 +28,9 @@ func TestCassandraClusterSurvivesKillPauseAndRestart(t *testing.T) {
 		}
 	})
 	first, second := cluster.Nodes[0], cluster.Nodes[1]
-	if got := mustCQL(t, first,
-		"SELECT value FROM system_views.settings WHERE name = 'paxos_variant'"); !bytes.Contains(
+	if got := mustCQL(
+		t, first, "SELECT value FROM system_views.settings WHERE name = 'paxos_variant'",
+	); !bytes.Contains(
 		got, []byte("v1")) {
 		t.Errorf("paxos_variant is not v1: %q", got)
 	}

@@ -168,8 +168,9 @@ func StartRedisCluster(ctx context.Context, n int, opts RedisOptions) (nodes []*
 			return nodes, err
 		}
 		nodes = append(nodes, node)
-		if err := joinRedis(ctx, nodes, ports[0], i*redisSlots/n,
-			(i+1)*redisSlots/n-1); err != nil {
+		if err := joinRedis(
+			ctx, nodes, ports[0], i*redisSlots/n, (i+1)*redisSlots/n-1,
+		); err != nil {
 			return nodes, fmt.Errorf("start redis cluster: %w", err)
 		}
 	}
@@ -223,8 +224,9 @@ func StartSentinel(ctx context.Context, opts RedisOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start sentinel: %w", err)
 	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, "bind %s\nport %s\n", host, port),
-		0o600); err != nil {
+	if err := os.WriteFile(
+		file, fmt.Appendf(nil, "bind %s\nport %s\n", host, port), 0o600,
+	); err != nil {
 		return nil, fmt.Errorf("start sentinel: %w", err)
 	}
 	program := s.command().Path

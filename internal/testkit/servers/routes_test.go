@@ -49,8 +49,9 @@ func TestAProxiedNodeIsKnownByTheAddressOfItsProxy(t *testing.T) {
 	if got := cassandraConfig("data", node)["broadcast_rpc_address"]; got != "127.3.4.102" {
 		t.Errorf("got %v", got)
 	}
-	if got := cassandraConfig("data",
-		CassandraOptions{Host: "127.3.4.2"})["broadcast_rpc_address"]; got != "127.3.4.2" {
+	if got := cassandraConfig(
+		"data", CassandraOptions{Host: "127.3.4.2"},
+	)["broadcast_rpc_address"]; got != "127.3.4.2" {
 		t.Errorf("without a proxy: got %v", got)
 	}
 	if proxy := netip.MustParseAddr(proxyHost(node.Host)); !proxy.IsLoopback() {

@@ -77,8 +77,9 @@ func (t *Question) forwarded(
 	client := t.Admin
 	if client == nil {
 		var err error
-		if client, err = wiring.AdminClient(ctx, t.Config,
-			slog.New(slog.DiscardHandler)); err != nil {
+		if client, err = wiring.AdminClient(
+			ctx, t.Config, slog.New(slog.DiscardHandler),
+		); err != nil {
 			return "unknown: " + err.Error()
 		}
 		defer client.Close()

@@ -79,8 +79,9 @@ func TestAReloadStartsAChangedPipelineAnewAndItsCountersGoOn(t *testing.T) {
 	r.untouched("orders", before)
 	r.drain("payments", 10)
 	m := testkit.ReadMetrics(r.t, r.process.registry)
-	if got := m.Value("kdedup_records_total", "topic", "payments", "outcome",
-		"forwarded"); got != r.sent["payments"] {
+	if got := m.Value(
+		"kdedup_records_total", "topic", "payments", "outcome", "forwarded",
+	); got != r.sent["payments"] {
 		t.Errorf("%v records were forwarded, as the counter says; there were %v", got,
 			r.sent["payments"])
 	}
@@ -306,15 +307,17 @@ func TestASwappedLinkIsAChange(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(mount, version), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(mount, version, "kdedup.yaml"), []byte(text),
-			0o600); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(mount, version, "kdedup.yaml"), []byte(text), 0o600,
+		); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Symlink(version, filepath.Join(mount, "..new")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(mount, "..new"),
-			filepath.Join(mount, "..data")); err != nil {
+		if err := os.Rename(
+			filepath.Join(mount, "..new"), filepath.Join(mount, "..data"),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -125,8 +125,9 @@ func (k Knowledge) checkCluster(ctx context.Context, e *Entry) error {
 	if err != nil || !found || k.cluster == "" || noted == k.cluster {
 		return err
 	}
-	if shared, err := dedup.SharedWith(ctx, k.store, e.ClaimScope(), e.Input,
-		k.cluster); err != nil || shared {
+	if shared, err := dedup.SharedWith(
+		ctx, k.store, e.ClaimScope(), e.Input, k.cluster,
+	); err != nil || shared {
 		return err
 	}
 	return fmt.Errorf("scope %s/%s has the claims of %s on the Kafka cluster %s, and this is %s: "+

@@ -233,8 +233,9 @@ func TestTheSourcesHaveANameThatChangesWithThem(t *testing.T) {
 	if s := readState(t.Context()); s.sources != "" || s.seed != 1 {
 		t.Errorf("without git: %+v", s)
 	}
-	if out, err := exec.CommandContext(t.Context(), "git", "init",
-		"-q").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(
+		t.Context(), "git", "init", "-q",
+	).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
 	write("one")

@@ -286,8 +286,9 @@ func TestTemporaryFilesGoAndNamedOnesStay(t *testing.T) {
 	var p pretend
 	runWith(t, "true", nil, p.engine("pretend"))
 	runWith(t, "true", func(o *options) { o.dir = named }, p.engine("pretend"))
-	if diff := cmp.Diff([]int{0, len(kinds)},
-		[]int{entries(t, temporary), entries(t, named)}); diff != "" {
+	if diff := cmp.Diff(
+		[]int{0, len(kinds)}, []int{entries(t, temporary), entries(t, named)},
+	); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
