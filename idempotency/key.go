@@ -25,7 +25,7 @@ func (k Key) validate() error {
 	case len(k.ID) > MaxID:
 		return fmt.Errorf("%w: the ID must have at most %d bytes, got %d", ErrInvalidKey, MaxID,
 			len(k.ID))
-	case k.Namespace == "": // whoever forgot it would give every caller the responses of all others
+	case k.Namespace == "": // without one every caller would get the responses of all others
 		return fmt.Errorf("%w: the namespace is empty; choose a constant if all callers are one",
 			ErrInvalidKey)
 	case len(k.Namespace) > MaxNamespace:

@@ -46,7 +46,7 @@ func checkCalm(t *testing.T, b *browser.Browser, url string) {
 	}
 }
 
-// checkNames: whoever cannot see the page hears what each part is; and what stands in an ID is
+// checkNames: a reader who cannot see the page hears what each part is; and what stands in an ID is
 // text.
 func checkNames(t *testing.T, b *browser.Browser, url string) {
 	b.Open(t, url)

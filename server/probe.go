@@ -17,7 +17,7 @@ const (
 	probeAgain = 2 * time.Second
 )
 
-// probeLife is how long /readyz answers with what it found: whoever asks more often costs the store
+// probeLife is how long /readyz answers with what it found: asking more often costs the store
 // nothing.
 const probeLife = time.Second
 

@@ -190,8 +190,8 @@ func (r *round) claimTime(i int32, now time.Time) time.Time {
 	return dedup.ClaimTime(r.claims[i:i+1], now)
 }
 
-// read looks for existing claims. A row that is there is decided, whoever wrote it; that a row is
-// not there says nothing yet.
+// read looks for existing claims. A row that is there is decided, no matter which process wrote it;
+// that a row is not there says nothing yet.
 func (r *round) read(ctx context.Context, open []int32) error {
 	ids := appendIDs(r.claims, open)
 	query := r.store.session.Query(r.scope.selectIn, r.bucket, &ids).

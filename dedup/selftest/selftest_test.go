@@ -126,7 +126,7 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 			a.Owner = dedup.Coordinates{}
 			return a
 		}), nil, selftest.Again, "a record is returned that does not own the ID"},
-		{"whoever asks is called the owner",
+		{"every claimant is called the owner",
 			changed(func(c dedup.Claim, a dedup.Answer) dedup.Answer {
 				a.Owner, a.Fingerprint = c.Owner, c.Fingerprint
 				return a

@@ -141,7 +141,7 @@ func (s setup) create(ctx context.Context, topic string, values []keyValue) erro
 			continue
 		}
 		if late {
-			partitions = 1 // whoever made it may have wanted another number
+			partitions = 1 // its creator may have wanted another number
 		}
 		if err := s.waitVisible(ctx, topic, partitions); err != nil {
 			return err

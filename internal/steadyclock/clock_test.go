@@ -142,7 +142,8 @@ func TestANewClockIsNotBelievedAtOnce(t *testing.T) {
 	m.want(t, "now", c.Now(), 0)
 }
 
-// Downtime is a jump; who runs for an hour a day must come to an end of what has ended, too.
+// Downtime is a jump; a process that runs for an hour a day must come to an end of what has ended,
+// too.
 func TestShortRunsAddUp(t *testing.T) {
 	m := newMachine(t)
 	for range 200 {

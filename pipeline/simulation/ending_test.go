@@ -53,8 +53,8 @@ func (w *world) checkIDs() {
 	}
 }
 
-// checkDrops: whoever was dropped as a copy was one of a record that was forwarded, or of an ID
-// that was claimed again and forwarded since.
+// checkDrops: each record that was dropped as a copy was one of a record that was forwarded, or of
+// an ID that was claimed again and forwarded since.
 func (w *world) checkDrops() {
 	for id, truth := range w.claims {
 		for n := truth.dropped - 1; n >= 0 && n < len(truth.episodes); n++ {
