@@ -121,10 +121,19 @@ func loseMarkers(
 	client = testkit.KafkaClient(t, brokers, kgo.MaxVersions(versions))
 	w := &writer{t, testkit.KafkaClient(t, brokers, kgo.TransactionalID(options.TransactionalID)),
 		topic}
+	_, before, err := w.client.ProducerID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.transaction(end, 10, 0)
 	id, epoch, err := w.client.ProducerID(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	// Before KIP-890 the next transaction goes on in the epoch, behind the first one's record.
+	var sequence int32
+	if epoch == before {
+		sequence = 1
 	}
 	testkit.Eventually(t, time.Minute, "the markers of the first transaction", func() bool {
 		described, err := kadm.NewClient(client).DescribeTransactions(t.Context(),
@@ -132,7 +141,7 @@ func loseMarkers(
 		return err == nil && strings.HasPrefix(described[options.TransactionalID].State, "Complete")
 	})
 	produceRaw(t, client, options.TransactionalID, topic,
-		rawBatch(id, epoch, fence.Record(topic, "orders", 0, upTo(20))))
+		rawBatch(id, epoch, sequence, fence.Record(topic, "orders", 0, upTo(20))))
 	got, err := fence.Read(t.Context(), client, topic, "orders", []int32{0}, time.Second)
 	if !errors.Is(err, fence.ErrHanging) {
 		t.Fatalf("nothing hangs: %+v, %v", got, err)
@@ -168,15 +177,16 @@ func topicID(t *testing.T, client *kgo.Client, topic string) [16]byte {
 	return answer.Topics[0].TopicID
 }
 
-// rawBatch is a transactional batch of one record (KIP-98), as the first of its producer's epoch.
-func rawBatch(id int64, epoch int16, r *kgo.Record) []byte {
+// rawBatch is a transactional batch of one record (KIP-98).
+func rawBatch(id int64, epoch int16, sequence int32, r *kgo.Record) []byte {
 	record := kmsg.Record{Key: r.Key, Value: r.Value}
 	record.Length = int32(len(record.AppendTo(nil)) - 1) // a length of 0 takes one byte
 	now := time.Now().UnixMilli()
 	batch := kmsg.RecordBatch{
 		PartitionLeaderEpoch: -1, Magic: 2, Attributes: 1 << 4, FirstTimestamp: now,
 		MaxTimestamp: now,
-		ProducerID:   id, ProducerEpoch: epoch, NumRecords: 1, Records: record.AppendTo(nil),
+		ProducerID:   id, ProducerEpoch: epoch, FirstSequence: sequence, NumRecords: 1,
+		Records: record.AppendTo(nil),
 	}
 	raw := batch.AppendTo(nil)
 	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
