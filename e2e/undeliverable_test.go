@@ -34,9 +34,12 @@ type odd struct {
 	check               func(t *testing.T, in, dead *kgo.Record)
 }
 
+// hourAhead is the brokers' default since Kafka 4.0.
+var hourAhead = map[string]string{"message.timestamp.after.max.ms": "3600000"}
+
 var oddRecords = []odd{
 	{
-		name:    "two hours ahead",
+		name: "two hours ahead", output: hourAhead, deadLetters: hourAhead,
 		record:  func(d *deployment, serial int) *kgo.Record { return d.at2h(serial, 2*time.Hour) },
 		headers: map[string]string{"kdedup-reason": "invalid_timestamp"},
 		check:   admittedTime,
