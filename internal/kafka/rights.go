@@ -32,6 +32,7 @@ var operationNames = map[kmsg.ACLOperation]string{
 	kmsg.ACLOperationCreate: "Create",
 	kmsg.ACLOperationAlter:  "Alter", kmsg.ACLOperationDescribe: "Describe",
 	kmsg.ACLOperationDescribeConfigs: "DescribeConfigs",
+	kmsg.ACLOperationAlterConfigs:    "AlterConfigs",
 }
 
 // denied puts what is lacking in the place of an authorization error; other errors stay as they
@@ -87,7 +88,7 @@ func topicNeeds(t config.Topic, topic string) []kmsg.ACLOperation {
 }
 
 func topicRights(ctx context.Context, client *kgo.Client, t config.Topic) ([]error, error) {
-	topics, err := allowedOn(ctx, client, t)
+	topics, err := allowedOn(ctx, client, names(t))
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +101,27 @@ func topicRights(ctx context.Context, client *kgo.Client, t config.Topic) ([]err
 	return problems, nil
 }
 
+// CheckRightsBeside returns an error for each topic on which the user lacks an operation.
+func CheckRightsBeside(
+	ctx context.Context, client *kgo.Client, names []string, needs ...kmsg.ACLOperation,
+) error {
+	topics, err := allowedOn(ctx, client, names)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, topic := range topics {
+		if missing := notAllowed(topic, needs); len(missing) > 0 {
+			problems = append(problems, lacking("topic "+*topic.Topic, missing...))
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // checkVisible returns an error for topics that the brokers tell nothing about: they seem to be
 // missing.
-func checkVisible(ctx context.Context, client *kgo.Client, t config.Topic) error {
-	topics, err := allowedOn(ctx, client, t)
+func checkVisible(ctx context.Context, client *kgo.Client, names []string) error {
+	topics, err := allowedOn(ctx, client, names)
 	if err != nil {
 		return err
 	}
@@ -116,13 +134,13 @@ func checkVisible(ctx context.Context, client *kgo.Client, t config.Topic) error
 	return errors.Join(hidden...)
 }
 
-// allowedOn asks what is allowed on each of the pipeline's topics. All of the answers have names.
+// allowedOn asks what is allowed on each of the topics. All of the answers have names.
 func allowedOn(
-	ctx context.Context, client *kgo.Client, t config.Topic,
+	ctx context.Context, client *kgo.Client, names []string,
 ) ([]kmsg.MetadataResponseTopic, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
-	for _, name := range names(t) {
+	for _, name := range names {
 		req.Topics = append(req.Topics, kmsg.MetadataRequestTopic{Topic: &name})
 	}
 	answer, err := req.RequestWith(ctx, client)

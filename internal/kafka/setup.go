@@ -23,7 +23,7 @@ import (
 func Setup(
 	ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string),
 ) error {
-	if err := checkVisible(ctx, client, t); err != nil {
+	if err := checkVisible(ctx, client, names(t)); err != nil {
 		return err
 	}
 	admin := kadm.NewClient(client)
@@ -42,7 +42,8 @@ func Setup(
 	if err != nil {
 		return fmt.Errorf("topic %s: max.message.bytes: %w", t.Input, err)
 	}
-	if err := s.create(ctx, t.Output, s.keepingAll(limit)); err != nil {
+	partitions := l.partitions(t.Input)
+	if err := s.create(ctx, t.Output, partitions, s.keepingAll(limit)); err != nil {
 		return err
 	}
 	for _, topic := range []string{t.DuplicatesTopic, t.DeadLetterTopic} {
@@ -50,13 +51,13 @@ func Setup(
 			continue
 		}
 		// Room for the headers that kdedup adds: what cannot go to the output must fit here.
-		if err := s.create(ctx, topic, s.keepingAll(limit+headerRoom)); err != nil {
+		if err := s.create(ctx, topic, partitions, s.keepingAll(limit+headerRoom)); err != nil {
 			return err
 		}
 	}
 	if err := s.create(
-		ctx, t.FenceTopic, append(s.inherited("min.insync.replicas"),
-			keyValue{"cleanup.policy", "compact"}),
+		ctx, t.FenceTopic, partitions, append(s.inherited("min.insync.replicas"),
+			Setting{"cleanup.policy", "compact", true}),
 	); err != nil {
 		return err
 	}
@@ -73,16 +74,20 @@ type setup struct {
 	input  map[string]setting
 }
 
-// keyValue is a setting of a topic that is to be made.
-type keyValue struct{ key, value string }
+// Setting is one of a topic that is to be made. Where the brokers refuse one that is not required,
+// as those of managed platforms do, the topic gets their default.
+type Setting struct {
+	Key, Value string
+	Required   bool
+}
 
 // keepingAll are the settings of a topic that keeps what the input keeps, as long, and that takes
 // records however late they come: their timestamps are those of the input.
-func (s setup) keepingAll(limit int) []keyValue {
-	list := []keyValue{{"max.message.bytes", strconv.Itoa(limit)}}
+func (s setup) keepingAll(limit int) []Setting {
+	list := []Setting{{"max.message.bytes", strconv.Itoa(limit), false}}
 	switch {
 	case s.input["cleanup.policy"].value == "compact": // its records have no age at which they go
-		list = append(list, keyValue{"retention.ms", "-1"})
+		list = append(list, Setting{"retention.ms", "-1", false})
 	default:
 		list = append(list, s.inherited("retention.ms", "retention.bytes")...)
 	}
@@ -90,12 +95,12 @@ func (s setup) keepingAll(limit int) []keyValue {
 		"message.timestamp.difference.max.ms")...)
 	if before := s.input["message.timestamp.before.max.ms"]; before.known() &&
 		before.value != unlimited {
-		list = append(list, keyValue{"message.timestamp.before.max.ms", unlimited})
+		list = append(list, Setting{"message.timestamp.before.max.ms", unlimited, false})
 	}
 	if kind := s.input["message.timestamp.type"]; kind.known() && kind.value != "CreateTime" &&
 		!kind.own {
 		// the brokers' default
-		list = append(list, keyValue{"message.timestamp.type", "CreateTime"})
+		list = append(list, Setting{"message.timestamp.type", "CreateTime", false})
 	}
 	return list
 }
@@ -104,24 +109,25 @@ const unlimited = "9223372036854775807"
 
 // inherited are those of the input's settings that it does not have from the brokers: a new topic
 // has theirs, too.
-func (s setup) inherited(keys ...string) (list []keyValue) {
+func (s setup) inherited(keys ...string) (list []Setting) {
 	for _, key := range keys {
 		if v := s.input[key]; v.own {
-			list = append(list, keyValue{key, v.value})
+			list = append(list, Setting{key, v.value, false})
 		}
 	}
 	return list
 }
 
-// create makes a topic with as many partitions and replicas as the input. Where the brokers refuse
+// create makes a topic with as many replicas as the input. Where the brokers refuse
 // a setting, as those of managed platforms do, it goes on without it, and says so.
-func (s setup) create(ctx context.Context, topic string, values []keyValue) error {
+func (s setup) create(
+	ctx context.Context, topic string, partitions int, values []Setting,
+) error {
 	if s.layout.exists(topic) {
 		s.say("topic " + topic + " exists")
 		return nil
 	}
-	partitions, replicas := s.layout.partitions(s.layout.topic.Input),
-		s.layout.replicas(s.layout.topic.Input)
+	replicas := s.layout.replicas(s.layout.topic.Input)
 	if s.dryRun {
 		s.say("would create " + describeNew(topic, partitions, replicas, values))
 		return nil
@@ -157,11 +163,11 @@ func (s setup) create(ctx context.Context, topic string, values []keyValue) erro
 
 // createOnce returns an error with the brokers' own words.
 func (s setup) createOnce(
-	ctx context.Context, topic string, partitions, replicas int, values []keyValue,
+	ctx context.Context, topic string, partitions, replicas int, values []Setting,
 ) error {
 	configs := make(map[string]*string)
 	for _, v := range values {
-		configs[v.key] = &v.value
+		configs[v.Key] = &v.Value
 	}
 	answer, err := s.admin.CreateTopic(ctx, int32(partitions), int16(replicas), configs, topic)
 	if err != nil && answer.ErrMessage != "" {
@@ -171,8 +177,8 @@ func (s setup) createOnce(
 }
 
 // without returns the settings but for what the brokers refuse, and what that is; nothing if they
-// refuse the topic itself. A fence topic must be compacted.
-func without(err error, replicas *int, values []keyValue) (less []keyValue, refused string) {
+// refuse the topic itself.
+func without(err error, replicas *int, values []Setting) (less []Setting, refused string) {
 	if errors.Is(err, kerr.InvalidReplicationFactor) && *replicas > 0 {
 		refused = fmt.Sprintf("%d replicas", *replicas)
 		*replicas = -1
@@ -182,9 +188,9 @@ func without(err error, replicas *int, values []keyValue) (less []keyValue, refu
 		!errors.Is(err, kerr.InvalidRequest) {
 		return nil, ""
 	}
-	optional := func(v keyValue) bool { return v.key != "cleanup.policy" }
-	at := slices.IndexFunc(values, func(v keyValue) bool {
-		return optional(v) && strings.Contains(err.Error(), v.key)
+	optional := func(v Setting) bool { return !v.Required }
+	at := slices.IndexFunc(values, func(v Setting) bool {
+		return optional(v) && strings.Contains(err.Error(), v.Key)
 	})
 	if at < 0 { // they do not say which
 		at = slices.IndexFunc(values, optional)
@@ -192,11 +198,11 @@ func without(err error, replicas *int, values []keyValue) (less []keyValue, refu
 	if at < 0 {
 		return nil, ""
 	}
-	refused = values[at].key + "=" + values[at].value
+	refused = values[at].Key + "=" + values[at].Value
 	return slices.Delete(slices.Clone(values), at, at+1), refused
 }
 
-func describeNew(topic string, partitions, replicas int, values []keyValue) string {
+func describeNew(topic string, partitions, replicas int, values []Setting) string {
 	text := fmt.Sprintf("topic %s (%d partitions", topic, partitions)
 	switch {
 	case replicas == 1:
@@ -205,7 +211,7 @@ func describeNew(topic string, partitions, replicas int, values []keyValue) stri
 		text += fmt.Sprintf(", %d replicas", replicas)
 	}
 	for _, v := range values {
-		text += ", " + v.key + "=" + v.value
+		text += ", " + v.Key + "=" + v.Value
 	}
 	return text + ")"
 }

@@ -23,8 +23,11 @@ type layout struct {
 	details kadm.TopicDetails
 }
 
-func describe(ctx context.Context, admin *kadm.Client, t config.Topic) (layout, error) {
-	details, err := admin.ListTopics(ctx, names(t)...)
+// describe asks about the pipeline's topics, and more.
+func describe(
+	ctx context.Context, admin *kadm.Client, t config.Topic, more ...string,
+) (layout, error) {
+	details, err := admin.ListTopics(ctx, append(names(t), more...)...)
 	if err != nil {
 		return layout{}, fmt.Errorf("list topics: %w", err)
 	}
