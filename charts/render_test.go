@@ -33,6 +33,7 @@ type shape struct {
 var shapes = []shape{
 	{name: "default"},
 	{name: "embedded"},
+	{name: "claimlog"},
 	{name: "deployment", external: []string{"ServiceAccount default"}},
 	{
 		name: "ha",

@@ -17,6 +17,8 @@ func Default() Config {
 			Cassandra: defaultCassandra(),
 			Redis:     defaultRedis(),
 			Postgres:  defaultPostgres(),
+			Kafka: ClaimLog{Topic: "{group}.claims", Shards: 8, Index: IndexFiles,
+				Path: "./kdedup-index", Timeout: 10 * time.Second},
 		},
 		Server:  Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
 		Metrics: Metrics{PerPartition: true},

@@ -47,7 +47,8 @@ func (c Config) unused(path string) bool {
 	return strings.HasPrefix(path, "store.cassandra.") && c.Store.Type != StoreCassandra ||
 		strings.HasPrefix(path, "store.redis.") && c.Store.Type != StoreRedis ||
 		strings.HasPrefix(path, "store.postgres.") && c.Store.Type != StorePostgres ||
-		strings.HasPrefix(path, "store.embedded.") && c.Store.Type != StoreEmbedded
+		strings.HasPrefix(path, "store.embedded.") && c.Store.Type != StoreEmbedded ||
+		strings.HasPrefix(path, "store.kafka.") && c.Store.Type != StoreKafka
 }
 
 // walk visits the single values and the lists of text, each with its default.

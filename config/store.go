@@ -8,13 +8,15 @@ const (
 	StoreCassandra = "cassandra"
 	StoreRedis     = "redis"
 	StorePostgres  = "postgres"
+	StoreKafka     = "kafka"
 )
 
 // Store is where the claims are kept. Only the section that `type` names is used and checked.
 type Store struct {
 	// `embedded`: files of this process, for one process. `cassandra`: a table that any number of
 	// processes share. `redis`: keys that any number of processes share, in Redis or Valkey.
-	// `postgres`: a table in PostgreSQL, shared likewise. See `docs/stores.md` for what each of
+	// `postgres`: a table in PostgreSQL, shared likewise. `kafka`: topics beside the input's, for
+	// any number of processes and without another server. See `docs/stores.md` for what each of
 	// them promises.
 	Type string `mapstructure:"type"`
 	// The store of type `embedded`.
@@ -25,6 +27,35 @@ type Store struct {
 	Redis Redis `mapstructure:"redis"`
 	// The store of type `postgres`.
 	Postgres Postgres `mapstructure:"postgres"`
+	// The store of type `kafka`.
+	Kafka ClaimLog `mapstructure:"kafka"`
+}
+
+// Kinds of index.
+const (
+	IndexFiles  = "files"
+	IndexMemory = "memory"
+)
+
+// ClaimLog is a store in topics of the cluster that `kafka` names, see `docs/claimlog.md`. Every
+// process reads all claims of its consumer groups into an index of its own.
+type ClaimLog struct {
+	// Name of the topic with the claims of a consumer group, or of the `scope_group` in its place;
+	// `{group}` stands for it. Beside each is a second topic, with `.scopes` behind the name. Both
+	// are made by `kdedup setup`.
+	Topic string `mapstructure:"topic"`
+	// Partitions of a topic with claims that `kdedup setup` makes, 1 to 1000. More let more brokers
+	// share the work, and make blocks smaller. It cannot be changed later.
+	Shards int `mapstructure:"shards"`
+	// Where this process keeps its index. `files`: in `path`; a start goes on where the last one
+	// ended. `memory`: nowhere else; a start reads the whole log, and each claim takes about 200
+	// bytes of memory.
+	Index string `mapstructure:"index"`
+	// Directory of the index; every `instance` has one of its own in it. It may be lost: it is made
+	// again from the log. A relative path starts at the working directory.
+	Path string `mapstructure:"path"`
+	// How long a batch of claims may take, at least `1s`. Claims that time out are sent again.
+	Timeout time.Duration `mapstructure:"timeout"`
 }
 
 // Embedded is a store on the local disk.

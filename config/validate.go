@@ -66,7 +66,8 @@ func (t TLS) check(p *problems, path string) {
 }
 
 func (s Store) check(p *problems) {
-	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis, StorePostgres)
+	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis, StorePostgres,
+		StoreKafka)
 	switch s.Type {
 	case StoreEmbedded:
 		p.require("store.embedded.path", s.Embedded.Path)
@@ -76,7 +77,26 @@ func (s Store) check(p *problems) {
 		s.Redis.check(p)
 	case StorePostgres:
 		s.Postgres.check(p)
+	case StoreKafka:
+		s.Kafka.check(p)
 	}
+}
+
+// claimsTopic has the group's place once: without it groups would share a log.
+var claimsTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]*\{group\}[a-zA-Z0-9._-]*$`)
+
+func (c ClaimLog) check(p *problems) {
+	const path = "store.kafka"
+	if !claimsTopic.MatchString(c.Topic) || len(c.Topic) > 60 {
+		p.add(path+".topic", "", "must be at most 60 of letters, digits, '.', '_', '-' around "+
+			"{group}, such as {group}.claims, got %q", c.Topic)
+	}
+	within(p, path+".shards", c.Shards, 1, 1000)
+	p.oneOf(path+".index", c.Index, IndexFiles, IndexMemory)
+	if c.Index == IndexFiles {
+		p.require(path+".path", c.Path)
+	}
+	within(p, path+".timeout", c.Timeout, time.Second, longest)
 }
 
 func (c Cassandra) check(p *problems) {

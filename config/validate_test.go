@@ -278,7 +278,7 @@ func TestStoreRules(t *testing.T) {
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"type", func(c *Config) { c.Store.Type = "casandra" },
-			`store.type: must be embedded, cassandra, redis or postgres, got "casandra"; did you mean cassandra?`},
+			`store.type: must be embedded, cassandra, redis, postgres or kafka, got "casandra"; did you mean cassandra?`},
 		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" },
 			"store.embedded.path: is required"},
 		{"the section that is not used", func(c *Config) { c.Store.Cassandra = Cassandra{} }, ""},
@@ -362,5 +362,34 @@ func TestPostgresRules(t *testing.T) {
 		{"no sweep", postgres(func(s *Postgres) { s.SweepInterval = 0 }), ""},
 		{"sweep", postgres(func(s *Postgres) { s.SweepInterval = time.Millisecond }),
 			"store.postgres.sweep_interval: must be at least 1s, got 1ms"},
+	})
+}
+
+func TestClaimLogRules(t *testing.T) {
+	claimLog := func(set func(*ClaimLog)) func(*Config) {
+		return func(c *Config) { c.Store.Type = StoreKafka; set(&c.Store.Kafka) }
+	}
+	topic := func(name string) func(*Config) {
+		return claimLog(func(s *ClaimLog) { s.Topic = name })
+	}
+	refused := "store.kafka.topic: must be at most 60 of letters, digits, '.', '_', '-' around " +
+		"{group}, such as {group}.claims, got "
+	testRules(t, []string{"orders"}, []rule{
+		{"defaults", claimLog(func(*ClaimLog) {}), ""},
+		{"a topic of another name", topic("internal.{group}"), ""},
+		{"one topic for all groups", topic("claims"), refused + `"claims"`},
+		{"a topic that Kafka has not", topic("{group}/claims"), refused + `"{group}/claims"`},
+		{"no shards", claimLog(func(s *ClaimLog) { s.Shards = 0 }),
+			"store.kafka.shards: must be at least 1, got 0"},
+		{"shards", claimLog(func(s *ClaimLog) { s.Shards = 1001 }),
+			"store.kafka.shards: must be at most 1000, got 1001"},
+		{"index", claimLog(func(s *ClaimLog) { s.Index = "disk" }),
+			`store.kafka.index: must be files or memory, got "disk"`},
+		{"no path", claimLog(func(s *ClaimLog) { s.Path = "" }), "store.kafka.path: is required"},
+		{"no path, none needed", claimLog(func(s *ClaimLog) {
+			s.Path, s.Index = "", IndexMemory
+		}), ""},
+		{"timeout", claimLog(func(s *ClaimLog) { s.Timeout = time.Millisecond }),
+			"store.kafka.timeout: must be at least 1s, got 1ms"},
 	})
 }

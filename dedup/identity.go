@@ -17,32 +17,71 @@ import (
 // version of tables or files.
 const identityGroup = "kdedup.store"
 
+// Identified is implemented by stores that keep the claims of each consumer group in a place of its
+// own, which may be lost without the registrations.
+type Identified interface {
+	// Identity is of the place that has the scope's claims, if it has one: another one once that
+	// was lost and made again.
+	Identity(ctx context.Context, scope Scope) (identity string, found bool, err error)
+	// Identify is Identity, and gives the place one if it has none.
+	Identify(ctx context.Context, scope Scope) (string, error)
+}
+
 // identityTTL is that of a scope in which nothing is claimed.
 const identityTTL = time.Hour
 
 // identityMark precedes the text in the place of an extractor.
 const identityMark = "store:"
 
-// IdentityOf returns the identity of a store, if it has one.
-func IdentityOf(ctx context.Context, store Store) (identity string, found bool, err error) {
+// IdentityOf returns the identity of the store that has the claims of a scope, if it has one.
+func IdentityOf(
+	ctx context.Context, store Store, scope Scope,
+) (identity string, found bool, err error) {
+	if own, is := Unobserved(store).(Identified); is {
+		return own.Identity(ctx, scope)
+	}
 	return noted(ctx, store, identityGroup, "identity")
 }
 
-// Identify returns the identity of a store, and gives it one if it has none.
-func Identify(ctx context.Context, store Store) (string, error) {
+// Identify is IdentityOf, and gives the store an identity if it has none.
+func Identify(ctx context.Context, store Store, scope Scope) (string, error) {
+	if own, is := Unobserved(store).(Identified); is {
+		return own.Identify(ctx, scope)
+	}
 	return note(ctx, store, identityGroup, "identity", rand.Text())
 }
 
 // StandsFor reports whether the store was declared to stand for another one, whose claims are gone.
-func StandsFor(ctx context.Context, store Store, other string) (bool, error) {
-	_, found, err := noted(ctx, store, identityGroup, "stands for "+other)
+func StandsFor(ctx context.Context, store Store, scope Scope, other string) (bool, error) {
+	group, name, err := standingFor(ctx, store, scope, other)
+	if err != nil {
+		return false, err
+	}
+	_, found, err := noted(ctx, store, group, name)
 	return found, err
 }
 
 // DeclareFor makes a store stand for another one.
-func DeclareFor(ctx context.Context, store Store, other string) error {
-	_, err := note(ctx, store, identityGroup, "stands for "+other, "yes")
+func DeclareFor(ctx context.Context, store Store, scope Scope, other string) error {
+	group, name, err := standingFor(ctx, store, scope, other)
+	if err != nil {
+		return err
+	}
+	_, err = note(ctx, store, group, name, "yes")
 	return err
+}
+
+// standingFor is under what a declaration is noted. Where the claims may be lost without it, it is
+// of those that there are now.
+func standingFor(
+	ctx context.Context, store Store, scope Scope, other string,
+) (group, name string, err error) {
+	own, is := Unobserved(store).(Identified)
+	if !is {
+		return identityGroup, "stands for " + other, nil
+	}
+	identity, err := own.Identify(ctx, scope)
+	return scope.ConsumerGroup, "kdedup.store " + identity + " stands for " + other, err
 }
 
 // ClusterOf returns the Kafka cluster whose input a scope's claims are of, if it is known. Owners

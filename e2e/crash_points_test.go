@@ -15,6 +15,7 @@ const (
 	cassandra   = "cassandra"
 	embedded    = "embedded"
 	postgres    = "postgres"
+	claimLog    = "kafka"
 )
 
 // repeats says how many messages a crash may repeat. With exactly_once it is always never.
@@ -54,6 +55,8 @@ var crashPoints = []crashPoint{
 	{name: "batch-polled", later: 3},
 	{name: "bucket-claimed", store: cassandra, later: 100},
 	{name: "rows-inserted", store: postgres, later: 3},
+	{name: "blocks-appended", store: claimLog, later: 3},
+	{name: "block-read-back", store: claimLog, later: 20},
 	{name: "claims-written", store: embedded, later: 3},
 	{name: "claims-synced", store: embedded, later: 3},
 	{name: "batch-claimed", later: 3},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -130,6 +131,52 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	}
 	as(users["kdedup-operator"]).command("skip", "--partition", fmt.Sprint(next.Partition),
 		"--offset", fmt.Sprint(next.Offset), "--drop", "--yes")
+}
+
+// testRightsOnAClaimLog runs with exactly the rights of docs/security.md, on a store in Kafka.
+func testRightsOnAClaimLog(t *testing.T, s *secured) {
+	run := s.newUser(t, "kdedup-on-claim-log", exactlyOnce)
+	setup := s.newUser(t, "kdedup-setup-of-claim-log", exactlyOnce)
+	d := prepare(t, place{brokers: []string{s.kafka.Addr()}}, exactlyOnce)
+	as := func(u *user) *deployment {
+		return d.at(place{brokers: d.brokers, kafka: u.kafka,
+			store: "{type: kafka, kafka: {index: memory}}"})
+	}
+	manual := readManual(t)
+	acls := func(what string) []acl {
+		return manual.acls("Kafka ACLs of "+what, strings.NewReplacer("orders", d.input,
+			"User:kdedup-setup", setup.principal(), "User:kdedup", run.principal()))
+	}
+	s.allow(t, acls("setup")...)
+	claims := d.group + ".claims"
+	missing(t, as(setup), "topic "+claims+": the Kafka ACLs do not allow ", "setup")
+	s.allow(t, acls("setup, with a claim log")...)
+	as(setup).command("setup", "--skip-self-test")
+
+	s.allow(t, acls("run, exactly_once")...)
+	missing(t, as(run), "topic "+claims+": the Kafka ACLs do not allow ", "validate")
+	ofLog := acls("run, with a claim log")
+	s.allow(t, ofLog...)
+	running := ask(t, as(run))
+	for _, right := range ofLog {
+		s.without(t, right, func() error {
+			return kafka.CheckRightsBeside(t.Context(), running.client,
+				[]string{claims, claims + ".scopes"}, kmsg.ACLOperationRead,
+				kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs)
+		})
+	}
+	as(run).command("validate")
+	d.produce(2000, 41)
+	one := as(run).start("one")
+	d.checkAll()
+	one.stop()
+	if strings.Contains(one.text(), "AUTHORIZATION_FAILED") {
+		t.Error("with every right the log says AUTHORIZATION_FAILED")
+	}
+	id := fmt.Sprintf("%s/%08d", d.input, 0)
+	if got := as(run).command("id", "lookup", id); !strings.Contains(got, "yes") {
+		t.Errorf("id lookup: %s", got)
+	}
 }
 
 // user is known by one name to both servers, which begin to know it with no right at all.
@@ -260,6 +307,7 @@ func (a acl) builder() *kadm.ACLBuilder {
 	operations := map[string]kadm.ACLOperation{
 		"Read": kadm.OpRead, "Write": kadm.OpWrite, "Create": kadm.OpCreate, "Alter": kadm.OpAlter,
 		"Describe": kadm.OpDescribe, "DescribeConfigs": kadm.OpDescribeConfigs,
+		"AlterConfigs": kadm.OpAlterConfigs,
 	}
 	pattern := kadm.ACLPatternLiteral
 	if a.prefixed {

@@ -33,6 +33,7 @@ func TestSecurity(t *testing.T) {
 			"rights/" + atLeastOnce: func(t *testing.T, s *secured) {
 				testRights(t, s, atLeastOnce)
 			},
+			"rights/claim log": testRightsOnAClaimLog,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,7 +81,7 @@ func (f *backfillFlags) run(
 	if err != nil {
 		return err
 	}
-	claimer, closeStore, err := f.claimer(cmd.Context(), c.Store, t, log)
+	claimer, closeStore, err := f.claimer(cmd.Context(), c, t, log)
 	if err != nil {
 		return err
 	}
@@ -129,21 +127,23 @@ func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *
 // claimer opens the store and registers the scope; for a dry run it only compares it, and takes an
 // embedded store that does not exist yet for an empty one.
 func (f *backfillFlags) claimer(
-	ctx context.Context, s config.Store, t config.Topic, log *slog.Logger,
+	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
 ) (dedup.Claimer, func() error, error) {
-	_, err := os.Stat(s.Embedded.Path)
-	if f.dryRun && s.Type == config.StoreEmbedded && errors.Is(err, fs.ErrNotExist) {
+	if f.dryRun && wiring.NotMade(c.Store) {
 		return backfill.DryRun{Store: emptyStore{}}, func() error { return nil }, nil
 	}
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	store, err := wiring.OpenStore(opening, s, prometheus.NewRegistry(), log)
+	store, err := wiring.OpenStore(opening, c, prometheus.NewRegistry(), log)
 	if err != nil {
 		return nil, nil, err
 	}
 	e := wiring.Entry{Topic: t}
 	if err = e.Compare(opening, store); err == nil && !f.dryRun {
 		err = store.Register(opening, e.ClaimScope())
+	}
+	if err == nil {
+		err = wiring.Await(ctx, store, e.ClaimScope())
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
@@ -103,6 +105,49 @@ func benchTopic(t config.Topic) config.Topic {
 	t.TTL = max(time.Second, min(t.TTL, 24*time.Hour))
 	t.Start, t.Mode = config.StartEarliest, config.ModeEnforce
 	return t
+}
+
+// claimLogs makes the topics of a claim log for the measurement, which has a group of its own. What
+// it returns deletes them.
+func (f *benchFlags) claimLogs(
+	ctx context.Context, c *config.Config, log *slog.Logger,
+) (remove func(context.Context) error, err error) {
+	if c.Store.Type != config.StoreKafka {
+		return func(context.Context) error { return nil }, nil
+	}
+	client, err := wiring.AdminClient(ctx, *c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	like := *c // the bench's scope on the user's topic, which exists
+	like.Topics = []config.Topic{f.own}
+	like.Topics[0].ScopeGroup, like.Topics[0].TTL = c.Topics[0].ScopeGroup, c.Topics[0].TTL
+	removeIndex, err := ownIndex(&c.Store)
+	if err == nil {
+		err = wiring.SetupClaimLogs(ctx, client, like, log, false, func(string) {})
+	}
+	return func(ctx context.Context) error {
+		defer client.Close()
+		names, err := wiring.ClaimTopics(ctx, like, log)
+		if err == nil {
+			_, err = kadm.NewClient(client).DeleteTopics(ctx, names...)
+		}
+		return errors.Join(err, removeIndex())
+	}, err
+}
+
+// ownIndex puts the index of a claim log into a directory of its own, beside that of a process that
+// runs. What it returns deletes it.
+func ownIndex(c *config.Store) (remove func() error, err error) {
+	if c.Type != config.StoreKafka || c.Kafka.Index != config.IndexFiles {
+		return func() error { return nil }, nil
+	}
+	scratch, err := scratchBeside(c.Kafka.Path)
+	if err != nil {
+		return nil, fmt.Errorf("store.kafka.path: %w", err)
+	}
+	c.Kafka.Path = scratch
+	return func() error { return os.RemoveAll(scratch) }, nil
 }
 
 // measure runs the part that is measured, under the profiler if that was asked for.

@@ -33,7 +33,7 @@ func newBenchClaims() *cobra.Command {
 			"A batch that is not\n" +
 			"answered, or not decided, is claimed again, ten times at most.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			c, log, err := flags.settings(cmd)
 			if err != nil {
 				return err
@@ -44,7 +44,12 @@ func newBenchClaims() *cobra.Command {
 			if before < 0 {
 				return usageError{fmt.Errorf("--before must be at least 0, got %d", before)}
 			}
-			store, err := wiring.OpenStore(cmd.Context(), c.Store, prometheus.NewRegistry(), log)
+			remove, err := flags.claimLogs(cmd.Context(), &c, log)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, cleanUp(cmd.Context(), remove)) }()
+			store, err := wiring.OpenStore(cmd.Context(), c, prometheus.NewRegistry(), log)
 			if err != nil {
 				return err
 			}

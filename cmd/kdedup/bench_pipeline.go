@@ -78,6 +78,11 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	removeIndex, err := ownIndex(&b.config.Store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, removeIndex()) }()
 	connection := connector.AdminOptions("kdedup-bench", b.log)
 	client, err := kgo.NewClient(connection...)
 	if err != nil {
@@ -207,7 +212,12 @@ func anyAssigned(p *process.Process) bool {
 
 func (b *pipelineBench) deleteTopics(ctx context.Context, admin *kadm.Client) error {
 	t := b.topic()
-	answers, err := admin.DeleteTopics(ctx, t.Input, t.Output, t.DeadLetterTopic, t.FenceTopic)
+	claims, err := wiring.ClaimTopics(ctx, b.config, b.log)
+	if err != nil {
+		return err
+	}
+	answers, err := admin.DeleteTopics(ctx, append(claims, t.Input, t.Output, t.DeadLetterTopic,
+		t.FenceTopic)...)
 	if err == nil {
 		err = answers.Error()
 	}

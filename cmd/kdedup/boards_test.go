@@ -180,6 +180,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 	brokers := demoKafka(t)
 	processes := []*process.Process{runDemo(t, brokers, func(*config.Config) {})}
+	processes = append(processes, runDemo(t, brokers, onClaimLog(t)))
 	cassandra := os.Getenv(testkit.CassandraEnv)
 	if cassandra != "" || skip.Forbidden() {
 		processes = append(processes,
@@ -273,6 +274,19 @@ func onPostgres(host, schema string) func(*config.Config) {
 		t.Output, t.ConsumerGroup, t.ScopeGroup, t.FenceTopic = "orders.clean3", "orders-dedup3",
 			"orders-dedup3", "orders-dedup3.fence"
 		t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates3", "orders.dlq3"
+	}
+}
+
+// onClaimLog has what belongs to it made by setup, as the demo's topics are made without one.
+func onClaimLog(t *testing.T) func(*config.Config) {
+	path := t.TempDir()
+	return func(c *config.Config) {
+		c.Instance = "demo-claim-log"
+		c.Store.Type, c.Store.Kafka.Path = config.StoreKafka, path
+		e := &c.Topics[0]
+		e.Output, e.ConsumerGroup, e.ScopeGroup, e.FenceTopic = "orders.clean5", "orders-dedup5",
+			"orders-dedup5", "orders-dedup5.fence"
+		e.DuplicatesTopic, e.DeadLetterTopic = "orders.duplicates5", "orders.dlq5"
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
@@ -58,8 +57,8 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
 			"working directory", wiring.StoreName(c.Store))
 	}
-	if task.Store, err = wiring.OpenStore(
-		cmd.Context(), c.Store, prometheus.NewRegistry(), log,
+	if task.Store, err = wiring.OpenStoreFor(cmd.Context(), c,
+		func(_ string, id dedup.ID) bool { return id == task.ID }, log,
 	); err != nil {
 		return err
 	}
@@ -72,6 +71,9 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 		if err := dedup.CompareScopes(task.Scope, registered); err != nil {
 			return err
 		}
+	}
+	if err := wiring.Await(cmd.Context(), task.Store, task.Scope); err != nil {
+		return err
 	}
 	return work(task)
 }

@@ -74,7 +74,12 @@ func (p *place) produce(topic string, ids ...string) {
 func (p *place) runUntil(n int64) {
 	p.t.Helper()
 	r := start(p.t, p.path)
-	testkit.Eventually(p.t, time.Minute, fmt.Sprintf("%d records committed\n%s", n, r.out.String()),
+	p.t.Cleanup(func() {
+		if p.t.Failed() {
+			p.t.Log(r.out.String())
+		}
+	})
+	testkit.Eventually(p.t, time.Minute, fmt.Sprintf("%d records committed", n),
 		func() bool {
 			offsets, err := kadm.NewClient(p.client).FetchOffsets(p.t.Context(), p.input+"-dedup")
 			at, _ := offsets.Lookup(p.input, 0)

@@ -12,10 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/selftest"
 )
 
@@ -24,26 +23,36 @@ import (
 const selfTestTimeout = 90 * time.Second
 
 // selfTest asks the store for what kdedup relies on, and says what it does.
-func selfTest(ctx context.Context, c config.Store, log *slog.Logger, say func(string)) error {
+func selfTest(ctx context.Context, c config.Config, log *slog.Logger, say func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, selfTestTimeout)
 	defer cancel()
-	if c.Type == config.StoreEmbedded {
-		scratch, err := scratchBeside(c.Embedded.Path)
+	group := "kdedup-self-test"
+	switch c.Store.Type {
+	case config.StoreKafka: // which has logs for the groups of the topics only
+		group = c.Topics[0].ScopeGroup
+	case config.StoreEmbedded:
+		scratch, err := scratchBeside(c.Store.Embedded.Path)
 		if err != nil {
 			say("self-test skipped, for the directory of the store cannot be made from here: " +
 				err.Error())
 			return nil
 		}
 		defer os.RemoveAll(scratch)
-		c.Embedded.Path = scratch
+		c.Store.Embedded.Path = scratch
 	}
-	store, err := wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
+	store, err := wiring.OpenStoreFor(ctx, c, func(scope string, _ dedup.ID) bool {
+		return strings.HasPrefix(scope, selftest.Scope)
+	}, log)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
-	steps := selftest.Run(ctx, store)
-	say("self-test of the store " + c.Type + ":\n" + table(steps))
-	return errors.Join(verdict(c.Type, steps), store.Close())
+	err = wiring.Await(ctx, store, dedup.Scope{ConsumerGroup: group})
+	if err != nil {
+		return errors.Join(fmt.Errorf("self-test: %w", err), store.Close())
+	}
+	steps := selftest.Run(ctx, store, group)
+	say("self-test of the store " + c.Store.Type + ":\n" + table(steps))
+	return errors.Join(verdict(c.Store.Type, steps), store.Close())
 }
 
 // scratchBeside makes a directory on the file system of the embedded store. Its own may be in use,

@@ -48,7 +48,7 @@ func newSetup() *cobra.Command {
 			if dryRun || skip {
 				return nil
 			}
-			return selfTest(cmd.Context(), c.Store, log, say)
+			return selfTest(cmd.Context(), c, log, say)
 		},
 	}
 	flags.add(cmd)

@@ -134,8 +134,8 @@ func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, lo
 
 // openForLooking opens the store for who only looks into it. In the place of an embedded store that
 // does not exist it returns an empty one in memory.
-func openForLooking(ctx context.Context, c config.Store, log *slog.Logger) (dedup.Store, error) {
-	if wiring.NotMade(c) {
+func openForLooking(ctx context.Context, c config.Config, log *slog.Logger) (dedup.Store, error) {
+	if wiring.NotMade(c.Store) {
 		return memory.New(memory.Options{}), nil
 	}
 	return wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
@@ -146,7 +146,7 @@ func openForLooking(ctx context.Context, c config.Store, log *slog.Logger) (dedu
 func validateStore(
 	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist,
 ) (running bool) {
-	store, err := openForLooking(ctx, c.Store, log)
+	store, err := openForLooking(ctx, c, log)
 	if errors.Is(err, embedded.ErrUsed) {
 		list.skip("the store and its scopes", "used by a process that runs, which has checked them")
 		return true

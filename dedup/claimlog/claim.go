@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // call is one call that waits for its blocks. Its space's mu guards it until it has ended.
@@ -124,6 +125,7 @@ func (s *space) send(ctx context.Context, r *reading, c *call) error {
 			}
 		})
 	}
+	crashpoint.At("blocks-appended")
 	select {
 	case <-c.ended:
 	case <-ctx.Done():
@@ -184,11 +186,7 @@ func (s *space) stateLocked() string {
 	if r == nil {
 		return s.why.Error()
 	}
-	left := int64(0)
-	for i, end := range r.ends {
-		left += max(0, end-r.machine.shards[i].Next)
-	}
-	return fmt.Sprintf("the claim log is being read, %d blocks to go", left)
+	return fmt.Sprintf("the claim log is being read, %d of %d blocks to go", r.left(), r.blocks)
 }
 
 // lookup waits until all is applied that the log has now, and looks into the index.

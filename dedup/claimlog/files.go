@@ -147,6 +147,8 @@ func (f *fileIndex) save(ctx context.Context, mark uint64, p progress) error {
 	return nil
 }
 
+func (f *fileIndex) bytes() int64 { return f.claims.Stats().Bytes }
+
 // reset deletes the progress first: without it the rest counts for nothing.
 func (f *fileIndex) reset() error {
 	f.start = progress{}

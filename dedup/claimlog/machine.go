@@ -26,7 +26,8 @@ type machine struct {
 	// how far the index may have applied a shard already: not before, and perhaps beyond, shards
 	ahead []Position
 	other map[uint64]bool // IDs that were agreed on before, or never
-	late  int64           // lateness, but in tests
+	only  Only
+	late  int64 // lateness, but in tests
 
 	block block // the last one
 	key   []byte
@@ -247,7 +248,7 @@ func (m *machine) claim(
 			return err
 		}
 		found = found && owner.place >= b.seen.Next
-		if !found {
+		if !found && (m.only == nil || m.only(b.scope, dedup.ID(c.id))) {
 			mine.owner, mine.fingerprint = c.owner, c.fingerprint
 			m.value = mine.append(m.value[:0])
 			m.index.put(m.key, m.value, ends)

@@ -77,4 +77,6 @@ func (m *memoryIndex) reset() error {
 	return nil
 }
 
+func (m *memoryIndex) bytes() int64 { return 0 }
+
 func (m *memoryIndex) close() error { return nil }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -17,11 +18,13 @@ import (
 // long as the store is open; after an error it begins again, where the index is or at the beginning
 // of the log.
 type space struct {
-	group  string
-	opener Opener
-	log    *slog.Logger
-	times  timing
-	create func() (index, error)
+	group   string
+	opener  Opener
+	log     *slog.Logger
+	times   timing
+	create  func() (index, error)
+	only    Only
+	metrics spaceMetrics
 
 	mu      sync.Mutex
 	changed chan struct{}     // closed, and replaced, when one of the following changes
@@ -46,23 +49,25 @@ type reading struct {
 	log     Log
 	machine *machine
 	ends    []int64 // of the shards when reading began; nil once all was read
+	blocks  int64   // how many there were to read then
+	told    time.Time
 }
 
-func newSpace(
-	group string, opener Opener, create func() (index, error), times timing, log *slog.Logger,
-) *space {
+func (s *Store) newSpace(group string) *space {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &space{
-		group: group, opener: opener, log: log, times: times, create: create,
-		changed: make(chan struct{}),
-		pending: make(map[blockID]*part), stop: cancel, ended: make(chan struct{}),
-		why: errors.New("the claim log is being opened"),
+	space := &space{
+		group: group, opener: s.o.Opener, log: s.o.Logger, times: s.o.times, only: s.o.Only,
+		create:  func() (index, error) { return s.newIndex(group) },
+		metrics: s.metrics.of(group),
+		changed: make(chan struct{}), pending: make(map[blockID]*part),
+		why:  errors.New("the claim log is being opened"),
+		stop: cancel, ended: make(chan struct{}),
 	}
 	go func() {
-		defer close(s.ended)
-		s.run(ctx)
+		defer close(space.ended)
+		space.run(ctx)
 	}()
-	return s
+	return space
 }
 
 func (s *space) close() {
@@ -81,6 +86,7 @@ func (s *space) run(ctx context.Context) {
 		s.failed(err)
 		if errors.Is(err, ErrCut) || errors.Is(err, errIndex) {
 			s.log.Warn("the index is made again from the claim log", "group", s.group, "error", err)
+			s.metrics.rebuilt.Inc()
 			if err := k.reset(); err != nil {
 				s.log.Error("the index cannot be emptied", "group", s.group, "error", err)
 			}
@@ -98,12 +104,13 @@ func (s *space) run(ctx context.Context) {
 type keeper struct {
 	index   index
 	machine *machine
+	first   identity // of the log that the first reading found
 }
 
 // machineFor returns a machine for a log. It goes on where the last one was, or the last process,
 // or at the beginning.
 func (k *keeper) machineFor(log string, agreed agreement) (m *machine, err error) {
-	if k.machine == nil || k.machine.log != log || k.machine.agreed != agreed {
+	if k.machine == nil {
 		if k.machine, err = newMachine(k.index, log, agreed); err != nil {
 			return nil, fmt.Errorf("begin an index: %w", err)
 		}
@@ -152,15 +159,23 @@ func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error)
 	if err != nil {
 		return nil, err
 	}
+	found := identity{log.ID(), agreed.ID}
+	if k.first == (identity{}) {
+		k.first = found
+	}
+	if found != k.first {
+		return nil, fmt.Errorf("%w (it was %v and is %v)", errLost, k.first, found)
+	}
 	m, err := k.machineFor(log.ID(), agreed)
 	if err != nil {
 		return nil, err
 	}
+	m.only = s.only
 	spans, err := log.Spans(ctx, m.ahead)
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{log: log, machine: m, ends: make([]int64, len(spans))}
+	r := &reading{log: log, machine: m, ends: make([]int64, len(spans)), told: time.Now()}
 	for i, span := range spans {
 		at, ahead := &m.shards[i], &m.ahead[i]
 		if ahead.Epoch < 0 {
@@ -172,6 +187,7 @@ func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error)
 		}
 		r.ends[i] = span.End
 	}
+	r.blocks = r.left()
 	return r, nil
 }
 
@@ -186,6 +202,8 @@ func (s *space) read(ctx context.Context, r *reading) error {
 	})
 	s.mu.Lock()
 	s.reading = r
+	s.metrics.reading.Set(1)
+	s.metrics.unread.Set(float64(r.blocks))
 	s.noteReadLocked()
 	s.tellLocked()
 	positions := r.machine.positions()
@@ -238,6 +256,7 @@ func (s *space) applyOne(ctx context.Context, r *reading, e Entry) error {
 		err = mine.lookUp(r.machine)
 	}
 	if err == nil && mine != nil {
+		crashpoint.At("block-read-back")
 		delete(s.pending, mine.id)
 		mine.done(nil)
 	}
@@ -259,18 +278,34 @@ func (s *space) askAgain(ctx context.Context, r *reading, other otherLogError, e
 	return s.applyOne(ctx, r, e)
 }
 
-// noteReadLocked notes when all was read that the log had when reading began.
+// noteReadLocked notes when all was read that the log had when reading began, and until then tells
+// now and then how far that is.
 func (s *space) noteReadLocked() {
 	r := s.reading
-	for i, end := range r.ends {
-		if r.machine.shards[i].Next < end {
-			return
-		}
+	if r.ends == nil {
+		return
 	}
-	if r.ends != nil {
+	left := r.left()
+	s.metrics.unread.Set(float64(left))
+	switch {
+	case left == 0:
 		r.ends = nil
-		s.log.Info("the index is at the end of the claim log", "group", s.group)
+		s.log.Info("the index is at the end of the claim log", "group", s.group, "blocks", r.blocks)
+	case time.Since(r.told) >= tellEvery:
+		r.told = time.Now()
+		s.log.Info("the claim log is being read", "group", s.group, "blocks", r.blocks-left,
+			"of", r.blocks)
 	}
+}
+
+const tellEvery = 10 * time.Second
+
+// left is how many blocks are still to be read, of those that there were when reading began.
+func (r *reading) left() (blocks int64) {
+	for i, end := range r.ends {
+		blocks += max(0, end-r.machine.shards[i].Next)
+	}
+	return blocks
 }
 
 func (s *space) tellLocked() {
@@ -286,6 +321,7 @@ func (s *space) failed(err error) {
 		s.log.Warn("the claim log cannot be read, trying again", "group", s.group, "error", err)
 	}
 	s.reading, s.why = nil, err
+	s.metrics.reading.Set(0)
 	for id, p := range s.pending {
 		delete(s.pending, id)
 		p.done(err)
@@ -330,5 +366,6 @@ func (s *space) save(ctx context.Context, r *reading) (progress, error) {
 	if err := r.machine.index.save(ctx, mark, p); err != nil {
 		return progress{}, fmt.Errorf("save the index: %w", err)
 	}
+	s.metrics.bytes.Set(float64(r.machine.index.bytes()))
 	return p, nil
 }

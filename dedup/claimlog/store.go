@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/kdedup/kdedup/dedup"
 )
 
@@ -22,12 +24,18 @@ import (
 type Options struct {
 	Opener Opener // leads to the logs; the store closes it
 	// a directory for the indexes, used by one process; empty: they are kept in memory
-	Path   string
-	Wait   time.Duration // how long a call waits for the log at most; 0: 10 s
-	Logger *slog.Logger  // nil: nothing is logged
+	Path       string
+	Only       Only                  // nil: the index keeps all claims
+	Wait       time.Duration         // how long a call waits for the log at most; 0: 10 s
+	Registerer prometheus.Registerer // nil: no metrics
+	Logger     *slog.Logger          // nil: nothing is logged
 
 	times timing // for tests
 }
+
+// Only says which claims an index keeps. The answers about these are as with all others beside
+// them. It is for whoever asks about a few, in memory, beside a process that has the directory.
+type Only func(scope string, id dedup.ID) bool
 
 const defaultWait = 10 * time.Second
 
@@ -38,6 +46,7 @@ type Store struct {
 	o       Options
 	process uint64
 	blocks  atomic.Uint64 // the number of the last one
+	metrics *metrics
 
 	mu     sync.Mutex
 	closed bool
@@ -60,7 +69,7 @@ func Open(o Options) *Store {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return &Store{o: o, process: binary.LittleEndian.Uint64(random[:]),
-		spaces: make(map[string]*space)}
+		metrics: newMetrics(o.Registerer), spaces: make(map[string]*space)}
 }
 
 // Close implements dedup.Store.
@@ -89,21 +98,21 @@ func (s *Store) space(scope dedup.Scope) (*space, error) {
 	}
 	group := scope.ConsumerGroup
 	if s.spaces[group] == nil {
-		create := func() (index, error) { return newMemoryIndex(), nil }
-		if s.o.Path != "" {
-			// Groups are any text, and hexadecimal digits are always the name of a directory.
-			dir := filepath.Join(s.o.Path, hex.EncodeToString([]byte(group)))
-			create = func() (index, error) {
-				files, err := openFiles(dir, s.o.Logger)
-				if err != nil {
-					return nil, err
-				}
-				return files, nil
-			}
-		}
-		s.spaces[group] = newSpace(group, s.o.Opener, create, s.o.times, s.o.Logger)
+		s.spaces[group] = s.newSpace(group)
 	}
 	return s.spaces[group], nil
+}
+
+func (s *Store) newIndex(group string) (index, error) {
+	if s.o.Path == "" {
+		return newMemoryIndex(), nil
+	}
+	// Groups are any text, and hexadecimal digits are always the name of a directory.
+	files, err := openFiles(filepath.Join(s.o.Path, hex.EncodeToString([]byte(group))), s.o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
 }
 
 // Claim implements dedup.Store.
@@ -134,7 +143,7 @@ func (s *Store) claim(
 			if err != nil {
 				return err
 			}
-			if err := longEnough(r.log, scope); err != nil {
+			if err := LongEnough(r.log, scope.TTL); err != nil {
 				return err
 			}
 			c := &call{scope: scope, claims: claims, answers: answers}
@@ -159,11 +168,11 @@ func (s *Store) claim(
 	})
 }
 
-// longEnough refuses claims that the log would forget before they end.
-func longEnough(log Log, scope dedup.Scope) error {
-	if kept := log.Retention(); kept > 0 && kept < scope.TTL+Margin {
+// LongEnough refuses a log that would forget claims of this ttl before they end.
+func LongEnough(log Log, ttl time.Duration) error {
+	if kept := log.Retention(); kept > 0 && kept < ttl+Margin {
 		return fmt.Errorf("the log keeps blocks for %v, and must for at least %v, the ttl and %v "+
-			"more; raise its retention", kept, scope.TTL+Margin, Margin)
+			"more; raise its retention", kept, ttl+Margin, Margin)
 	}
 	return nil
 }

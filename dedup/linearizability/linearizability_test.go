@@ -19,6 +19,12 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
+// group and ttl are those of all scopes.
+const (
+	group = "linearizability"
+	ttl   = 24 * time.Hour
+)
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Each round has a scope of its own, and is checked when it ends. So a violation is found soon, and
@@ -79,8 +85,8 @@ func (s subject) round(t *testing.T, number int, length time.Duration) []*operat
 	w := &workload{
 		t: t, sessions: s.sessions, began: time.Now(),
 		scope: dedup.Scope{
-			ConsumerGroup: "linearizability", Name: fmt.Sprint("round-", number),
-			TTL: 24 * time.Hour, Buckets: 4, Extractor: "key",
+			ConsumerGroup: group, Name: fmt.Sprint("round-", number),
+			TTL: ttl, Buckets: 4, Extractor: "key",
 		},
 	}
 	for _, session := range s.sessions {

@@ -1,14 +1,23 @@
 package linearizability_test
 
 import (
+	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/dedup/postgres"
@@ -28,6 +37,7 @@ var subjects = map[string]func(*testing.T) subject{
 	"embedded": openEmbedded,
 	"redis":    openRedis,
 	"postgres": openPostgres,
+	"kafka":    openClaimLog,
 	"cassandra, paxos v2": func(t *testing.T) subject {
 		return openCassandra(t, testkit.Cassandra(t))
 	},
@@ -124,6 +134,43 @@ func openCassandra(t *testing.T, host string) subject {
 		proxied := options
 		proxied.Hosts = []string{addr}
 		return cassandra.Open(t.Context(), proxied, nil)
+	})
+}
+
+// openClaimLog is on a broker that other tests use at the same time, too.
+func openClaimLog(t *testing.T) subject {
+	t.Helper()
+	longTest(t)
+	broker := testkit.Kafka(t)[0]
+	client := testkit.KafkaClient(t, []string{broker})
+	name := "linearizability-" + strings.ToLower(cryptorand.Text()[:8]) + "-" + kafkalog.GroupMark
+	logs := kafkalog.New(kafkalog.Options{Connection: []kgo.Opt{kgo.SeedBrokers(broker)},
+		Topic: name})
+	for _, topic := range logs.Topics(group, 3, ttl) {
+		values := make(map[string]*string)
+		for _, s := range topic.Settings {
+			values[s.Key] = &s.Value
+		}
+		if _, err := kadm.NewClient(client).CreateTopic(
+			t.Context(), int32(topic.Partitions), 1, values, topic.Name,
+		); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, time.Minute, "the topics", func() bool {
+		return logs.Check(t.Context(), group, ttl) == nil
+	})
+	return behindProxies(t, broker, nil, func(addr string) (dedup.Store, error) {
+		// the broker tells its own address, beside the proxy
+		through := kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		})
+		return claimlog.Open(claimlog.Options{
+			Opener: kafkalog.New(kafkalog.Options{
+				Connection: []kgo.Opt{kgo.SeedBrokers(broker), through}, Topic: name,
+			}),
+			Path: t.TempDir(), Wait: requestLimit,
+		}), nil
 	})
 }
 

@@ -334,7 +334,7 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 // wantSelfTestPassed also looks for keys that are left behind.
 func wantSelfTestPassed(t *testing.T, store dedup.Store, client *goredis.Client) {
 	t.Helper()
-	steps := selftest.Run(t.Context(), store)
+	steps := selftest.Run(t.Context(), store, "self-test")
 	if last := steps[len(steps)-1]; !last.Passed {
 		t.Errorf("%+v", last)
 	}

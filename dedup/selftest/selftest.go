@@ -48,14 +48,17 @@ const (
 	cleaning  = 10 * time.Second
 )
 
+// Scope is what the names of its scopes begin with.
+const Scope = "kdedup-self-test-"
+
 // Run returns the steps that were taken; the last has failed, or all are passed. It claims six IDs
-// in a scope of its own, which it does not register, and releases them; should it be killed, they
-// end within a minute. A step that gets no answer is no verdict: then all is asked again in another
-// scope, five times at most. It takes a second or two on a store that keeps the contract, and ends
-// with ctx.
-func Run(ctx context.Context, store dedup.Store) []Step {
+// in a scope of its own of the consumer group, which it does not register, and releases them;
+// should it be killed, they end within a minute. A step that gets no answer is no verdict: then all
+// is asked again in another scope, five times at most. It takes a second or two on a store that
+// keeps the contract, and ends with ctx.
+func Run(ctx context.Context, store dedup.Store, group string) []Step {
 	for attempt := 1; ; attempt++ {
-		s := newSubject(store)
+		s := newSubject(store, group)
 		steps, answered := s.run(ctx)
 		if answered || attempt == attempts || !pause.For(ctx, between) {
 			return steps
@@ -70,9 +73,9 @@ type subject struct {
 	claimed []dedup.ID
 }
 
-func newSubject(store dedup.Store) *subject {
+func newSubject(store dedup.Store, group string) *subject {
 	return &subject{store: store, scope: dedup.Scope{
-		ConsumerGroup: "kdedup-self-test", Name: rand.Text(), TTL: ttl, Buckets: 1,
+		ConsumerGroup: group, Name: Scope + rand.Text(), TTL: ttl, Buckets: 1,
 		Extractor: "self-test",
 	}}
 }

@@ -171,7 +171,7 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.store.Store = memory.New(memory.Options{Now: c.clock, Violation: t.Errorf})
 				start := time.Now()
-				wantSteps(t, selftest.Run(t.Context(), c.store), c.step, c.got)
+				wantSteps(t, selftest.Run(t.Context(), c.store, "self-test"), c.step, c.got)
 				if took := time.Since(start); took > 30*time.Second {
 					t.Errorf("it took %v", took)
 				}
@@ -183,7 +183,7 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 func TestItEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	steps := selftest.Run(ctx, memory.New(memory.Options{}))
+	steps := selftest.Run(ctx, memory.New(memory.Options{}), "self-test")
 	wantSteps(t, steps, selftest.First, context.Canceled.Error())
 }
 
@@ -210,7 +210,8 @@ func TestOnServersThatAnswerAsDocumented(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			server := cqltest.Start(t, c.dialect)
-			wantSteps(t, selftest.Run(t.Context(), openCassandra(t, server.Addr())), c.step, c.got)
+			steps := selftest.Run(t.Context(), openCassandra(t, server.Addr()), "self-test")
+			wantSteps(t, steps, c.step, c.got)
 			if rows := server.Rows(); rows > 0 {
 				t.Errorf("%d rows are left", rows)
 			}

@@ -14,6 +14,8 @@ var steps = []string{
 	"bucket-claimed", // cassandra: one more conditional batch is answered
 	// postgres: one more batch is committed, and the others' owners are not read
 	"rows-inserted",
+	"blocks-appended",     // claim log: handed to the client, perhaps on their way
+	"block-read-back",     // claim log: one more block is applied, and not answered
 	"claims-written",      // embedded: visible to other calls, perhaps not durable
 	"claims-synced",       // embedded: durable, not answered
 	"batch-claimed",       // every claim is answered

@@ -351,6 +351,12 @@ var sabotages = []sabotage{
 		tests:    "TestAnIndexIsNotBelievedAfterTheLogWasCut/cut,_memory",
 	},
 	{
+		guard: "a process claims nothing in a log that took the place of another",
+		file:  "dedup/claimlog/space.go", old: "if found != k.first {", new: "if false {",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestALogThatTookThePlaceOfAnotherIsNotClaimedIn/recreated,_memory",
+	},
+	{
 		guard: "a block that comes late claims nothing",
 		file:  "dedup/claimlog/machine.go", old: "now-s.Time <= late", new: "late > 0",
 		caughtBy: "./dedup/claimlog", tests: "TestALateBlockClaimsNothing",

@@ -52,11 +52,13 @@ func Shared(share, of int) string { return strconv.Itoa(share) + "/" + strconv.I
 var LongTests = []string{
 	"TestABackfillBeforeAndBesideThePipeline",
 	"TestABrokerRestartOnlyDelays",
+	"TestACrashAroundTheBlocksOfAClaimLog",
 	"TestACrashAroundTheClaimsOnRedis",
 	"TestACrashBetweenTheStatementsOnPostgres",
 	"TestAFailoverOfRedisRepeatsAndLosesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestNothingOfARecreatedInputIsSkipped",
+	"TestOnAClaimLogTwoProcessesCleanABacklog",
 	"TestOnPostgresTwoProcessesCleanABacklog",
 	"TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce",
 	"TestRebalancesInMidBatchLoseAndDoubleNothing",

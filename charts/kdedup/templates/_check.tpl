@@ -14,7 +14,7 @@
 {{- fail "config.server.listen must not be set: the probes and the Service need 0.0.0.0:9480, which the chart sets" -}}
 {{- end -}}
 {{- if contains "${" (include "kdedup.storeType" .) -}}
-{{- fail "config.store.type must be written out: the chart makes a volume for the embedded store only" -}}
+{{- fail "config.store.type must be written out: the chart makes a volume for the embedded store and for the index of a claim log only" -}}
 {{- end -}}
 {{- if contains "${" (include "kdedup.shutdownTimeout" .) -}}
 {{- fail "config.shutdown_timeout must be written out: terminationGracePeriodSeconds follows from it" -}}
@@ -28,6 +28,7 @@
 {{- end -}}
 {{- include "kdedup.checkEnv" . -}}
 {{- include "kdedup.checkEmbedded" . -}}
+{{- include "kdedup.checkIndex" . -}}
 {{- if eq .Values.kind "Deployment" -}}
 {{- range $i, $topic := $config.topics -}}
 {{- if eq (toString $topic.static_membership) "true" -}}
@@ -39,7 +40,7 @@
 
 {{/* Values that decide over the objects must not be overridden where the templates do not see it. */}}
 {{- define "kdedup.checkEnv" -}}
-{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" "KDEDUP_TRACING_ENABLED" "config.tracing.enabled" "KDEDUP_TRACING_ENDPOINT" "config.tracing.endpoint" "KDEDUP_TRACING_PROTOCOL" "config.tracing.protocol" -}}
+{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" "KDEDUP_STORE_KAFKA_INDEX" "config.store.kafka.index" "KDEDUP_STORE_KAFKA_PATH" "config.store.kafka.path" "KDEDUP_TRACING_ENABLED" "config.tracing.enabled" "KDEDUP_TRACING_ENDPOINT" "config.tracing.endpoint" "KDEDUP_TRACING_PROTOCOL" "config.tracing.protocol" -}}
 {{- range $env := .Values.extraEnv -}}
 {{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN") -}}
 {{- fail (printf "extraEnv must not hold %s: the chart sets it" $env.name) -}}
@@ -50,17 +51,26 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "kdedup.checkIndex" -}}
+{{- if eq (include "kdedup.indexed" .) "true" -}}
+{{- $path := dig "store" "kafka" "path" "/var/lib/kdedup/index" .Values.config -}}
+{{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
+{{- fail (printf "config.store.kafka.path must lie under /var/lib/kdedup/, where the volume is mounted, got %s" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "kdedup.checkEmbedded" -}}
 {{- if eq (include "kdedup.storeType" .) "embedded" -}}
 {{- $path := dig "store" "embedded" "path" "/var/lib/kdedup/store" .Values.config -}}
 {{- if ne .Values.kind "StatefulSet" -}}
-{{- fail "the embedded store needs kind: StatefulSet, whose volume stays with the pod; or set config.store.type to cassandra or redis" -}}
+{{- fail "the embedded store needs kind: StatefulSet, whose volume stays with the pod; or set config.store.type to kafka, cassandra or redis" -}}
 {{- end -}}
 {{- if ne (int .Values.replicas) 1 -}}
-{{- fail (printf "the embedded store belongs to one process: replicas must be 1, got %d; or set config.store.type to cassandra or redis" (int .Values.replicas)) -}}
+{{- fail (printf "the embedded store belongs to one process: replicas must be 1, got %d; or set config.store.type to kafka, cassandra or redis" (int .Values.replicas)) -}}
 {{- end -}}
 {{- if .Values.autoscaling.enabled -}}
-{{- fail "the embedded store belongs to one process and cannot be scaled: disable autoscaling, or set config.store.type to cassandra or redis" -}}
+{{- fail "the embedded store belongs to one process and cannot be scaled: disable autoscaling, or set config.store.type to kafka, cassandra or redis" -}}
 {{- end -}}
 {{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
 {{- fail (printf "config.store.embedded.path must lie under /var/lib/kdedup/, where the volume is mounted, got %s" $path) -}}

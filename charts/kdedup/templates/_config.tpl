@@ -8,7 +8,17 @@
 {{- $store := merge (dict "type" "embedded" "embedded" (dict "path" $path)) (dig "store" dict $config) -}}
 {{- $_ := set $config "store" $store -}}
 {{- end -}}
+{{- if eq (include "kdedup.indexed" .) "true" -}}
+{{- $path := dig "store" "kafka" "path" "/var/lib/kdedup/index" $config -}}
+{{- $store := merge (dict "kafka" (dict "path" $path)) (dig "store" dict $config) -}}
+{{- $_ := set $config "store" $store -}}
+{{- end -}}
 {{- toYaml $config -}}
+{{- end -}}
+
+{{/* Whether pods keep the index of a claim log in files. */}}
+{{- define "kdedup.indexed" -}}
+{{- and (eq (include "kdedup.storeType" .) "kafka") (ne (dig "store" "kafka" "index" "files" .Values.config) "memory") -}}
 {{- end -}}
 
 {{/* Whether running pods apply a new ConfigMap. Otherwise they are replaced, one after the other. */}}

@@ -68,12 +68,17 @@ spec:
       {{- end }}
       volumeMounts:
         {{- include "kdedup.volumeMounts" . | nindent 8 }}
-        {{- if eq (include "kdedup.storeType" .) "embedded" }}
+        {{- if or (eq (include "kdedup.storeType" .) "embedded") (eq (include "kdedup.indexed" .) "true") }}
         - name: store
           mountPath: /var/lib/kdedup
         {{- end }}
   volumes:
     {{- include "kdedup.volumes" (dict "root" . "configMap" (include "kdedup.fullname" .)) | nindent 4 }}
+    {{- if eq (include "kdedup.indexed" .) "true" }}
+    # The index of the claim log. A new pod makes it again from the log.
+    - name: store
+      emptyDir: {}
+    {{- end }}
 {{- end -}}
 
 {{/* What the pods of the release, of the setup and of the test have in common. */}}

@@ -18,6 +18,7 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/redis"
@@ -145,6 +146,7 @@ func register() ([]family, error) {
 	cassandra.RegisterMetrics(r)
 	redis.RegisterMetrics(r)
 	postgres.RegisterMetrics(r)
+	claimlog.RegisterMetrics(r)
 	if err := registerEmbedded(r); err != nil {
 		return nil, err
 	}

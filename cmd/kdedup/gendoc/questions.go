@@ -56,6 +56,11 @@ var subjects = []subject{
 		{"kdedup_store_errors_total", "Which calls fail?"},
 		{"kdedup_embedded_disk_bytes", "Embedded store: how large is it?"},
 		{"kdedup_embedded_read_amplification", "Embedded store: does the disk keep up?"},
+		{"kdedup_claim_log_reading", "Claim log: can it be read?"},
+		{"kdedup_claim_log_unread_blocks", "Claim log: how long until lanes claim?"},
+		{"kdedup_claim_log_index_rebuilt_total", "Claim log: did the log lose something, or " +
+			"the index?"},
+		{"kdedup_claim_log_index_bytes", "Claim log: how large is the index?"},
 		{"kdedup_cassandra_requests_total", "Cassandra: how many statements do the claims take?"},
 		{"kdedup_cassandra_request_duration_seconds", "Cassandra: how long does a statement take?"},
 		{"kdedup_cassandra_requests_in_flight", "Cassandra: how many statements are under way?"},

@@ -2,13 +2,13 @@ package kafkalog_test
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -43,15 +43,24 @@ func newMade(t *testing.T, brokers []string, shards int) *made {
 
 func (m *made) ready(group string) {
 	once, _ := m.done.LoadOrStore(group, new(sync.Once))
-	once.(*sync.Once).Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := kafkalog.Setup(
-			ctx, m.client, group, m.shards, 24*time.Hour, false, func(string) {},
-		); err != nil {
-			fmt.Fprintln(os.Stderr, err) // what follows fails
+	once.(*sync.Once).Do(func() { m.create(group) })
+}
+
+// create makes the topics of a group that are missing; what follows fails without them. It reports
+// whether the log is a new one.
+func (m *made) create(group string) (fresh bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin := kadm.NewClient(m.client)
+	for i, topic := range m.Topics(group, m.shards, 24*time.Hour) {
+		values := make(map[string]*string)
+		for _, s := range topic.Settings {
+			values[s.Key] = &s.Value
 		}
-	})
+		_, err := admin.CreateTopic(ctx, int32(topic.Partitions), 1, values, topic.Name)
+		fresh = fresh || i == 0 && err == nil
+	}
+	return fresh
 }
 
 func (m *made) Open(ctx context.Context, group string) (claimlog.Log, error) {
@@ -105,19 +114,32 @@ func TestConformanceOfSeveralProcesses(t *testing.T) {
 }
 
 func TestNamesOfTopics(t *testing.T) {
-	if got := kafkalog.Topic("orders-dedup"); got != "orders-dedup.claims" {
-		t.Error(got)
+	names := func(o kafkalog.Options, group string) []string {
+		topics := kafkalog.New(o).Topics(group, 1, time.Hour)
+		return []string{topics[0].Name, topics[1].Name}
 	}
-	if got := kafkalog.RegistryTopic("orders-dedup"); got != "orders-dedup.claims.scopes" {
-		t.Error(got)
+	for _, c := range []struct {
+		o    kafkalog.Options
+		want []string
+	}{
+		{kafkalog.Options{}, []string{"orders-dedup.claims", "orders-dedup.claims.scopes"}},
+		{kafkalog.Options{Topic: "internal.{group}.log"},
+			[]string{"internal.orders-dedup.log", "internal.orders-dedup.log.scopes"}},
+	} {
+		if got := names(c.o, "orders-dedup"); !slices.Equal(got, c.want) {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
 	}
 	seen := map[string]bool{}
 	for _, group := range []string{"a/b", "a:b", "a b", "a_b", "", strings.Repeat("x", 250),
 		strings.Repeat("x", 251)} {
-		topic := kafkalog.RegistryTopic(group)
+		topic := names(kafkalog.Options{}, group)[1]
 		if seen[topic] || len(topic) > 249 || strings.ContainsAny(topic, "/: ") {
 			t.Errorf("group %q has topic %q", group, topic)
 		}
 		seen[topic] = true
 	}
 }
+
+// Topic is the name of the topic with a group's claims.
+func (m *made) Topic(group string) string { return m.Topics(group, 1, time.Hour)[0].Name }

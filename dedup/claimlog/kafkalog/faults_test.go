@@ -14,7 +14,6 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/claimlog"
-	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -64,9 +63,12 @@ func TestARecreatedTopicIsNoticed(t *testing.T) {
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
-		recreate(t, logs, kafkalog.Topic(scope.ConsumerGroup))
-		wantOwner(t, mustClaim(t, running, scope, claimOf("a", 3)), 3)
-		wantOwner(t, mustClaim(t, open(t, stopped), scope, claimOf("a", 4)), 3)
+		recreate(t, logs, logs.Topic(scope.ConsumerGroup))
+		wantOwner(t, mustClaim(t, open(t, stopped), scope, claimOf("a", 4)), 4)
+		testkit.Eventually(t, time.Minute, "the process that runs claims nothing", func() bool {
+			_, err := running.Claim(t.Context(), scope, []dedup.Claim{claimOf("a", 3)})
+			return err != nil && strings.Contains(err.Error(), "deleted and made again, so its")
+		})
 	})
 }
 
@@ -79,12 +81,7 @@ func recreate(t *testing.T, logs *made, topic string) {
 	}
 	group := strings.TrimSuffix(topic, ".claims")
 	testkit.Eventually(t, time.Minute, "the topic is made again", func() bool {
-		created := false
-		err := kafkalog.Setup(ctx, logs.client, group, logs.shards, 24*time.Hour, false,
-			func(line string) {
-				created = created || strings.HasPrefix(line, "created topic "+topic+" ")
-			})
-		return err == nil && created
+		return logs.create(group)
 	})
 }
 
@@ -102,7 +99,7 @@ func TestALogWhoseBeginningHasPassedTheIndexIsReadAgain(t *testing.T) {
 		wantOwner(t, mustClaim(t, other, scope, claimOf("b", 2)), 2)
 		wantOwner(t, mustClaim(t, other, scope, claimOf("c", 3)), 3)
 		var removed kadm.Offsets
-		removed.AddOffset(kafkalog.Topic(scope.ConsumerGroup), 0, 2, -1)
+		removed.AddOffset(logs.Topic(scope.ConsumerGroup), 0, 2, -1)
 		if _, err := kadm.NewClient(logs.client).DeleteRecords(t.Context(), removed); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +118,7 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(said, nil))})
 	wantOwner(t, mustClaim(t, s, scope, claimOf("a", 1)), 1)
 	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 2)), 2)
-	topic := kafkalog.Topic(scope.ConsumerGroup)
+	topic := logs.Topic(scope.ConsumerGroup)
 	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch),
 		func(request kmsg.Request) (kmsg.Response, error, bool) {
 			cluster.KeepControl()
@@ -157,18 +154,28 @@ func TestATopicThatCannotBeAClaimLogIsRefused(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	logs := newMade(t, brokers, 1)
 	for setting, value := range map[string]string{"cleanup.policy": "compact",
-		"message.timestamp.type": "CreateTime", "retention.bytes": "1000"} {
+		"message.timestamp.type": "CreateTime", "retention.bytes": "1000",
+		"max.message.bytes": "1000"} {
 		scope := newScope(t)
 		logs.ready(scope.ConsumerGroup)
-		alter(t, logs.client, kafkalog.Topic(scope.ConsumerGroup), setting, value)
+		alter(t, logs.client, logs.Topic(scope.ConsumerGroup), setting, value)
 		_, err := logs.Logs.Open(t.Context(), scope.ConsumerGroup)
 		if err == nil || !strings.Contains(err.Error(), setting+" is "+value+" and must be ") {
 			t.Errorf("%s=%s: %v", setting, value, err)
 		}
 	}
+	short := newScope(t).ConsumerGroup
+	logs.ready(short)
+	if err := logs.Check(t.Context(), short, 24*time.Hour); err != nil {
+		t.Error(err)
+	}
+	if err := logs.Check(t.Context(), short, 25*time.Hour); err == nil ||
+		!strings.Contains(err.Error(), "the log keeps blocks for 25h0m0s, and must for at least") {
+		t.Error(err)
+	}
 	scope := newScope(t)
 	logs.ready(scope.ConsumerGroup)
-	alter(t, logs.client, kafkalog.RegistryTopic(scope.ConsumerGroup), "retention.ms", "1000")
+	alter(t, logs.client, logs.Topic(scope.ConsumerGroup)+".scopes", "retention.ms", "1000")
 	if _, err := logs.Logs.Registry(scope.ConsumerGroup).Decided(t.Context(), "log"); err == nil ||
 		!strings.Contains(err.Error(), "retention.ms is 1000 and must be -1") {
 		t.Error(err)
@@ -195,32 +202,5 @@ func TestMissingTopicsNameTheRemedy(t *testing.T) {
 		!strings.Contains(err.Error(),
 			"nobody.claims.scopes: it does not exist; run: kdedup setup") {
 		t.Error(err)
-	}
-}
-
-func TestSetupIsRepeatedWithoutHarm(t *testing.T) {
-	_, brokers := testkit.FakeKafka(t)
-	logs := newMade(t, brokers, 3)
-	var said []string
-	say := func(line string) { said = append(said, line) }
-	for _, dry := range []bool{true, false, false} {
-		if err := kafkalog.Setup(
-			t.Context(), logs.client, "orders-dedup", 3, 7*24*time.Hour, dry, say,
-		); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, want := range []string{
-		"would create topic orders-dedup.claims (3 partitions, cleanup.policy=delete, " +
-			"message.timestamp.type=LogAppendTime, retention.bytes=-1, retention.ms=608400000, " +
-			"segment.ms=75600000)",
-		"would create topic orders-dedup.claims.scopes (1 partitions, cleanup.policy=delete, " +
-			"retention.bytes=-1, retention.ms=-1)",
-		"created topic orders-dedup.claims (", "created topic orders-dedup.claims.scopes (",
-		"topic orders-dedup.claims exists", "topic orders-dedup.claims.scopes exists",
-	} {
-		if i >= len(said) || !strings.HasPrefix(said[i], want) {
-			t.Fatalf("line %d of %q does not begin with %q", i, said, want)
-		}
 	}
 }

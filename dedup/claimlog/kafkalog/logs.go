@@ -1,6 +1,6 @@
 // Package kafkalog is the claim log in Kafka: the shards of a group are the partitions of a topic,
-// and a block is a record. The topic's name is Topic of the group; beside it is a topic with one
-// partition, RegistryTopic, for what must outlive the claims.
+// and a block is a record. Beside that topic is another one with one partition, the registry, for
+// what must outlive the claims. [Logs.Topics] says how both must be made.
 //
 // A block is written with acks=all, outside of any transaction: a claim must be seen at once, and
 // stands whatever becomes of the batch. Readers see it once all replicas in sync have it. Its time
@@ -18,7 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -30,9 +30,18 @@ import (
 
 // Options say where the brokers are.
 type Options struct {
-	Connection []kgo.Opt    // at least kgo.SeedBrokers
-	Logger     *slog.Logger // nil: nothing is logged
+	Connection []kgo.Opt // at least kgo.SeedBrokers
+	// Topic is the name of the topic with a group's claims, in which {group} stands for the group;
+	// empty: DefaultTopic. The registry's name has ".scopes" behind it.
+	Topic  string
+	Logger *slog.Logger // nil: nothing is logged
 }
+
+// DefaultTopic is the name of the topic with a group's claims where nothing else is wanted.
+const DefaultTopic = GroupMark + ".claims"
+
+// GroupMark stands for the group in Options.Topic.
+const GroupMark = "{group}"
 
 // Logs leads to the logs of all groups of a Kafka cluster.
 type Logs struct{ o Options }
@@ -41,6 +50,9 @@ var _ claimlog.Opener = (*Logs)(nil)
 
 // New connects to nothing yet.
 func New(o Options) *Logs {
+	if o.Topic == "" {
+		o.Topic = DefaultTopic
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -50,20 +62,25 @@ func New(o Options) *Logs {
 // Close implements claimlog.Opener.
 func (*Logs) Close() error { return nil }
 
-var plainGroup = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,230}$`)
+const (
+	registrySuffix   = ".scopes"
+	longestTopicName = 249
+)
 
-// Topic is the name of the topic with the claims of a group. Groups whose names no topic can have
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
+
+// topic is the name of the topic with the claims of a group. Groups whose names no topic can have
 // get one with a part of their hash.
-func Topic(group string) string {
-	if !plainGroup.MatchString(group) {
-		sum := sha256.Sum256([]byte(group))
-		group = "kdedup-" + hex.EncodeToString(sum[:16])
+func (l *Logs) topic(group string) string {
+	name := strings.ReplaceAll(l.o.Topic, GroupMark, group)
+	if topicName.MatchString(name) && len(name)+len(registrySuffix) <= longestTopicName {
+		return name
 	}
-	return group + ".claims"
+	sum := sha256.Sum256([]byte(group))
+	return strings.ReplaceAll(l.o.Topic, GroupMark, "kdedup-"+hex.EncodeToString(sum[:16]))
 }
 
-// RegistryTopic is the name of the topic with the registered settings of a group.
-func RegistryTopic(group string) string { return Topic(group) + ".scopes" }
+func (l *Logs) registryTopic(group string) string { return l.topic(group) + registrySuffix }
 
 const (
 	deliveryTimeout = 10 * time.Second // of a block; its claims are undecided then
@@ -78,7 +95,7 @@ const (
 
 // Open implements claimlog.Opener.
 func (l *Logs) Open(ctx context.Context, group string) (claimlog.Log, error) {
-	topic := Topic(group)
+	topic := l.topic(group)
 	client, err := l.client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.NoCompression()), // IDs and fingerprints are random bytes
@@ -112,39 +129,6 @@ func (l *Logs) client(options ...kgo.Opt) (*kgo.Client, error) {
 }
 
 const setupRemedy = "run: kdedup setup -c FILE"
-
-// describe reads what the topic is, and refuses one that cannot be a log of claims.
-func (t *topicLog) describe(ctx context.Context) error {
-	detail, err := topicDetail(ctx, t.admin, t.topic)
-	if err != nil {
-		return err
-	}
-	t.id, t.partitions = detail.ID, len(detail.Partitions)
-	values, err := settings(ctx, t.admin, t.topic)
-	if err != nil {
-		return err
-	}
-	if got := values["cleanup.policy"]; got != "delete" {
-		return fmt.Errorf("cleanup.policy is %s and must be delete: compaction would leave holes "+
-			"in the order of claims", got)
-	}
-	if got := values["message.timestamp.type"]; got != "LogAppendTime" {
-		return fmt.Errorf("message.timestamp.type is %s and must be LogAppendTime: the end of a "+
-			"claim must not depend on the claimant's clock", got)
-	}
-	if got := values["retention.bytes"]; got != "-1" {
-		return fmt.Errorf(
-			"retention.bytes is %s and must be -1: claims would be forgotten before their ttl", got)
-	}
-	retention, err := strconv.ParseInt(values["retention.ms"], 10, 64)
-	if err != nil {
-		return fmt.Errorf("retention.ms: %w", err)
-	}
-	if retention > 0 {
-		t.retention = time.Duration(retention) * time.Millisecond
-	}
-	return nil
-}
 
 func topicDetail(ctx context.Context, admin *kadm.Client, topic string) (kadm.TopicDetail, error) {
 	details, err := admin.ListTopics(ctx, topic)

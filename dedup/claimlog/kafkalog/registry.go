@@ -22,7 +22,7 @@ var _ claimlog.Registry = (*registry)(nil)
 
 // Registry implements claimlog.Opener.
 func (l *Logs) Registry(group string) claimlog.Registry {
-	return &registry{l, RegistryTopic(group)}
+	return &registry{l, l.registryTopic(group)}
 }
 
 // Decide implements claimlog.Registry.

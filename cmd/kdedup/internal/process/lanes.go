@@ -48,12 +48,15 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 	})
 }
 
-// join makes a lane's member of the consumer group. The output's limits are read each time: they
-// may be why the last session failed.
+// join makes a lane's member of the consumer group, once its claims can be decided. The output's
+// limits are read each time: they may be why the last session failed.
 func (p *Process) join(
 	ctx context.Context, e wiring.Entry, lane int, room *consumer.Room, members *consumer.Metrics,
 ) (pipeline.Session, *forwarder.Topics, error) {
 	t := e.Topic
+	if err := wiring.Await(ctx, p.store, e.ClaimScope()); err != nil {
+		return nil, nil, err
+	}
 	limits, err := kafka.LimitsOf(ctx, p.admin, t)
 	if err != nil {
 		return nil, nil, err
@@ -65,7 +68,7 @@ func (p *Process) join(
 	}
 	options := p.memberOptions(t, lane)
 	options.Room = room
-	options.Store = p.identity
+	options.Store = e.Store
 	options.CheckStore = func(ctx context.Context, f fence.Fence) error {
 		return p.knowledge.CheckFence(ctx, e, f)
 	}

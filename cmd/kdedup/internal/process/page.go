@@ -44,6 +44,9 @@ func (p *Process) checks() []server.Check {
 	now := p.active.Load()
 	scope := wiring.ScopeOf(now.config.Topics[0], "")
 	checks := []server.Check{{Name: server.StoreCheck, Func: func(ctx context.Context) error {
+		if err := wiring.Reading(p.store); err != nil {
+			return err
+		}
 		_, err := p.store.Lookup(ctx, scope, "readiness probe")
 		return err
 	}}}

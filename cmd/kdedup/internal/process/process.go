@@ -40,7 +40,6 @@ type Process struct {
 	admin     *kgo.Client
 	store     dedup.Store
 	knowledge wiring.Knowledge
-	identity  string                     // of the store
 	tracing   *tracing.Provider          // nil: no traces
 	active    atomic.Pointer[active]     // replaced by Run alone
 	starting  atomic.Pointer[notStarted] // nil when connector, admin, store and tracing are there
@@ -128,7 +127,7 @@ func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 		}
 	}
 	metrics := prometheus.NewRegistry() // of this attempt's store
-	if p.store, err = wiring.OpenStore(ctx, c.Store, metrics, p.log); err != nil {
+	if p.store, err = wiring.OpenStore(ctx, c, metrics, p.log); err != nil {
 		return err
 	}
 	if err := wiring.CheckRights(ctx, p.store); err != nil {

@@ -22,13 +22,6 @@ func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
 	}); err != nil {
 		return err
 	}
-	if p.identity == "" { // at the start: lanes read it later on
-		identity, err := dedup.Identify(ctx, p.store)
-		if err != nil {
-			return err
-		}
-		p.identity = identity
-	}
 	return wiring.Each(entries, func(e *wiring.Entry) error { return p.registerOne(ctx, e) })
 }
 
@@ -39,6 +32,11 @@ func (p *Process) registerOne(ctx context.Context, e *wiring.Entry) error {
 	if err := p.knowledge.Note(ctx, e); err != nil {
 		return err
 	}
+	identity, err := dedup.Identify(ctx, p.store, e.ClaimScope())
+	if err != nil {
+		return err
+	}
+	e.Store = identity
 	if e.Start == config.StartLatest {
 		return client.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input, e.FenceTopic,
 			wiring.EarlierOf(e.Topic))

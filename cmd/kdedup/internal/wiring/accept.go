@@ -27,7 +27,7 @@ func AcceptStore(
 		return err
 	}
 	defer client.Close()
-	store, err := OpenStore(ctx, c.Store, prometheus.NewRegistry(), log)
+	store, err := OpenStore(ctx, c, prometheus.NewRegistry(), log)
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (k Knowledge) acceptEmpty(
 		say("would accept " + what)
 		return nil
 	}
-	if _, err := dedup.Identify(ctx, k.store); err != nil {
+	if _, err := dedup.Identify(ctx, k.store, e.ClaimScope()); err != nil {
 		return err
 	}
 	for _, f := range strange {
 		if f.Store == "" {
 			continue
 		}
-		if err := dedup.DeclareFor(ctx, k.store, f.Store); err != nil {
+		if err := dedup.DeclareFor(ctx, k.store, e.ClaimScope(), f.Store); err != nil {
 			return err
 		}
 	}

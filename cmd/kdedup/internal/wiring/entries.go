@@ -19,6 +19,7 @@ type Entry struct {
 	Path string // topics[2]
 	config.Topic
 	Extractor *dedup.Extractor // known after Compare
+	Store     string           // the identity of the store, once the scope is registered
 }
 
 // Entries are the topics in their order.
@@ -47,6 +48,9 @@ func CheckTopics(ctx context.Context, client *kgo.Client, c config.Config, entri
 		return err
 	}
 	var problems []error
+	if err := checkClaimLogs(ctx, client, c); err != nil {
+		problems = append(problems, err)
+	}
 	for _, e := range entries {
 		found := kafka.CheckRights(ctx, client, e.Topic, transactionalIDs(c, e.Topic))
 		if len(found) == 0 { // without rights the topics seem to be missing

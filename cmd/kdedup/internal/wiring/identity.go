@@ -47,6 +47,8 @@ func StoreName(c config.Store) string {
 		return "store.redis.key_prefix " + c.Redis.KeyPrefix
 	case config.StorePostgres:
 		return "store.postgres.schema " + c.Postgres.Schema
+	case config.StoreKafka:
+		return "store.kafka.topic " + c.Kafka.Topic
 	}
 	path, err := filepath.Abs(c.Embedded.Path)
 	if err != nil {
@@ -83,7 +85,7 @@ func (k Knowledge) strangeFences(
 	if err != nil {
 		return nil, err
 	}
-	identity, identified, err := dedup.IdentityOf(ctx, k.store)
+	identity, identified, err := dedup.IdentityOf(ctx, k.store, e.ClaimScope())
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,8 @@ func (k Knowledge) CheckFence(ctx context.Context, e Entry, f fence.Fence) error
 		return nil // all that it builds on has ended
 	}
 	if f.Store != "" {
-		if stands, err := dedup.StandsFor(ctx, k.store, f.Store); err != nil || stands {
+		stands, err := dedup.StandsFor(ctx, k.store, e.ClaimScope(), f.Store)
+		if err != nil || stands {
 			return err
 		}
 	}

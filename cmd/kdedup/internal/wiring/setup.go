@@ -33,6 +33,9 @@ func Setup(
 			return fmt.Errorf("topics[%d]: %w", i, err)
 		}
 	}
+	if err := SetupClaimLogs(ctx, client, c, log, dryRun, say); err != nil {
+		return err
+	}
 	if err := sayIDs(ctx, client, c, log, say); err != nil || dryRun {
 		return err
 	}

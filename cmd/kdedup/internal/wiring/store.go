@@ -19,17 +19,19 @@ import (
 
 // OpenStore connects the store that the configuration names.
 func OpenStore(
-	ctx context.Context, c config.Store, reg prometheus.Registerer, log *slog.Logger,
+	ctx context.Context, c config.Config, reg prometheus.Registerer, log *slog.Logger,
 ) (dedup.Store, error) {
-	switch c.Type {
+	switch c.Store.Type {
 	case config.StoreCassandra:
-		return openCassandra(ctx, c.Cassandra, reg, log)
+		return openCassandra(ctx, c.Store.Cassandra, reg, log)
 	case config.StoreRedis:
-		return openRedis(ctx, c.Redis, reg, log)
+		return openRedis(ctx, c.Store.Redis, reg, log)
 	case config.StorePostgres:
-		return openPostgres(ctx, c.Postgres, reg, log)
+		return openPostgres(ctx, c.Store.Postgres, reg, log)
+	case config.StoreKafka:
+		return openClaimLog(ctx, c, reg, log)
 	}
-	store, err := embedded.Open(embedded.Options{Path: c.Embedded.Path, Logger: log,
+	store, err := embedded.Open(embedded.Options{Path: c.Store.Embedded.Path, Logger: log,
 		Registerer: reg})
 	if err != nil {
 		return nil, fmt.Errorf("store.embedded.path: %w", err)
@@ -56,6 +58,8 @@ func setupStore(
 		return setupRedis(ctx, c.Redis, log, say)
 	case config.StorePostgres:
 		return setupPostgres(ctx, c.Postgres, log, dryRun, say)
+	case config.StoreKafka:
+		return nil // see SetupClaimLogs
 	}
 	say("store " + c.Embedded.Path + " needs no setup: run creates its directory")
 	return nil

@@ -1,0 +1,182 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// claimLogs leads to the claim logs on the cluster of the configuration.
+func claimLogs(
+	ctx context.Context, c config.Config, log *slog.Logger,
+) (*kafkalog.Logs, error) {
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	if err != nil {
+		return nil, err
+	}
+	return kafkalog.New(kafkalog.Options{
+		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-claims", log),
+		Topic:      c.Store.Kafka.Topic, Logger: log,
+	}), nil
+}
+
+func openClaimLog(
+	ctx context.Context, c config.Config, reg prometheus.Registerer, log *slog.Logger,
+) (dedup.Store, error) {
+	logs, err := claimLogs(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	options := claimlog.Options{Opener: logs, Wait: c.Store.Kafka.Timeout, Registerer: reg,
+		Logger: log}
+	if c.Store.Kafka.Index == config.IndexFiles {
+		options.Path = filepath.Join(c.Store.Kafka.Path, "instance-"+c.Instance)
+	}
+	return claimlog.Open(options), nil
+}
+
+// OpenStoreFor is OpenStore for a command that asks about few claims. A claim log is read without
+// the directory of the index, which a running process has.
+func OpenStoreFor(
+	ctx context.Context, c config.Config, only claimlog.Only, log *slog.Logger,
+) (dedup.Store, error) {
+	if c.Store.Type != config.StoreKafka {
+		return OpenStore(ctx, c, prometheus.NewRegistry(), log)
+	}
+	logs, err := claimLogs(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	return claimlog.Open(claimlog.Options{Opener: logs, Wait: c.Store.Kafka.Timeout, Only: only,
+		Logger: log}), nil
+}
+
+// Await returns when the store can decide claims of the scope soon: a claim log is read first,
+// however long that takes.
+func Await(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
+	if log, is := dedup.Unobserved(store).(*claimlog.Store); is {
+		return log.Await(ctx, scope)
+	}
+	return nil
+}
+
+// Reading returns an error while claims wait for a claim log.
+func Reading(store dedup.Store) error {
+	log, is := dedup.Unobserved(store).(*claimlog.Store)
+	if !is {
+		return nil
+	}
+	var problems []error
+	for _, s := range log.States() {
+		switch {
+		case s.Err != nil:
+			problems = append(problems, fmt.Errorf("the claim log of %s: %w", s.Group, s.Err))
+		case !s.AtEnd:
+			problems = append(problems, fmt.Errorf("the claim log of %s is being read: %d of %d "+
+				"blocks to go", s.Group, s.Left, s.Of))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// claimGroup is a consumer group of scopes, and the entries that claim in it.
+type claimGroup struct {
+	name   string
+	ttl    time.Duration // the longest
+	inputs []config.Topic
+}
+
+func claimGroups(topics []config.Topic) (groups []claimGroup) {
+	for _, t := range topics {
+		at := slices.IndexFunc(groups, func(g claimGroup) bool { return g.name == t.ScopeGroup })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, claimGroup{name: t.ScopeGroup})
+		}
+		groups[at].ttl = max(groups[at].ttl, t.TTL)
+		groups[at].inputs = append(groups[at].inputs, t)
+	}
+	return groups
+}
+
+// SetupClaimLogs makes the topics of the claim logs, as durable as the inputs. The retention of one
+// that exists is raised to the ttl.
+func SetupClaimLogs(
+	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, dryRun bool,
+	say func(string),
+) error {
+	if c.Store.Type != config.StoreKafka {
+		return nil
+	}
+	logs, err := claimLogs(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	for _, g := range claimGroups(c.Topics) {
+		for _, topic := range logs.Topics(g.name, c.Store.Kafka.Shards, g.ttl) {
+			beside := kafka.Beside{Name: topic.Name, Partitions: topic.Partitions,
+				AtLeast: "retention.ms"}
+			for _, s := range topic.Settings {
+				beside.Settings = append(beside.Settings, kafka.Setting(s))
+			}
+			if err := kafka.SetupBeside(ctx, client, g.inputs[0], beside, dryRun, say); err != nil {
+				return fmt.Errorf("store.kafka: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// ClaimTopics are the names of the topics that SetupClaimLogs makes.
+func ClaimTopics(ctx context.Context, c config.Config, log *slog.Logger) ([]string, error) {
+	if c.Store.Type != config.StoreKafka {
+		return nil, nil
+	}
+	logs, err := claimLogs(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, g := range claimGroups(c.Topics) {
+		for _, topic := range logs.Topics(g.name, c.Store.Kafka.Shards, g.ttl) {
+			names = append(names, topic.Name)
+		}
+	}
+	return names, nil
+}
+
+// checkClaimLogs asks for the rights on the topics, and whether they can hold the claims.
+func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) error {
+	names, err := ClaimTopics(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	if err := kafka.CheckRightsBeside(ctx, client, names, kmsg.ACLOperationRead,
+		kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs); err != nil {
+		return fmt.Errorf("store.kafka: %w", err)
+	}
+	logs, err := claimLogs(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	for _, g := range claimGroups(c.Topics) {
+		if err := logs.Check(ctx, g.name, g.ttl); err != nil {
+			return fmt.Errorf("store.kafka: %w", err)
+		}
+	}
+	return nil
+}

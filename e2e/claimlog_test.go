@@ -1,0 +1,138 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// onClaimLog is the real Kafka and nothing else. Each process has its index in the directory.
+func onClaimLog(t *testing.T, index string) place {
+	t.Helper()
+	return place{brokers: testkit.Kafka(t), store: fmt.Sprintf(
+		"{type: kafka, kafka: {index: %s, path: %q}}", index, t.TempDir())}
+}
+
+// Two processes share a claim log; one is killed in mid-run, loses its index, and comes back.
+func TestOnAClaimLogAKilledProcessLosesNothing(t *testing.T) {
+	t.Parallel()
+	deliveries(t, func(t *testing.T, delivery string) {
+		for _, index := range []string{"files", "memory"} {
+			t.Run(index, func(t *testing.T) {
+				const n = 100_000
+				at := onClaimLog(t, index)
+				d := deployAt(t, at, delivery, "batch_records: 1000", "session_timeout: 6s")
+				d.produce(n, 33)
+				d.start("one")
+				two := d.start("two")
+				two.waitReady()
+				d.waitFor(0.2)
+				two.kill()
+				d.waitFor(0.3)
+				two = d.start("two")
+				two.waitReady()
+				d.waitFor(0.6)
+				two.kill()
+				_, path, _ := strings.Cut(at.store, `path: "`)
+				path, _, _ = strings.Cut(path, `"`)
+				if err := os.RemoveAll(path + "/instance-two"); err != nil {
+					t.Fatal(err)
+				}
+				d.start("two")
+				d.waitFor(1)
+				v := d.check()
+				if v.lost > 0 {
+					t.Errorf("%d lost", v.lost)
+				}
+				if delivery == exactlyOnce && v.doubled > 0 {
+					t.Errorf("%d doubled", v.doubled)
+				}
+			})
+		}
+	})
+}
+
+func TestOnAClaimLogTwoProcessesCleanABacklog(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
+	deliveries(t, func(t *testing.T, delivery string) {
+		const n = 100_000
+		d := deployAt(t, onClaimLog(t, "files"), delivery)
+		d.command("setup") // with the self-test
+		d.produce(n, 34)
+		one, two := d.start("one"), d.start("two")
+		d.waitFor(1)
+		testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool {
+			return total(one.outcomes(), two.outcomes()) == n
+		})
+		d.command("id", "claim", "--yes", "by-hand") // beside the processes
+		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "claimed by hand") {
+			t.Errorf("a claim by hand shows as\n%s", got)
+		}
+		d.command("id", "release", "--yes", "by-hand")
+		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got,
+			"the next copy will be forwarded") {
+			t.Errorf("after its release the id shows as\n%s", got)
+		}
+		one.stop()
+		two.stop()
+		if v := d.check(); v.lost > 0 || v.doubled > 0 {
+			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+		}
+		d.command("validate")
+		d.command("bench", "claims", "--ids", "20000")
+	})
+}
+
+// The points of this store alone: those of the lane are the same with every store.
+func TestACrashAroundTheBlocksOfAClaimLog(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
+	at := onClaimLog(t, "files")
+	around := slices.DeleteFunc(crashCases(claimLog, all), func(c crashCase) bool {
+		return !slices.Contains([]string{"blocks-appended", "block-read-back"}, c.crashes[0].point)
+	})
+	side(t, len(around), around, func(t *testing.T, c crashCase) {
+		here := at
+		here.store = onClaimLog(t, "files").store
+		c.run(t, here, 1500)
+	})
+}
+
+// The claims of what a group has handled are gone with the log: copies of it would pass.
+func TestAClaimLogThatWasMadeAgainIsRefusedUntilItIsAccepted(t *testing.T) {
+	t.Parallel()
+	d := deployAt(t, onClaimLog(t, "files"), exactlyOnce)
+	d.produce(1000, 35)
+	one := d.start("one")
+	d.waitFor(1)
+	one.stop()
+	log := d.group + ".claims"
+	if _, err := d.admin.DeleteTopic(t.Context(), log); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, time.Minute, "the log is gone", func() bool {
+		found, err := d.admin.ListTopics(t.Context(), log)
+		return err == nil && found[log].Err != nil
+	})
+	if line, _ := d.refused("run", "--instance", "one"); !strings.Contains(line,
+		log+": it does not exist; run: kdedup setup") {
+		t.Error(line)
+	}
+	d.command("setup", "--skip-self-test")
+	if line, _ := d.refused("run", "--instance", "one"); !strings.Contains(line,
+		"the store knows nothing of what this consumer group has handled") {
+		t.Error(line)
+	}
+	d.command("setup", "--skip-self-test", "--accept-empty-store")
+	again := d.start("one")
+	again.waitReady()
+	d.produce(1000, 36)
+	d.waitFor(1)
+	again.stop()
+}
