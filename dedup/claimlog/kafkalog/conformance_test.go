@@ -16,6 +16,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
 	"github.com/kdedup/kdedup/dedup/storetest"
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -46,8 +47,8 @@ func (m *made) ready(group string) {
 	once.(*sync.Once).Do(func() { m.create(group) })
 }
 
-// create makes the topics of a group that are missing; what follows fails without them. It reports
-// whether the log is a new one.
+// create makes the topics of a group that are missing, and returns when all brokers know them; what
+// follows fails without them. It reports whether the log is a new one.
 func (m *made) create(group string) (fresh bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -59,6 +60,8 @@ func (m *made) create(group string) (fresh bool) {
 		}
 		_, err := admin.CreateTopic(ctx, int32(topic.Partitions), 1, values, topic.Name)
 		fresh = fresh || i == 0 && err == nil
+	}
+	for m.Check(ctx, group, time.Hour) != nil && pause.For(ctx, 10*time.Millisecond) {
 	}
 	return fresh
 }
