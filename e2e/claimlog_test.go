@@ -70,15 +70,7 @@ func TestOnAClaimLogTwoProcessesCleanABacklog(t *testing.T) {
 		testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool {
 			return total(one.outcomes(), two.outcomes()) == n
 		})
-		d.command("id", "claim", "--yes", "by-hand") // beside the processes
-		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "claimed by hand") {
-			t.Errorf("a claim by hand shows as\n%s", got)
-		}
-		d.command("id", "release", "--yes", "by-hand")
-		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got,
-			"the next copy will be forwarded") {
-			t.Errorf("after its release the id shows as\n%s", got)
-		}
+		d.claimByHand() // beside the processes
 		one.stop()
 		two.stop()
 		if v := d.check(); v.lost > 0 || v.doubled > 0 {

@@ -197,6 +197,20 @@ func (d *deployment) try(args ...string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
+// claimByHand blocks an ID, and releases it again.
+func (d *deployment) claimByHand() {
+	d.t.Helper()
+	d.command("id", "claim", "--yes", "by-hand")
+	if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "claimed by hand") {
+		d.t.Errorf("a claim by hand shows as\n%s", got)
+	}
+	d.command("id", "release", "--yes", "by-hand")
+	if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got,
+		"the next copy will be forwarded") {
+		d.t.Errorf("after its release the id shows as\n%s", got)
+	}
+}
+
 // progress returns how many records of the input are committed, and how many there are.
 func (d *deployment) progress() (committed, end int64) {
 	ctx := d.t.Context()

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,15 +60,7 @@ func TestOnPostgresTwoProcessesCleanABacklog(t *testing.T) {
 			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
 		}
 		d.command("validate")
-		d.command("id", "claim", "--yes", "by-hand")
-		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got, "claimed by hand") {
-			t.Errorf("a claim by hand shows as\n%s", got)
-		}
-		d.command("id", "release", "--yes", "by-hand")
-		if got := d.command("id", "lookup", "by-hand"); !strings.Contains(got,
-			"the next copy will be forwarded") {
-			t.Errorf("after its release the id shows as\n%s", got)
-		}
+		d.claimByHand()
 		d.command("bench", "claims", "--ids", "20000")
 	})
 }
