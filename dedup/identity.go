@@ -121,6 +121,9 @@ func clusterName(scope Scope, input string) string {
 
 // note keeps a text under a name, unless there is one; it returns the one that stands.
 func note(ctx context.Context, store Store, group, name, text string) (string, error) {
+	if kept, found, err := noted(ctx, store, group, name); err != nil || found {
+		return kept, err // as at every start but the first: it costs no decision of the store
+	}
 	scope := noteScope(group, name)
 	scope.Extractor = identityMark + text
 	if err := store.Register(ctx, scope); err != nil && !errors.Is(err, ErrScopeMismatch) {

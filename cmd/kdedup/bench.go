@@ -115,25 +115,40 @@ func (f *benchFlags) claimLogs(
 	if c.Store.Type != config.StoreKafka {
 		return func(context.Context) error { return nil }, nil
 	}
-	client, err := wiring.AdminClient(ctx, *c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	removeIndex, err := ownIndex(&c.Store)
 	if err != nil {
 		return nil, err
+	}
+	client, err := wiring.AdminClient(ctx, *c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	if err != nil {
+		return nil, errors.Join(err, removeIndex())
 	}
 	like := *c // the bench's scope on the user's topic, which exists
 	like.Topics = []config.Topic{f.own}
 	like.Topics[0].ScopeGroup, like.Topics[0].TTL = c.Topics[0].ScopeGroup, c.Topics[0].TTL
-	removeIndex, err := ownIndex(&c.Store)
-	if err == nil {
-		err = wiring.SetupClaimLogs(ctx, client, like, log, false, func(string) {})
-	}
-	return func(ctx context.Context) error {
+	remove = func(ctx context.Context) error {
 		defer client.Close()
-		names, err := wiring.ClaimTopics(ctx, like, log)
-		if err == nil {
-			_, err = kadm.NewClient(client).DeleteTopics(ctx, names...)
-		}
-		return errors.Join(err, removeIndex())
-	}, err
+		return errors.Join(
+			deleteTopics(ctx, kadm.NewClient(client), wiring.ClaimTopics(like)), removeIndex())
+	}
+	if err := wiring.SetupClaimLogs(
+		ctx, client, like, log, false, func(string) {},
+	); err != nil {
+		return nil, errors.Join(err, cleanUp(ctx, remove))
+	}
+	return remove, nil
+}
+
+// deleteTopics takes the measurement's topics away.
+func deleteTopics(ctx context.Context, admin *kadm.Client, names []string) error {
+	answers, err := admin.DeleteTopics(ctx, names...)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("delete the topics of the measurement: %w", err)
+	}
+	return nil
 }
 
 // ownIndex puts the index of a claim log into a directory of its own, beside that of a process that

@@ -212,17 +212,9 @@ func anyAssigned(p *process.Process) bool {
 
 func (b *pipelineBench) deleteTopics(ctx context.Context, admin *kadm.Client) error {
 	t := b.topic()
-	claims, err := wiring.ClaimTopics(ctx, b.config, b.log)
-	if err != nil {
+	if err := deleteTopics(ctx, admin, append(wiring.ClaimTopics(b.config), t.Input, t.Output,
+		t.DeadLetterTopic, t.FenceTopic)); err != nil {
 		return err
-	}
-	answers, err := admin.DeleteTopics(ctx, append(claims, t.Input, t.Output, t.DeadLetterTopic,
-		t.FenceTopic)...)
-	if err == nil {
-		err = answers.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("delete the topics of the measurement: %w", err)
 	}
 	if _, err := admin.DeleteGroup(ctx, t.ConsumerGroup); err != nil {
 		return fmt.Errorf("delete the consumer group of the measurement: %w", err)

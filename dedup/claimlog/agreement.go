@@ -30,6 +30,10 @@ func agree(ctx context.Context, r Registry, shards int) (a agreement, err error)
 	if err != nil {
 		return a, fmt.Errorf("agree on the shards: %w", err)
 	}
+	return parseAgreement(decided, shards)
+}
+
+func parseAgreement(decided []byte, shards int) (a agreement, err error) {
 	if err := json.Unmarshal(decided, &a); err != nil {
 		return a, fmt.Errorf("agree on the shards: %q: %w", decided, err)
 	}

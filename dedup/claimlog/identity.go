@@ -2,7 +2,6 @@ package claimlog
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -33,11 +32,8 @@ func (s *Store) Identity(
 	if err != nil || decided == nil {
 		return "", false, err
 	}
-	var a agreement
-	if err := json.Unmarshal(decided, &a); err != nil {
-		return "", false, fmt.Errorf("read the agreement of a claim log: %q: %w", decided, err)
-	}
-	return identity{log.ID(), a.ID}.String(), true, nil
+	a, err := parseAgreement(decided, log.Shards())
+	return identity{log.ID(), a.ID}.String(), err == nil, err
 }
 
 // Identify implements dedup.Identified.

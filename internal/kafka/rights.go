@@ -88,13 +88,22 @@ func topicNeeds(t config.Topic, topic string) []kmsg.ACLOperation {
 }
 
 func topicRights(ctx context.Context, client *kgo.Client, t config.Topic) ([]error, error) {
-	topics, err := allowedOn(ctx, client, names(t))
+	return rightsOn(ctx, client, names(t), func(topic string) []kmsg.ACLOperation {
+		return topicNeeds(t, topic)
+	})
+}
+
+// rightsOn returns an error for each topic on which the user lacks an operation that it needs.
+func rightsOn(
+	ctx context.Context, client *kgo.Client, names []string,
+	needs func(topic string) []kmsg.ACLOperation,
+) (problems []error, err error) {
+	topics, err := allowedOn(ctx, client, names)
 	if err != nil {
 		return nil, err
 	}
-	var problems []error
 	for _, topic := range topics {
-		if missing := notAllowed(topic, topicNeeds(t, *topic.Topic)); len(missing) > 0 {
+		if missing := notAllowed(topic, needs(*topic.Topic)); len(missing) > 0 {
 			problems = append(problems, lacking("topic "+*topic.Topic, missing...))
 		}
 	}
@@ -105,17 +114,8 @@ func topicRights(ctx context.Context, client *kgo.Client, t config.Topic) ([]err
 func CheckRightsBeside(
 	ctx context.Context, client *kgo.Client, names []string, needs ...kmsg.ACLOperation,
 ) error {
-	topics, err := allowedOn(ctx, client, names)
-	if err != nil {
-		return err
-	}
-	var problems []error
-	for _, topic := range topics {
-		if missing := notAllowed(topic, needs); len(missing) > 0 {
-			problems = append(problems, lacking("topic "+*topic.Topic, missing...))
-		}
-	}
-	return errors.Join(problems...)
+	problems, err := rightsOn(ctx, client, names, func(string) []kmsg.ACLOperation { return needs })
+	return errors.Join(append(problems, err)...)
 }
 
 // checkVisible returns an error for topics that the brokers tell nothing about: they seem to be

@@ -118,8 +118,8 @@ func (s setup) inherited(keys ...string) (list []Setting) {
 	return list
 }
 
-// create makes a topic with as many replicas as the input. Where the brokers refuse
-// a setting, as those of managed platforms do, it goes on without it, and says so.
+// create makes a topic with as many replicas as the input. Where the brokers refuse a setting that
+// is not required, it goes on without it, and says so.
 func (s setup) create(
 	ctx context.Context, topic string, partitions int, values []Setting,
 ) error {

@@ -2,6 +2,7 @@ package kafkalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -79,8 +80,9 @@ func (t *topicLog) describe(ctx context.Context) error {
 	}
 	t.id, t.partitions = detail.ID, len(detail.Partitions)
 	if t.id == (kadm.TopicID{}) {
-		return fmt.Errorf("the brokers tell no topic IDs, without which a log that was deleted and " +
-			"made again looks like the old one: upgrade them to 2.8 or later, or use another store")
+		return errors.New("the brokers tell no topic IDs, without which a log that was deleted " +
+			"and made again looks like the old one: upgrade them to 2.8 or later, or use another " +
+			"store")
 	}
 	values, err := settings(ctx, t.admin, t.topic)
 	if err != nil {

@@ -142,28 +142,24 @@ func SetupClaimLogs(
 }
 
 // ClaimTopics are the names of the topics that SetupClaimLogs makes.
-func ClaimTopics(ctx context.Context, c config.Config, log *slog.Logger) ([]string, error) {
+func ClaimTopics(c config.Config) (names []string) {
 	if c.Store.Type != config.StoreKafka {
-		return nil, nil
+		return nil
 	}
-	logs, err := claimLogs(ctx, c, log)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
+	logs := kafkalog.New(kafkalog.Options{Topic: c.Store.Kafka.Topic})
 	for _, g := range claimGroups(c.Topics) {
 		for _, topic := range logs.Topics(g.name, c.Store.Kafka.Shards, g.ttl) {
 			names = append(names, topic.Name)
 		}
 	}
-	return names, nil
+	return names
 }
 
 // checkClaimLogs asks for the rights on the topics, and whether they can hold the claims.
 func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) error {
-	names, err := ClaimTopics(ctx, c, slog.New(slog.DiscardHandler))
-	if err != nil || len(names) == 0 {
-		return err
+	names := ClaimTopics(c)
+	if len(names) == 0 {
+		return nil
 	}
 	if err := kafka.CheckRightsBeside(ctx, client, names, kmsg.ACLOperationRead,
 		kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs); err != nil {
