@@ -44,6 +44,7 @@ const (
 	kdedupCassandra = "kdedup-cassandra"
 	kdedupRedis     = "kdedup-redis"
 	kdedupEmbedded  = "kdedup-embedded"
+	kdedupKafka     = "kdedup-kafka"
 )
 
 // contestants are all, in the order of a round.
@@ -86,6 +87,10 @@ var contestants = []contestant{
 		name: kdedupRedis, title: "**kdedup, Redis, exactly_once**", exact: true,
 		needs: needs{redis: true}, setup: setupKdedup("redis", "exactly_once"),
 		command: kdedup("run"),
+	},
+	{
+		name: kdedupKafka, title: "**kdedup, claim log in Kafka, exactly_once**", exact: true,
+		setup: setupKdedup("kafka", "exactly_once"), command: kdedup("run"),
 	},
 	{
 		name: kdedupEmbedded, title: "**kdedup, embedded store, exactly_once**", exact: true,

@@ -34,21 +34,22 @@ var modes = []mode{
 		only: "camel,streams,bento,bento-ordered," + kdedupCassandra + "," + kdedupRedis + "," +
 			kdedupEmbedded},
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
-		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-embedded,kdedup-embedded-alo"},
+		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-kafka,kdedup-embedded," +
+			"kdedup-embedded-alo"},
 	{name: "backlog", title: "Memory over a long backlog", only: kdedupCassandra + "," +
 		kdedupEmbedded, tail: true,
 		vary: func(base workload.Spec) []variant {
 			base.Records *= 10
 			return asItIs(base)
 		}},
-	{name: "processes", title: "More processes", only: kdedupCassandra,
+	{name: "processes", title: "More processes", only: kdedupCassandra + "," + kdedupKafka,
 		vary: func(base workload.Spec) []variant {
 			return append([]variant{{"1 process", base, 1}},
 				vary([]int{2, 4}, func(n int) variant {
 					return variant{fmt.Sprintf("%d processes", n), base, n}
 				})...)
 		}},
-	{name: "partitions", title: "More partitions", only: kdedupCassandra,
+	{name: "partitions", title: "More partitions", only: kdedupCassandra + "," + kdedupKafka,
 		vary: func(base workload.Spec) []variant {
 			return vary([]int{8, 64, 512}, func(n int) variant {
 				base.Partitions = n

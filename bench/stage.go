@@ -160,6 +160,7 @@ func (s *stage) config(store, delivery string) string {
 	line("store:")
 	line("  type: %s", store)
 	line("  embedded: {path: %q}", filepath.Join(s.dir, "data"))
+	line("  kafka: {path: %q}", filepath.Join(s.dir, "index"))
 	line("  redis: {addresses: [%s]}", s.fleet.redis)
 	line("  cassandra:")
 	line("    hosts: [%s]", s.fleet.cassandra)
