@@ -215,7 +215,13 @@ func (a *attempt) finish(i int) {
 	if e == nil || e.owner == s {
 		s.passed = true
 	}
-	if e != nil && (e.owner == s || e.owner.gone) && e.final == nil {
+	if e != nil && e.final == nil && (e.owner == s || e.owner.gone && !a.client.w.conflicts(e, s)) {
 		e.final = a // by the owner, or by a copy that stands for it
 	}
+}
+
+// conflicts tells that a copy may have been sent for the content that is its own, by policy. Then
+// it does not stand for the owner.
+func (w *world) conflicts(e *episode, s *source) bool {
+	return w.mix.policy.OnConflict != pipeline.Drop && !e.owner.sameContent(s)
 }
