@@ -268,7 +268,7 @@ var sabotages = []sabotage{
 	{
 		guard: "nothing is sent while a parcel is added",
 		file:  "forwarder/topics.go", old: "kgo.ManualFlushing(),", new: "kgo.ProducerLinger(0),",
-		caughtBy: "./pipeline", tests: "TestWhatIsBehindARefusedRecordWaits",
+		caughtBy: "./forwarder", tests: "TestNothingIsSentBeforeTheFlush",
 	},
 	{
 		guard: "a failed produce aborts its batch",
