@@ -173,8 +173,9 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		// It stands for the owner, if that was not delivered in this batch. Whether it must, the
 		// end of the run tells.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
-	case e.astray && e.sent == nil && e.final == nil:
-		// To a batch that reads again the owner seems to have been passed without its delivery.
+	case e.astray && e.final == nil:
+		// To a batch that reads again the owner seems to have been passed without its delivery. With
+		// at_least_once the member that was given up may have sent it meanwhile, which is repeated.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	}
 	return w.allowedForCopy(e, s)
