@@ -16,6 +16,7 @@ import (
 // chosen by a seed, with every fault that the model knows.
 //
 //	KDEDUP_MODEL_STEPS=100000000 go test ./pipeline/simulation -run TestModel$ -timeout 0    # more than by default
+//	KDEDUP_MODEL_FROM=40001 KDEDUP_MODEL_STEPS=…                                             # other seeds
 //	KDEDUP_MODEL_SEED=17 go test ./pipeline/simulation -run TestModel$                       # this seed only
 const (
 	defaultSteps = 6_000_000
@@ -33,13 +34,18 @@ func TestModel(t *testing.T) {
 		runSeed(t, seed)
 		return
 	}
-	steps := totalSteps(t)
+	steps := defaultSteps
+	if testing.Short() {
+		steps = shortSteps
+	}
+	steps = number(t, "KDEDUP_MODEL_STEPS", steps)
+	from := uint64(number(t, "KDEDUP_MODEL_FROM", 1))
 	var seen [workers]sightings
 	t.Run("workers", func(t *testing.T) {
 		for worker := range workers {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
 				t.Parallel()
-				seed, done := uint64(worker+1), 0
+				seed, done := from+uint64(worker), 0
 				for ; done < steps/workers && !t.Failed(); seed += workers {
 					w := runSeed(t, seed)
 					done += w.step
@@ -58,18 +64,16 @@ func TestModel(t *testing.T) {
 	}
 }
 
-func totalSteps(t *testing.T) int {
-	if text := os.Getenv("KDEDUP_MODEL_STEPS"); text != "" {
-		steps, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return steps
+func number(t *testing.T, variable string, otherwise int) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
 	}
-	if testing.Short() {
-		return shortSteps
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
 	}
-	return defaultSteps
+	return n
 }
 
 // runSeed runs a seed, and once more with a trace if it fails.

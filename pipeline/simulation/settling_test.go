@@ -174,8 +174,9 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		// end of the run tells.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	case e.astray && e.final == nil:
-		// To a batch that reads again the owner seems to have been passed without its delivery. With
-		// at_least_once the member that was given up may have sent it meanwhile, which is repeated.
+		// To a batch that reads again the owner seems to have been passed without its delivery.
+		// With at_least_once the member that was given up may have sent it meanwhile, and it is
+		// sent twice.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	}
 	return w.allowedForCopy(e, s)
