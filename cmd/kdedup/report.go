@@ -20,7 +20,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/logreader"
-	"github.com/kdedup/kdedup/report"
+	"github.com/kdedup/kdedup/internal/report"
 )
 
 func newReport() *cobra.Command {

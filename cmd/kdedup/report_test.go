@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/report"
+	"github.com/kdedup/kdedup/internal/report"
 )
 
 // produceKeys writes records with these keys, an hour apart, the last one a minute ago. An empty

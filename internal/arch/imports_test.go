@@ -34,7 +34,7 @@ var layers = []struct {
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
 	{"forwarder", []string{"internal/crashpoint"}},
-	{"server", []string{"internal/certs"}},
+	{"internal/server", []string{"internal/certs"}},
 	// A library of its own: nothing of Kafka, and no telemetry.
 	{"idempotency", nil},
 	{"idempotency/embedded", []string{"idempotency", "internal/durable", "internal/hashlog",
@@ -48,11 +48,11 @@ var layers = []struct {
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
 		"internal/telemetry"}},
 	// Work on topics beside the pipelines, for commands of their own.
-	{"report", []string{"dedup", "internal/idorder", "internal/logreader"}},
-	{"backfill", []string{"dedup", "internal/logreader"}},
+	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader"}},
+	{"internal/backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/certs", nil},
 	{"internal/kafka", []string{"config", "internal/certs"}},
-	{"internal/tracing", []string{"consumer", "dedup", "pipeline"}},
+	{"pipeline/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
 	{"internal/idorder", nil},
 	{"internal/pause", nil},
@@ -74,20 +74,18 @@ var layers = []struct {
 		"internal/logreader", "pipeline",
 	}},
 	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
-		"fence", "internal/kafka", "server"}},
+		"fence", "internal/kafka", "internal/server"}},
 	{"cmd/kdedup/internal/process", []string{
 		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring",
-		"config", "consumer",
-		"consumer/client", "dedup/...", "fence", "forwarder", "internal/certs", "internal/kafka",
-		"internal/pause",
-		"internal/telemetry", "internal/tracing", "pipeline", "server",
+		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
+		"internal/certs", "internal/kafka", "internal/pause", "internal/server",
+		"internal/telemetry", "pipeline", "pipeline/tracing",
 	}},
 	{"cmd/...", []string{
-		"backfill", "cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...",
-		"fence", "forwarder",
-		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
-		"internal/telemetry", "internal/tracing",
-		"internal/workload", "pipeline", "report",
+		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
+		"forwarder", "internal/backfill", "internal/idorder", "internal/kafka",
+		"internal/logreader", "internal/pause", "internal/report", "internal/telemetry",
+		"internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -112,11 +110,11 @@ var dependencies = []struct {
 	{"github.com/twmb/franz-go/pkg/kfake",
 		[]string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true},
 	// It also serves on http.DefaultServeMux, which nobody may use.
-	{"net/http/pprof", []string{"server"}, false},
+	{"net/http/pprof", []string{"internal/server"}, false},
 	{"github.com/anishathalye/porcupine", nil, true},
 	{"github.com/chromedp/chromedp", []string{"internal/testkit/browser"}, true},
-	{"go.opentelemetry.io/...", []string{"internal/tracing"}, true},
-	{"github.com/twmb/franz-go/plugin/kotel", []string{"internal/tracing"}, false},
+	{"go.opentelemetry.io/...", []string{"pipeline/tracing"}, true},
+	{"github.com/twmb/franz-go/plugin/kotel", []string{"pipeline/tracing"}, false},
 	{"testing", []string{"internal/testkit/...", "dedup/storetest", "idempotency/storetest"}, true},
 }
 
@@ -212,19 +210,19 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"idempotency/lease.go", module + "dedup",
 			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
 				"nothing"}},
-		{"server/page.go", module + "pipeline",
-			[]string{"server/page.go imports pipeline: of this module server may import " +
-				"internal/certs"}},
+		{"internal/server/page.go", module + "pipeline",
+			[]string{"internal/server/page.go imports pipeline: of this module internal/server " +
+				"may import internal/certs"}},
 		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports " +
 			"pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
 		{"cmd/kdedup/internal/wiring/cassandra.go", module + "dedup/cassandra", nil},
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
-				"backfill, cmd/kdedup/internal/..., config, consumer, consumer/client, " +
-				"dedup/..., fence, forwarder, internal/idorder, internal/kafka, " +
-				"internal/logreader, internal/pause, internal/telemetry, internal/tracing, " +
-				"internal/workload, pipeline, report",
+				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
+				"fence, forwarder, internal/backfill, internal/idorder, internal/kafka, " +
+				"internal/logreader, internal/pause, internal/report, internal/telemetry, " +
+				"internal/workload, pipeline, pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{
@@ -246,22 +244,24 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"bench/contestants/lwt/main.go", module + "dedup",
 			[]string{"bench/contestants/lwt/main.go imports dedup: of this module " +
 				"bench/contestants/... may import bench/contestants/member"}},
-		{"server/browser_test.go", "github.com/chromedp/chromedp", nil},
-		{"server/page.go", "github.com/chromedp/chromedp", []string{"server/page.go imports " +
-			"github.com/chromedp/chromedp: only internal/testkit/browser may"}},
-		{"internal/tracing/record.go", "go.opentelemetry.io/otel/trace", nil},
-		{"internal/tracing/record.go", module + "pipeline", nil},
+		{"internal/server/browser_test.go", "github.com/chromedp/chromedp", nil},
+		{"internal/server/page.go", "github.com/chromedp/chromedp", []string{
+			"internal/server/page.go imports github.com/chromedp/chromedp: only " +
+				"internal/testkit/browser may"}},
+		{"pipeline/tracing/record.go", "go.opentelemetry.io/otel/trace", nil},
+		{"pipeline/tracing/record.go", module + "pipeline", nil},
 		{"pipeline/lane.go", "go.opentelemetry.io/otel",
 			[]string{
-				"pipeline/lane.go imports go.opentelemetry.io/otel: only internal/tracing may"}},
-		{"pipeline/lane.go", module + "internal/tracing", []string{
-			"pipeline/lane.go imports internal/tracing: of this module pipeline may import " +
+				"pipeline/lane.go imports go.opentelemetry.io/otel: only pipeline/tracing may"}},
+		{"pipeline/lane.go", module + "pipeline/tracing", []string{
+			"pipeline/lane.go imports pipeline/tracing: of this module pipeline may import " +
 				"consumer, dedup, forwarder, internal/crashpoint, internal/pause, " +
 				"internal/telemetry",
 		}},
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
-		{"server/server.go", "testing", []string{"server/server.go imports testing: only " +
-			"internal/testkit/..., dedup/storetest, idempotency/storetest may"}},
+		{"internal/server/server.go", "testing", []string{
+			"internal/server/server.go imports testing: only internal/testkit/..., " +
+				"dedup/storetest, idempotency/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})
 		if diff := cmp.Diff(c.want, got); diff != "" {

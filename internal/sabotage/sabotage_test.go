@@ -325,7 +325,7 @@ var sabotages = []sabotage{
 		guard: "a backfill claims only what is committed",
 		file:  "internal/logreader/read.go", old: "kgo.FetchIsolationLevel(kgo.ReadCommitted())",
 		new:      "kgo.FetchIsolationLevel(kgo.ReadUncommitted())",
-		caughtBy: "./backfill", tests: "TestWhatIsNotCommittedClaimsNothing",
+		caughtBy: "./internal/backfill", tests: "TestWhatIsNotCommittedClaimsNothing",
 	},
 	{
 		guard: "a group that starts at the end commits where that is",

@@ -24,7 +24,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/telemetry"
-	"github.com/kdedup/kdedup/internal/tracing"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 	"github.com/kdedup/kdedup/pipeline"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/fence"
 	"github.com/kdedup/kdedup/internal/kafka"
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // ManualOwner owns the IDs that are claimed by hand. No record has such coordinates.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 const (

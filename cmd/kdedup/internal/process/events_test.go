@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // verbose prints where it was made with %+v, as errors of some libraries do.

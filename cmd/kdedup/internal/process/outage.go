@@ -15,7 +15,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/pause"
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // A start waits for servers that do not answer: a sidecar that ends would keep its application from

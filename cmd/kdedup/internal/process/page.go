@@ -15,7 +15,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/pipeline"
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // started is when this process began.

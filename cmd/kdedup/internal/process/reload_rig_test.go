@@ -23,7 +23,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/pipeline"
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // reloading is a process whose file the test changes.

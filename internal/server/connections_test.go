@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 func TestConnectionsThatAskNothingKeepNobodyOut(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 func TestOnlyOwnNamesAreAnswered(t *testing.T) {

@@ -76,7 +76,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}).WriteJSON(&text); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := os.ReadFile("../docs/report.md")
+	doc, err := os.ReadFile("../../docs/report.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func TestTheStatusHasTheFieldsThatAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("testdata/status.json (-want +got), -update writes it again:\n%s", diff)
 	}
-	manual, err := os.ReadFile("../docs/status-page.md")
+	manual, err := os.ReadFile("../../docs/status-page.md")
 	if err != nil {
 		t.Fatal(err)
 	}

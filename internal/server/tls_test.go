@@ -13,7 +13,7 @@ import (
 
 	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/server"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 func save(t *testing.T, path string, content []byte) {
