@@ -64,7 +64,7 @@ var crashPoints = []crashPoint{
 	{name: "transaction-begun", delivery: exactlyOnce, later: 3},
 	{name: "batch-begun", later: 3},
 	{name: "record-produced", later: 700, repeats: may, again: may},
-	{name: "parcel-produced", later: 3, repeats: may, again: may},
+	{name: "batch-produced", later: 3, repeats: may, again: may},
 	{name: "produce-unsent", later: 4, again: may},
 	{name: "produce-sent", later: 4, repeats: always, again: may},
 	{name: "produce-answered", later: 4, repeats: always, again: may},

@@ -17,7 +17,7 @@ func (acknowledged) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.
 }
 func (acknowledged) Flush(context.Context) error { return nil }
 
-// BenchmarkForward makes and sends the parcel of a batch of the default size.
+// BenchmarkForward makes and sends the outgoing records of a batch of the default size.
 func BenchmarkForward(b *testing.B) {
 	spec := workload.Default()
 	spec.Records = 5000
@@ -29,13 +29,13 @@ func BenchmarkForward(b *testing.B) {
 	topics := &Topics{Output: "orders.clean"}
 	b.ReportAllocs()
 	for b.Loop() {
-		parcel := topics.NewParcel(len(records))
+		outgoing := topics.NewOutgoing(len(records))
 		for _, r := range records {
-			if !parcel.Clean(r) {
+			if !outgoing.Clean(r) {
 				b.Fatal("a record does not fit")
 			}
 		}
-		if err := parcel.Send(b.Context(), acknowledged{}, Isolation{}); err != nil {
+		if err := outgoing.Send(b.Context(), acknowledged{}, Isolation{}); err != nil {
 			b.Fatal(err)
 		}
 	}

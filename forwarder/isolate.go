@@ -40,7 +40,7 @@ type queue struct {
 }
 
 type isolator struct {
-	*Parcel
+	*Outgoing
 	to     Producer
 	rules  Isolation
 	queues []*queue
@@ -56,28 +56,28 @@ type destination struct {
 	partition int32 // -1: any
 }
 
-func (p *Parcel) isolate(
+func (o *Outgoing) isolate(
 	ctx context.Context, to Producer, began time.Time, errs map[*kgo.Record]error, rules Isolation,
 ) error {
 	s := &isolator{
-		Parcel: p, to: to, rules: rules, began: began, byKey: make(map[destination]*queue),
+		Outgoing: o, to: to, rules: rules, began: began, byKey: make(map[destination]*queue),
 		taken: make(map[int32]*times),
 	}
-	p.open, p.buried = make(map[*kgo.Record]bool, len(errs)), make(map[*kgo.Record]bool)
-	for i := range p.records {
-		if errs[&p.records[i]] != nil {
-			p.open[p.polled[i]] = true
+	o.open, o.buried = make(map[*kgo.Record]bool, len(errs)), make(map[*kgo.Record]bool)
+	for i := range o.records {
+		if errs[&o.records[i]] != nil {
+			o.open[o.polled[i]] = true
 		}
 	}
-	for i := range p.records {
-		out := &p.records[i]
+	for i := range o.records {
+		out := &o.records[i]
 		err, failed := errs[out]
 		if !failed {
 			s.took(out)
 			continue
 		}
-		l := letter{out: out, polled: p.polled[i]}
-		if out.Topic == p.topics.DeadLetter {
+		l := letter{out: out, polled: o.polled[i]}
+		if out.Topic == o.topics.DeadLetter {
 			l.reason, l.form.stub = describe(out)
 		}
 		if !isRefusal(err) {
@@ -90,7 +90,7 @@ func (p *Parcel) isolate(
 	}
 	for _, err := range errs {
 		if ReasonOf(err, &kgo.Record{}) == ReasonTooLarge {
-			p.topics.outdated = true
+			o.topics.outdated = true
 		}
 	}
 	for {

@@ -134,7 +134,7 @@ func TestRefusedRecordsAreFoundAndTheOthersKeepTheirOrder(t *testing.T) {
 			}
 			return nil
 		}
-		p := topics.NewParcel(n)
+		p := topics.NewOutgoing(n)
 		want, wantRefused := make(map[string][]string), []string{}
 		for i := range n {
 			r := numbered(random.IntN(partitions), i)
@@ -179,7 +179,7 @@ func TestOneRefusedRecordIsFoundByHalving(t *testing.T) {
 		}
 		return nil
 	}
-	p := (&Topics{Output: "out", DeadLetter: "dead"}).NewParcel(n)
+	p := (&Topics{Output: "out", DeadLetter: "dead"}).NewOutgoing(n)
 	for i := range n {
 		p.Clean(numbered(i%6, i))
 	}
@@ -227,7 +227,7 @@ func TestRecordsThatAreRefusedForTheSameReasonAreForeseen(t *testing.T) {
 				b := newBroker()
 				b.refuses["out"] = c.rule
 				p := (&Topics{Output: "out", DeadLetter: "dead",
-					Compacted: map[string]bool{"out": true}}).NewParcel(n)
+					Compacted: map[string]bool{"out": true}}).NewOutgoing(n)
 				bad := 0
 				for i := range n {
 					r := numbered(i%partitions, i)
@@ -271,7 +271,7 @@ func TestATimeAtTheBorderIsNoSign(t *testing.T) {
 // Records of a batch that is too large together are sent apart, and none is a dead letter.
 func TestABatchThatIsTooLargeTogetherIsSentInParts(t *testing.T) {
 	b := newBroker()
-	p := (&Topics{Output: "out", DeadLetter: "dead"}).NewParcel(100)
+	p := (&Topics{Output: "out", DeadLetter: "dead"}).NewOutgoing(100)
 	var want []string
 	for i := range 100 {
 		p.Clean(numbered(0, i))
@@ -398,7 +398,7 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 			if c.limit > 0 {
 				topics.MaxBytes = map[string]int{"dead": c.limit}
 			}
-			p := topics.NewParcel(1)
+			p := topics.NewOutgoing(1)
 			if err := p.DeadLetter(c.record(), "why"); err != nil {
 				t.Fatal(err)
 			}
@@ -439,7 +439,7 @@ func TestARefusedDuplicateGoesInAnotherFormOrNotAtAll(t *testing.T) {
 		}
 		return refuseIf(r.Key == nil, kerr.InvalidRecord)
 	}
-	p := (&Topics{Output: "out", Duplicates: "dup"}).NewParcel(3)
+	p := (&Topics{Output: "out", Duplicates: "dup"}).NewOutgoing(3)
 	for i := range 3 {
 		r := numbered(0, i)
 		r.Key = nil
@@ -464,7 +464,7 @@ func TestARefusedDuplicateGoesInAnotherFormOrNotAtAll(t *testing.T) {
 func TestTheSearchEndsInTime(t *testing.T) {
 	b := newBroker()
 	b.refuses["out"] = func(*kgo.Record) error { return kerr.InvalidRecord }
-	p := (&Topics{Output: "out", DeadLetter: "dead"}).NewParcel(100)
+	p := (&Topics{Output: "out", DeadLetter: "dead"}).NewOutgoing(100)
 	for i := range 100 {
 		p.Clean(numbered(0, i))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
-// Producer is the session that a parcel is sent with: a *kgo.Client, or one inside a transaction.
+// Producer is the session that records are sent with: a *kgo.Client, or one inside a transaction.
 type Producer interface {
 	// Produce hands a record over and calls promise when it is acknowledged by all in-sync
 	// replicas, or has failed for good. Nothing is sent before Flush. When a record of a partition
@@ -44,27 +44,27 @@ type Isolation struct {
 // Isolation.Until comes.
 var ErrUnfinished = errors.New("more records are refused than there is time to find")
 
-// Send sends the parcel and returns when every record of it is acknowledged, or was treated as
-// Isolation says; then the parcel is empty, which frees its memory while the transaction commits.
+// Send returns when every record is acknowledged, or was treated as Isolation says; then none is
+// left, which frees their memory while the transaction commits.
 // After an error some records may have been written and others not: the caller aborts.
-func (p *Parcel) Send(ctx context.Context, to Producer, isolation Isolation) error {
-	n, began := len(p.records), time.Now()
+func (o *Outgoing) Send(ctx context.Context, to Producer, isolation Isolation) error {
+	n, began := len(o.records), time.Now()
 	var failed failures
 	promise := failed.promise // once: in the loop it would be allocated for every record
-	for i := range p.records {
-		to.Produce(ctx, &p.records[i], promise)
+	for i := range o.records {
+		to.Produce(ctx, &o.records[i], promise)
 		crashpoint.At("record-produced")
 	}
-	crashpoint.At("parcel-produced")
+	crashpoint.At("batch-produced")
 	if err := to.Flush(ctx); err != nil {
 		return fmt.Errorf("forward %d records: flush: %w", n, err)
 	}
 	if errs := failed.take(); len(errs) > 0 {
-		if err := p.isolate(ctx, to, began, errs, isolation); err != nil {
+		if err := o.isolate(ctx, to, began, errs, isolation); err != nil {
 			return fmt.Errorf("forward %d records: %w", n, err)
 		}
 	}
-	p.records, p.polled = nil, nil
+	o.records, o.polled = nil, nil
 	return nil
 }
 

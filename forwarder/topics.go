@@ -40,11 +40,11 @@ func (t *Topics) limit(topic string) int {
 	return defaultMaxBytes
 }
 
-// Producer returns the options of a client that sends parcels.
+// Producer returns the options of a client that sends what goes to the topics.
 func (t *Topics) Producer() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(t.partitioner()),
-		// Nothing is sent while a parcel is added: what is added behind a refused batch would be
+		// Nothing is sent while a batch is added: what is added behind a refused batch would be
 		// written, out of order.
 		kgo.ManualFlushing(),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {

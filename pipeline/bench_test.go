@@ -27,7 +27,7 @@ func BenchmarkPlan(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				p, err := l.plan(batch, judgements, noTrace{})
-				if err != nil || p.parcel.Len() != forwarded {
+				if err != nil || p.outgoing.Len() != forwarded {
 					b.Fatal(p, err)
 				}
 				l.metrics.count(p)

@@ -90,7 +90,7 @@ func TestARefusedForwardFailsTheLaneUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// What is added to a parcel behind a refused batch must not be written before that was sent again.
+// What is added behind a refused batch must not be written before that was sent again.
 func TestWhatIsBehindARefusedRecordWaits(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.batch = 5000

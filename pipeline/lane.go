@@ -8,7 +8,6 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
-	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // Session is one membership in the consumer group, with the producer that belongs to it. It is used
@@ -57,8 +56,8 @@ type lane struct {
 	tracer  Tracer
 	log     *slog.Logger
 
-	identify func(context.Context, []dedup.Judgement) error // of the seat
-	odd      *oddLog                                        // of the seat
+	identify func(context.Context, []dedup.Judgement) error // of the supervisor
+	odd      *oddLog                                        // of the supervisor
 
 	// records that the clean topic refused, and why; their batch was given back
 	refused map[consumer.Place]string
@@ -81,13 +80,11 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 		l.endTrace(trace, ending)
 	}()
 
-	crashpoint.At("batch-polled")
 	trace.Step(stepClaim)
 	judgements, err := l.claim(work, batch)
 	if err != nil {
 		return l.giveBack(work, batch, err)
 	}
-	crashpoint.At("batch-claimed")
 	if err := l.identify(work, judgements); err != nil {
 		return l.session.Abort(work, batch, err)
 	}
@@ -103,7 +100,6 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 	if err := l.commit(work, batch); err != nil {
 		return err
 	}
-	crashpoint.At("batch-committed")
 	l.metrics.count(plan)
 	l.forget(batch)
 	l.odd.add(&plan.odds, l.log, time.Now())
@@ -167,15 +163,12 @@ func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan, trace T
 	start := time.Now()
 	l.metrics.output.Begin()
 	defer l.metrics.output.End()
-	crashpoint.At("batch-planned")
 	if err := l.session.Begin(work, b); err != nil {
 		return err
 	}
-	crashpoint.At("batch-begun")
 	if err := l.send(work, b, p, trace); err != nil {
 		return err
 	}
-	crashpoint.At("batch-forwarded")
 	l.metrics.forwardSeconds.Observe(time.Since(start).Seconds())
 	return nil
 }

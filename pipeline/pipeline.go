@@ -37,21 +37,21 @@ type Options struct {
 
 // Pipeline runs the lanes of one input topic.
 type Pipeline struct {
-	options Options
-	seats   []*seat
+	options     Options
+	supervisors []*supervisor
 }
 
 // New prepares the lanes; it connects to nothing.
 func New(o Options) *Pipeline {
 	p := &Pipeline{options: o}
 	for n := range o.Lanes {
-		s := &seat{
+		s := &supervisor{
 			number: n, options: &p.options, judge: o.Judge(n),
 			metrics: o.Collectors.For(o.Name, n).within(o.TTL),
 			log:     o.Logger.With("topic", o.Name, "lane", n),
 		}
 		s.metrics.ready(s.ready)
-		p.seats = append(p.seats, s)
+		p.supervisors = append(p.supervisors, s)
 	}
 	return p
 }
@@ -70,8 +70,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		context.AfterFunc(work, func() { timer.Stop() })
 	})()
 	var wg sync.WaitGroup
-	errs := make([]error, len(p.seats))
-	for i, s := range p.seats {
+	errs := make([]error, len(p.supervisors))
+	for i, s := range p.supervisors {
 		wg.Go(func() {
 			if errs[i] = s.run(polling, work); errs[i] != nil {
 				endPolling()
@@ -98,7 +98,7 @@ func (p *Pipeline) Held() (held []string) {
 // Ready returns nil if every lane is a member of the group, and otherwise why not.
 func (p *Pipeline) Ready() error {
 	var errs []error
-	for _, s := range p.seats {
+	for _, s := range p.supervisors {
 		if err := s.ready(); err != nil {
 			errs = append(errs, fmt.Errorf("%s lane %d: %w", p.options.Name, s.number, err))
 		}

@@ -42,7 +42,7 @@ func Outcomes() []Outcome {
 
 // plan is what a batch sends and how its records are counted once that is committed.
 type plan struct {
-	parcel     *forwarder.Parcel
+	outgoing   *forwarder.Outgoing
 	judgements []dedup.Judgement
 	became     []Outcome // by record
 	odds       odds
@@ -55,15 +55,15 @@ func (l *lane) plan(
 	b *consumer.Batch, judgements []dedup.Judgement, trace Trace,
 ) (p *plan, err error) {
 	p = &plan{
-		parcel: l.topics.NewParcel(len(b.Records)), judgements: judgements,
+		outgoing: l.topics.NewOutgoing(len(b.Records)), judgements: judgements,
 		became: make([]Outcome, len(b.Records)),
 	}
 	i := 0
 	defer dedup.Catch(&i, &err)
 	for ; i < len(b.Records); i++ {
 		r := b.Records[i]
-		j, before := &judgements[i], p.parcel.Len()
-		outcome, refusal, err := l.decide(p.parcel, b, i, j)
+		j, before := &judgements[i], p.outgoing.Len()
+		outcome, refusal, err := l.decide(p.outgoing, b, i, j)
 		if err != nil {
 			return nil, err
 		}
@@ -71,9 +71,9 @@ func (l *lane) plan(
 			p.refuse(*refusal, outcome)
 		}
 		// A record that has become another one's copy since, or its ID's owner, goes elsewhere now.
-		if topic, ok := l.written[placeOf(r)]; ok && p.parcel.Len() > before &&
-			p.parcel.Destination() == topic {
-			p.parcel.Truncate(before)
+		if topic, ok := l.written[placeOf(r)]; ok && p.outgoing.Len() > before &&
+			p.outgoing.Destination() == topic {
+			p.outgoing.Truncate(before)
 		}
 		p.became[i] = outcome
 		p.add(l.metrics, r, j, outcome)
@@ -98,7 +98,7 @@ func (p *plan) revise(m *Metrics, b *consumer.Batch, trace Trace, found map[*kgo
 // decide puts the record where the verdict and the policy want it. One that the clean topic is
 // known to refuse comes with the refusal.
 func (l *lane) decide(
-	to *forwarder.Parcel, b *consumer.Batch, i int, j *dedup.Judgement,
+	to *forwarder.Outgoing, b *consumer.Batch, i int, j *dedup.Judgement,
 ) (Outcome, *forwarder.Refusal, error) {
 	r := b.Records[i]
 	if skip, skipped := b.Skipped(i); skipped {
@@ -141,7 +141,7 @@ func (l *lane) decide(
 }
 
 // clean forwards the record. It reports false if the clean topic does not admit its size.
-func (p Policy) clean(to *forwarder.Parcel, r consumer.Record, j *dedup.Judgement) bool {
+func (p Policy) clean(to *forwarder.Outgoing, r consumer.Record, j *dedup.Judgement) bool {
 	if p.Mode == Annotate || j.Verdict == dedup.VerdictUnclaimed {
 		return to.Marked(r.Record, note(j))
 	}

@@ -41,7 +41,7 @@ type refused struct {
 // and counted so.
 func (l *lane) send(work context.Context, b *consumer.Batch, p *plan, trace Trace) error {
 	found := make(map[*kgo.Record]refused)
-	err := p.parcel.Send(work, l.session, forwarder.Isolation{
+	err := p.outgoing.Send(work, l.session, forwarder.Isolation{
 		Until: l.session.Until(),
 		Refused: func(refusal forwarder.Refusal) (deadLetter bool, err error) {
 			outcome, err := l.policy.undeliverable(refusal)
@@ -57,7 +57,7 @@ func (l *lane) send(work context.Context, b *consumer.Batch, p *plan, trace Trac
 	case err != nil:
 		l.remember(b, found)
 		if stuck := (*forwarder.Stuck)(nil); errors.As(err, &stuck) && !l.session.Undoes() {
-			l.keep(b, p.parcel.Written())
+			l.keep(b, p.outgoing.Written())
 		}
 	case len(found) > 0:
 		p.revise(l.metrics, b, trace, found)

@@ -26,14 +26,14 @@ type Failure struct {
 
 // Lanes tells the state of every lane, in order. It may be called at any time by any goroutine.
 func (p *Pipeline) Lanes() []LaneState {
-	states := make([]LaneState, len(p.seats))
-	for i, s := range p.seats {
+	states := make([]LaneState, len(p.supervisors))
+	for i, s := range p.supervisors {
 		states[i] = s.state()
 	}
 	return states
 }
 
-func (s *seat) state() LaneState {
+func (s *supervisor) state() LaneState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := LaneState{Lane: s.number, Stopped: s.stopped, Failures: s.failures,
@@ -49,7 +49,7 @@ func (s *seat) state() LaneState {
 }
 
 // remember keeps a failure for those who ask, also when the lane has recovered.
-func (s *seat) remember(err error, stopped bool) {
+func (s *supervisor) remember(err error, stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure, s.stopped = Failure{err, hint(err), time.Now()}, stopped

@@ -19,16 +19,16 @@ import (
 
 var errAway = errors.New("broker away")
 
-// seated is a session that is a member and has two partitions; the rest of it is not used.
-type seated struct {
+// member is a session that is a member and has two partitions; the rest of it is not used.
+type member struct {
 	pipeline.Session
 	poll func(context.Context) (*consumer.Batch, error)
 }
 
-func (s *seated) Poll(ctx context.Context) (*consumer.Batch, error) { return s.poll(ctx) }
-func (s *seated) Joined() bool                                      { return true }
-func (s *seated) Close()                                            {}
-func (s *seated) Assignments() []consumer.Assignment {
+func (s *member) Poll(ctx context.Context) (*consumer.Batch, error) { return s.poll(ctx) }
+func (s *member) Joined() bool                                      { return true }
+func (s *member) Close()                                            {}
+func (s *member) Assignments() []consumer.Assignment {
 	return []consumer.Assignment{{Partition: 1, Fence: 10}, {Partition: 4}}
 }
 
@@ -38,8 +38,8 @@ func idle(ctx context.Context) (*consumer.Batch, error) {
 	return nil, nil
 }
 
-// sitting runs a pipeline of one lane until the test ends.
-func sitting(t *testing.T, join func() (pipeline.Session, error)) *pipeline.Pipeline {
+// working runs a pipeline of one lane until the test ends.
+func working(t *testing.T, join func() (pipeline.Session, error)) *pipeline.Pipeline {
 	t.Helper()
 	p := pipeline.New(pipeline.Options{
 		Name: "orders", Lanes: 1, ShutdownTimeout: time.Second,
@@ -62,7 +62,7 @@ func sitting(t *testing.T, join func() (pipeline.Session, error)) *pipeline.Pipe
 }
 
 func TestLanesTellTheirStateAndTheirPartitions(t *testing.T) {
-	p := sitting(t, func() (pipeline.Session, error) { return &seated{poll: idle}, nil })
+	p := working(t, func() (pipeline.Session, error) { return &member{poll: idle}, nil })
 	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool {
 		return p.Lanes()[0].Joined
 	})
@@ -75,11 +75,11 @@ func TestLanesTellTheirStateAndTheirPartitions(t *testing.T) {
 
 func TestALaneRemembersItsLastFailureAfterItRecovered(t *testing.T) {
 	failures := 0
-	p := sitting(t, func() (pipeline.Session, error) {
+	p := working(t, func() (pipeline.Session, error) {
 		if failures++; failures == 1 {
 			return nil, errAway
 		}
-		return &seated{poll: idle}, nil
+		return &member{poll: idle}, nil
 	})
 	testkit.Eventually(t, time.Minute, "a lane that has joined", func() bool {
 		return p.Lanes()[0].Joined
@@ -92,7 +92,7 @@ func TestALaneRemembersItsLastFailureAfterItRecovered(t *testing.T) {
 }
 
 func TestALaneThatFailsAgainAndAgainIsFailing(t *testing.T) {
-	p := sitting(t, func() (pipeline.Session, error) { return nil, errAway })
+	p := working(t, func() (pipeline.Session, error) { return nil, errAway })
 	testkit.Eventually(t, time.Minute, "a lane that fails", func() bool {
 		return p.Lanes()[0].Failing
 	})
@@ -102,7 +102,7 @@ func TestALaneThatFailsAgainAndAgainIsFailing(t *testing.T) {
 }
 
 func TestAStoppedLaneTellsWhyAndWhatToDo(t *testing.T) {
-	p := sitting(t, func() (pipeline.Session, error) { return nil, consumer.ErrInputReplaced })
+	p := working(t, func() (pipeline.Session, error) { return nil, consumer.ErrInputReplaced })
 	testkit.Eventually(t, time.Minute, "a lane that stopped", func() bool {
 		return p.Lanes()[0].Stopped
 	})

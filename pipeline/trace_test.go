@@ -18,8 +18,8 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/pipeline/tracing"
 	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
 // spans has the rig's pipelines traced, with this share of the batches, and keeps what ends. One

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/report"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // produceKeys writes records with these keys, an hour apart, the last one a minute ago. An empty

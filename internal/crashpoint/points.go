@@ -23,7 +23,7 @@ var steps = []string{
 	"transaction-begun",   // exactly_once: nothing is produced in it
 	"batch-begun",         // after Begin: with exactly_once the client holds the fences
 	"record-produced",     // the client holds one more record
-	"parcel-produced",     // the client holds all of them; some may be sent
+	"batch-produced",      // the client holds all of them; some may be sent
 	"batch-forwarded",     // all are acknowledged
 	"fences-acknowledged", // at_least_once: the offsets are not committed
 	"transaction-ended",   // exactly_once: as the client reports it

@@ -262,11 +262,11 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "what was acknowledged of a batch that is given back is not sent again",
-		file:  "pipeline/plan.go", old: "p.parcel.Truncate(before)", new: "_ = before",
+		file:  "pipeline/plan.go", old: "p.outgoing.Truncate(before)", new: "_ = before",
 		caughtBy: "./pipeline/simulation", tests: "TestModel",
 	},
 	{
-		guard: "nothing is sent while a parcel is added",
+		guard: "nothing is sent while a batch is added",
 		file:  "forwarder/topics.go", old: "kgo.ManualFlushing(),", new: "kgo.ProducerLinger(0),",
 		caughtBy: "./forwarder", tests: "TestNothingIsSentBeforeTheFlush",
 	},

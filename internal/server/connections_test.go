@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 func TestConnectionsThatAskNothingKeepNobodyOut(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/internal/certs"
-	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 func save(t *testing.T, path string, content []byte) {

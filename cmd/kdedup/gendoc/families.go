@@ -24,8 +24,8 @@ import (
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/telemetry"
-	"github.com/kdedup/kdedup/pipeline/tracing"
 	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
 // family is what a registry knows about a metric.

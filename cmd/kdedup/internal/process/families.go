@@ -13,8 +13,8 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/telemetry"
-	"github.com/kdedup/kdedup/pipeline/tracing"
 	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
 // families are the metrics that all lanes share.

@@ -14,8 +14,8 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/certs"
-	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/pipeline"
 )
 
 // started is when this process began.

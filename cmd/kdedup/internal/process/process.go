@@ -23,9 +23,9 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
-	"github.com/kdedup/kdedup/pipeline/tracing"
-	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
 // Process is everything that one kdedup process runs.

@@ -21,9 +21,9 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/pipeline"
-	"github.com/kdedup/kdedup/internal/server"
 )
 
 // reloading is a process whose file the test changes.

@@ -9,8 +9,8 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/pipeline/tracing"
 	"github.com/kdedup/kdedup/pipeline"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
 // openTracing returns nil if no traces are wanted.

@@ -41,29 +41,29 @@ func TestParcelRecords(t *testing.T) {
 	}
 	cases := []struct {
 		name, topic string
-		add         func(p *Parcel, r *kgo.Record) bool
+		add         func(p *Outgoing, r *kgo.Record) bool
 		headers     []map[string]string
 	}{
-		{"clean: nothing is added", "out", func(p *Parcel, r *kgo.Record) bool {
+		{"clean: nothing is added", "out", func(p *Outgoing, r *kgo.Record) bool {
 			return p.Clean(r)
 		}, nil},
-		{"marked", "out", func(p *Parcel, r *kgo.Record) bool { return p.Marked(r, note) },
+		{"marked", "out", func(p *Outgoing, r *kgo.Record) bool { return p.Marked(r, note) },
 			[]map[string]string{owner}},
-		{"marked without an owner", "out", func(p *Parcel, r *kgo.Record) bool {
+		{"marked without an owner", "out", func(p *Outgoing, r *kgo.Record) bool {
 			return p.Marked(r, Note{Verdict: "missing"})
 		}, []map[string]string{{HeaderVerdict: "missing"}}},
-		{"duplicate", "dup", func(p *Parcel, r *kgo.Record) bool {
+		{"duplicate", "dup", func(p *Outgoing, r *kgo.Record) bool {
 			p.Duplicate(r, note)
 			return true
 		}, []map[string]string{source, owner}},
-		{"dead letter", "dead", func(p *Parcel, r *kgo.Record) bool {
+		{"dead letter", "dead", func(p *Outgoing, r *kgo.Record) bool {
 			return p.DeadLetter(r, "why") == nil
 		}, []map[string]string{source, {HeaderReason: "why"}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			topics := Topics{Output: "out", Duplicates: "dup", DeadLetter: "dead"}
-			p, in := topics.NewParcel(1), record()
+			p, in := topics.NewOutgoing(1), record()
 			if !c.add(p, in) || p.Len() != 1 {
 				t.Fatalf("not added: %d records", p.Len())
 			}
@@ -93,7 +93,7 @@ func TestParcelLimits(t *testing.T) {
 	big.Value = []byte(strings.Repeat("x", 500))
 	topics := Topics{Output: "out", Duplicates: "dup", DeadLetter: "dead",
 		MaxBytes: map[string]int{"out": 400, "dup": 400, "dead": 400}}
-	p := topics.NewParcel(0)
+	p := topics.NewOutgoing(0)
 	if p.Clean(big) {
 		t.Error("a record over the limit was added to the clean topic")
 	}
@@ -104,13 +104,13 @@ func TestParcelLimits(t *testing.T) {
 		t.Errorf("a stub of a record over the limit was not added to the dead-letter topic: %v",
 			err)
 	}
-	tiny := (&Topics{DeadLetter: "dead", MaxBytes: map[string]int{"dead": 100}}).NewParcel(0)
+	tiny := (&Topics{DeadLetter: "dead", MaxBytes: map[string]int{"dead": 100}}).NewOutgoing(0)
 	if err := tiny.DeadLetter(big, "why"); err == nil ||
 		err.Error() != "dead-letter in[3]@42 (why): even without its value larger than "+
 			"max.message.bytes of dead; raise it" {
 		t.Errorf("got %v", err)
 	}
-	none := (&Topics{Output: "out"}).NewParcel(0)
+	none := (&Topics{Output: "out"}).NewOutgoing(0)
 	if err := none.DeadLetter(big, "why"); !errors.Is(err, ErrNoDeadLetterTopic) {
 		t.Errorf("got %v", err)
 	}
@@ -168,7 +168,7 @@ func TestSendChecksEveryAcknowledgement(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := (&Topics{Output: "out"}).NewParcel(2)
+			p := (&Topics{Output: "out"}).NewOutgoing(2)
 			p.Clean(record())
 			p.Clean(record())
 			got := ""
@@ -179,7 +179,7 @@ func TestSendChecksEveryAcknowledgement(t *testing.T) {
 				t.Errorf("got %q after %d records, want %q after 2", got, len(c.to.sent), c.want)
 			}
 			if sent := c.want == ""; sent != (p.Len() == 0) {
-				t.Errorf("%d records are left in the parcel, sent: %v", p.Len(), sent)
+				t.Errorf("%d records are left, sent: %v", p.Len(), sent)
 			}
 		})
 	}
@@ -232,14 +232,14 @@ func TestATimestampThatTheClientCannotSendIsToldInAHeader(t *testing.T) {
 		}
 	}
 	topics := &Topics{Output: "out", DeadLetter: "dlq", Duplicates: "dup"}
-	parcel := topics.NewParcel(1)
+	outgoing := topics.NewOutgoing(1)
 	polled := &kgo.Record{Topic: "in", Value: []byte("v"), Timestamp: late}
-	if err := parcel.DeadLetter(polled, ReasonTimestamp); err != nil {
+	if err := outgoing.DeadLetter(polled, ReasonTimestamp); err != nil {
 		t.Fatal(err)
 	}
-	parcel.Duplicate(polled, Note{Verdict: "duplicate"})
-	for i := range parcel.records {
-		r := &parcel.records[i]
+	outgoing.Duplicate(polled, Note{Verdict: "duplicate"})
+	for i := range outgoing.records {
+		r := &outgoing.records[i]
 		if at := headerMap(r)[HeaderSourceTime]; time.Since(r.Timestamp) > time.Minute ||
 			at != "57868-12-07T16:00:00.000Z" {
 			t.Errorf("%s: at %v, from %s", r.Topic, r.Timestamp, at)

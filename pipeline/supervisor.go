@@ -14,8 +14,8 @@ import (
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// seat keeps a lane occupied: it joins, and joins again after a failure.
-type seat struct {
+// supervisor keeps a lane at work: it joins, and joins again after a failure.
+type supervisor struct {
 	number  int
 	options *Options
 	judge   Judge
@@ -30,7 +30,7 @@ type seat struct {
 	failure  Failure   // the last one, kept after a recovery
 	stopped  bool
 
-	// Of the goroutine that runs the seat.
+	// Of the goroutine that runs it.
 	identified bool // a message ID was seen
 	odd        oddLog
 }
@@ -46,10 +46,10 @@ const (
 )
 
 // run returns nil after polling has ended and the last session is closed.
-func (s *seat) run(polling, work context.Context) error {
+func (s *supervisor) run(polling, work context.Context) error {
 	next := firstPause
 	for polling.Err() == nil {
-		committed, err := s.sit(polling, work)
+		committed, err := s.serve(polling, work)
 		if err == nil {
 			continue
 		}
@@ -71,7 +71,7 @@ func (s *seat) run(polling, work context.Context) error {
 
 // unfinished reports a batch that shutdown_timeout cut off. It is lost to nobody: its offsets are
 // not committed.
-func (s *seat) unfinished(work context.Context) error {
+func (s *supervisor) unfinished(work context.Context) error {
 	if work.Err() == nil {
 		return nil
 	}
@@ -79,16 +79,17 @@ func (s *seat) unfinished(work context.Context) error {
 		"will be delivered again", s.options.Name, s.number)
 }
 
-// sit works on one session until it fails or polling ends.
-func (s *seat) sit(polling, work context.Context) (committed bool, err error) {
+// serve works on one session until it fails or polling ends.
+func (s *supervisor) serve(polling, work context.Context) (committed bool, err error) {
 	session, topics, err := s.options.Join(polling, s.number)
 	if err != nil {
 		return false, err
 	}
-	s.occupy(session)
-	defer s.vacate(session)
+	s.entered(session)
+	defer s.left(session)
+	watched, judge := crashing(session, s.judge)
 	l := &lane{
-		number: s.number, session: session, judge: s.judge, policy: s.options.Policy,
+		number: s.number, session: watched, judge: judge, policy: s.options.Policy,
 		topics:  topics,
 		metrics: s.metrics, tracer: s.options.tracer(), log: s.log, identify: s.identify,
 		odd: &s.odd,
@@ -118,7 +119,7 @@ var ErrNoIDs = errors.New("nothing is forwarded while no record has a message ID
 
 // identify returns an error as long as neither the batches nor the input have shown a message ID. A
 // setting that finds nothing would send all of the input to the dead-letter topic.
-func (s *seat) identify(ctx context.Context, judgements []dedup.Judgement) error {
+func (s *supervisor) identify(ctx context.Context, judgements []dedup.Judgement) error {
 	if s.identified || s.options.Identify == nil {
 		return nil
 	}
@@ -135,14 +136,14 @@ func (s *seat) identify(ctx context.Context, judgements []dedup.Judgement) error
 	return nil
 }
 
-func (s *seat) occupy(session Session) {
+func (s *supervisor) entered(session Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.session = session
 	s.metrics.joined()
 }
 
-func (s *seat) vacate(session Session) {
+func (s *supervisor) left(session Session) {
 	s.mu.Lock()
 	s.session = nil
 	s.metrics.up.Set(0)
@@ -150,13 +151,13 @@ func (s *seat) vacate(session Session) {
 	session.Close()
 }
 
-func (s *seat) succeeded() {
+func (s *supervisor) succeeded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last, s.failures = nil, 0
 }
 
-func (s *seat) failed(err error, pause time.Duration) {
+func (s *supervisor) failed(err error, pause time.Duration) {
 	s.mu.Lock()
 	s.last, s.lastAt = err, time.Now()
 	s.failures++
@@ -165,7 +166,7 @@ func (s *seat) failed(err error, pause time.Duration) {
 	s.log.Warn("lane failed, joining again", "error", err, "hint", hint(err), "pause", pause)
 }
 
-func (s *seat) ready() error {
+func (s *supervisor) ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -178,7 +179,7 @@ func (s *seat) ready() error {
 	}
 }
 
-func (s *seat) failingLocked() bool {
+func (s *supervisor) failingLocked() bool {
 	return s.failures >= fewFailures && time.Since(s.lastAt) < probation
 }
 

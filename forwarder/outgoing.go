@@ -6,9 +6,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Parcel is what one batch sends. The records are copies: those that were polled stay as they were,
-// and the new ones share their bytes.
-type Parcel struct {
+// Outgoing is what one batch sends. The records are copies: those that were polled stay as they
+// were, and the new ones share their bytes.
+type Outgoing struct {
 	topics  *Topics
 	records []kgo.Record
 	polled  []*kgo.Record // what the records were made of, one for each
@@ -18,74 +18,74 @@ type Parcel struct {
 	buried map[*kgo.Record]bool // those that became dead letters
 }
 
-// NewParcel begins a parcel for a batch of n records; in enforce mode it never grows.
-func (t *Topics) NewParcel(n int) *Parcel {
-	return &Parcel{topics: t, records: make([]kgo.Record, 0, n), polled: make([]*kgo.Record, 0, n)}
+// NewOutgoing begins with nothing, for a batch of n records; in enforce mode it never grows.
+func (t *Topics) NewOutgoing(n int) *Outgoing {
+	return &Outgoing{topics: t, records: make([]kgo.Record, 0, n), polled: make([]*kgo.Record, 0, n)}
 }
 
 // Len is the number of records to send.
-func (p *Parcel) Len() int { return len(p.records) }
+func (o *Outgoing) Len() int { return len(o.records) }
 
 // Truncate takes back what was added since Len was n.
-func (p *Parcel) Truncate(n int) { p.records, p.polled = p.records[:n], p.polled[:n] }
+func (o *Outgoing) Truncate(n int) { o.records, o.polled = o.records[:n], o.polled[:n] }
 
 // Written tells, after a Send that ended with a Stuck, which records were dealt with: all that is
 // to be sent for them is acknowledged, by the topic that is told.
-func (p *Parcel) Written() map[*kgo.Record]string {
+func (o *Outgoing) Written() map[*kgo.Record]string {
 	written := make(map[*kgo.Record]string)
-	for i, r := range p.polled {
+	for i, r := range o.polled {
 		switch {
-		case p.open[r]:
-		case p.buried[r]:
-			written[r] = p.topics.DeadLetter
+		case o.open[r]:
+		case o.buried[r]:
+			written[r] = o.topics.DeadLetter
 		default:
-			written[r] = p.records[i].Topic
+			written[r] = o.records[i].Topic
 		}
 	}
 	return written
 }
 
 // Destination is the topic of the record that was added last.
-func (p *Parcel) Destination() string { return p.records[len(p.records)-1].Topic }
+func (o *Outgoing) Destination() string { return o.records[len(o.records)-1].Topic }
 
 // Clean adds the record as it is to the clean topic. It reports false, and adds nothing, if the
 // topic does not admit a record of that size.
-func (p *Parcel) Clean(r *kgo.Record) bool {
-	return p.add(r, copied(p.topics.Output, r, r.Headers))
+func (o *Outgoing) Clean(r *kgo.Record) bool {
+	return o.add(r, copied(o.topics.Output, r, r.Headers))
 }
 
 // Marked is Clean with headers that tell the verdict.
-func (p *Parcel) Marked(r *kgo.Record, note Note) bool {
-	return p.add(r, copied(p.topics.Output, r, slices.Concat(r.Headers, note.headers())))
+func (o *Outgoing) Marked(r *kgo.Record, note Note) bool {
+	return o.add(r, copied(o.topics.Output, r, slices.Concat(r.Headers, note.headers())))
 }
 
 // Duplicate adds the record to the duplicates topic, if there is one. A record that grew over that
 // topic's limit goes without: it is only a report.
-func (p *Parcel) Duplicate(r *kgo.Record, note Note) {
-	if p.topics.Duplicates != "" {
-		out := copied(p.topics.Duplicates, r,
+func (o *Outgoing) Duplicate(r *kgo.Record, note Note) {
+	if o.topics.Duplicates != "" {
+		out := copied(o.topics.Duplicates, r,
 			slices.Concat(r.Headers, sourceHeaders(r), note.headers()))
 		form{now: !Keeps(r.Timestamp)}.apply(&out, r)
-		p.add(r, out)
+		o.add(r, out)
 	}
 }
 
 // DeadLetter adds the record to the dead-letter topic; one that is too large for it as a stub. The
 // error wraps ErrNoDeadLetterTopic, or is a Stuck.
-func (p *Parcel) DeadLetter(r *kgo.Record, reason string) error {
-	out, _, err := p.topics.deadLetter(r, reason, form{now: !Keeps(r.Timestamp)})
+func (o *Outgoing) DeadLetter(r *kgo.Record, reason string) error {
+	out, _, err := o.topics.deadLetter(r, reason, form{now: !Keeps(r.Timestamp)})
 	if err != nil {
 		return err
 	}
-	p.records, p.polled = append(p.records, out), append(p.polled, r)
+	o.records, o.polled = append(o.records, out), append(o.polled, r)
 	return nil
 }
 
-func (p *Parcel) add(polled *kgo.Record, out kgo.Record) bool {
-	if !p.topics.admits(&out) {
+func (o *Outgoing) add(polled *kgo.Record, out kgo.Record) bool {
+	if !o.topics.admits(&out) {
 		return false
 	}
-	p.records, p.polled = append(p.records, out), append(p.polled, polled)
+	o.records, o.polled = append(o.records, out), append(o.polled, polled)
 	return true
 }
 
