@@ -3,11 +3,9 @@ package dedup
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/workload"
@@ -36,8 +34,7 @@ func benchDeduper(b *testing.B, store Claimer) *Deduper {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return New(Scope{}, extractor, store, DefaultRetry,
-		NewCollectors(prometheus.NewRegistry()).For("orders", "0"), slog.New(slog.DiscardHandler))
+	return New(Scope{}, store, Options{Extractor: extractor})
 }
 
 // perRecord adds what a batch costs for each of its records.
@@ -118,7 +115,7 @@ func (r ready) Claim(_ context.Context, _ Scope, claims []Claim) ([]Answer, erro
 	return answers, nil
 }
 
-// BenchmarkJudge is everything of this package but the store, metrics too: for new messages and for
+// BenchmarkJudge is everything of this package but the store: for new messages and for
 // copies of old ones.
 func BenchmarkJudge(b *testing.B) {
 	for name, c := range map[string]struct {

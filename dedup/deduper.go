@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -31,7 +30,7 @@ type Deduper struct {
 	extractor *Extractor
 	store     Claimer
 	retry     Retry
-	metrics   *Metrics
+	observer  Observer
 	log       *slog.Logger
 
 	fingerprints *Fingerprinter
@@ -40,23 +39,30 @@ type Deduper struct {
 	outageSeen   time.Time // when it was last seen
 }
 
+// Options of a Deduper.
+type Options struct {
+	Extractor *Extractor   // finds the message IDs
+	Retry     Retry        // zero: DefaultRetry
+	Observer  Observer     // nil: nobody hears what claims take
+	Logger    *slog.Logger // nil: nothing is logged
+}
+
 // New returns the deduper of one lane. The scope is registered with the store beforehand, with the
-// extractor's String as its Extractor. DefaultRetry is a good retry. Metrics and log may be nil:
-// then nothing is counted or logged.
-func New(
-	scope Scope, extractor *Extractor, store Claimer, retry Retry, metrics *Metrics,
-	log *slog.Logger,
-) *Deduper {
-	if metrics == nil {
-		metrics = NewCollectors(prometheus.NewRegistry()).For(scope.Name, "")
+// extractor's String as its Extractor.
+func New(scope Scope, store Claimer, o Options) *Deduper {
+	if o.Retry == (Retry{}) {
+		o.Retry = DefaultRetry
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	if o.Observer == nil {
+		o.Observer = unobserved{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Deduper{
-		scope: scope, extractor: extractor, store: store, retry: retry, metrics: metrics, log: log,
-		fingerprints: NewFingerprinter(),
-		folded:       folded{seen: claimTable{seed: maphash.MakeSeed()}},
+		scope: scope, store: store, extractor: o.Extractor, retry: o.Retry, observer: o.Observer,
+		log: o.Logger, fingerprints: NewFingerprinter(),
+		folded: folded{seen: claimTable{seed: maphash.MakeSeed()}},
 	}
 }
 
@@ -78,8 +84,7 @@ func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, e
 		return nil, err
 	}
 	if len(batch.claims) > 0 {
-		d.metrics.claimSeconds.Observe(time.Since(start).Seconds())
+		d.observer.Judged(answers, time.Since(start))
 	}
-	d.metrics.countAnswers(answers)
 	return batch.judge(messages, answers), nil
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -52,9 +50,21 @@ func newDeduper(t *testing.T, store Claimer, retry Retry) *Deduper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics := NewCollectors(prometheus.NewRegistry()).For("orders", "0")
-	return New(Scope{}, extractor, store, retry, metrics, slog.New(slog.DiscardHandler))
+	return New(Scope{}, store, Options{Extractor: extractor, Retry: retry, Observer: &heard{}})
 }
+
+// heard is an Observer that counts.
+type heard struct {
+	undecided, again int
+	waits            atomic.Bool
+}
+
+func (h *heard) Undecided(claims int)           { h.undecided += claims; h.waits.Store(true) }
+func (h *heard) Again()                         { h.again++ }
+func (h *heard) Ended()                         { h.waits.Store(false) }
+func (h *heard) Judged([]Answer, time.Duration) {}
+
+func heardOf(d *Deduper) *heard { return d.observer.(*heard) }
 
 // messageAt is a record at an offset of partition 0; no ID means no header.
 func messageAt(offset int64, id, value string) Message {
@@ -219,11 +229,11 @@ func TestOnlyUndecidedClaimsAreRepeated(t *testing.T) {
 		if diff := cmp.Diff([]int{8, 4, 2, 2}, sizes); diff != "" {
 			t.Error(diff)
 		}
-		if got := testutil.ToFloat64(d.metrics.ambiguous); got != 8 {
-			t.Errorf("%v claims were counted as ambiguous, want 4+2+2", got)
+		if got := heardOf(d).undecided; got != 8 {
+			t.Errorf("%d claims were told as undecided, want 4+2+2", got)
 		}
-		if testutil.ToFloat64(d.metrics.blocked) != 0 {
-			t.Error("the lane still counts as blocked")
+		if heardOf(d).waits.Load() {
+			t.Error("the lane still waits for the store, as it is told")
 		}
 	})
 }
@@ -249,23 +259,22 @@ func TestJudgingEndsWithItsContext(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { cancel(why) })
 		store := &scripted{t: t, next: []func([]Claim) ([]Answer, error){undecidedAll}}
 		d := newDeduper(t, store, DefaultRetry)
-		blocked := make(chan float64, 1)
-		time.AfterFunc(30*time.Second, func() { blocked <- testutil.ToFloat64(d.metrics.blocked) })
+		waited := make(chan bool, 1)
+		time.AfterFunc(30*time.Second, func() { waited <- heardOf(d).waits.Load() })
 		start := time.Now()
 		if _, err := d.Judge(ctx, []Message{messageAt(1, "a", "A")}); !errors.Is(err, why) ||
 			time.Since(start) != time.Minute {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
-		if <-blocked != 1 {
-			t.Error("the lane did not count as blocked while it waited")
+		if !<-waited {
+			t.Error("nobody was told that the lane waited")
 		}
 		// Its partitions are gone; it may never claim again.
-		if testutil.ToFloat64(d.metrics.blocked) != 0 {
-			t.Error("the lane counts as blocked and waits for nothing")
+		if heardOf(d).waits.Load() {
+			t.Error("the lane still waits for the store, as it is told")
 		}
-		if testutil.ToFloat64(d.metrics.retries) == 0 ||
-			testutil.ToFloat64(d.metrics.ambiguous) == 0 {
-			t.Error("claims that were repeated are not counted")
+		if heardOf(d).again == 0 || heardOf(d).undecided == 0 {
+			t.Error("nobody was told that claims were repeated")
 		}
 	})
 }

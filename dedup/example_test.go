@@ -42,7 +42,7 @@ func Example() {
 	if err := store.Register(ctx, scope); err != nil {
 		panic(err)
 	}
-	deduper := dedup.New(scope, extractor, store, dedup.DefaultRetry, nil, nil)
+	deduper := dedup.New(scope, store, dedup.Options{Extractor: extractor})
 
 	for range 2 { // the first time the process dies before it commits
 		messages := dedup.Messages(poll())

@@ -37,7 +37,7 @@ const identityMark = "store:"
 func IdentityOf(
 	ctx context.Context, store Store, scope Scope,
 ) (identity string, found bool, err error) {
-	if own, is := Unobserved(store).(Identified); is {
+	if own, is := Unwrapped(store).(Identified); is {
 		return own.Identity(ctx, scope)
 	}
 	return noted(ctx, store, identityGroup, "identity")
@@ -45,7 +45,7 @@ func IdentityOf(
 
 // Identify is IdentityOf, and gives the store an identity if it has none.
 func Identify(ctx context.Context, store Store, scope Scope) (string, error) {
-	if own, is := Unobserved(store).(Identified); is {
+	if own, is := Unwrapped(store).(Identified); is {
 		return own.Identify(ctx, scope)
 	}
 	return note(ctx, store, identityGroup, "identity", rand.Text())
@@ -76,7 +76,7 @@ func DeclareFor(ctx context.Context, store Store, scope Scope, other string) err
 func standingFor(
 	ctx context.Context, store Store, scope Scope, other string,
 ) (group, name string, err error) {
-	own, is := Unobserved(store).(Identified)
+	own, is := Unwrapped(store).(Identified)
 	if !is {
 		return identityGroup, "stands for " + other, nil
 	}

@@ -43,7 +43,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 	d.leaveOldOutage()
 	answers, err := d.store.Claim(ctx, d.scope, claims)
 	open := undecided(answers, nil)
-	defer d.metrics.unblock() // also if the batch is given up: then nobody waits any more
+	defer d.observer.Ended() // also if the batch is given up: then nobody waits any more
 	for round := 1; len(open) > 0; round++ {
 		if ctx.Err() != nil {
 			return nil, d.interrupted(ctx)
@@ -66,7 +66,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 func (d *Deduper) claimAgain(
 	ctx context.Context, claims []Claim, answers []Answer, open []int,
 ) error {
-	d.metrics.retries.Inc()
+	d.observer.Again()
 	again := make([]Claim, len(open))
 	for i, at := range open {
 		again[i] = claims[at]
@@ -90,8 +90,7 @@ func undecided(answers []Answer, into []int) []int {
 }
 
 func (d *Deduper) noteOutage(err error, open int) {
-	d.metrics.ambiguous.Add(float64(open))
-	d.metrics.block()
+	d.observer.Undecided(open)
 	d.outageSeen = time.Now()
 	if !d.outageSince.IsZero() {
 		d.log.Debug("claims still undecided", "claims", open, "error", err)

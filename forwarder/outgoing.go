@@ -20,7 +20,8 @@ type Outgoing struct {
 
 // NewOutgoing begins with nothing, for a batch of n records; in enforce mode it never grows.
 func (t *Topics) NewOutgoing(n int) *Outgoing {
-	return &Outgoing{topics: t, records: make([]kgo.Record, 0, n), polled: make([]*kgo.Record, 0, n)}
+	return &Outgoing{topics: t, records: make([]kgo.Record, 0, n),
+		polled: make([]*kgo.Record, 0, n)}
 }
 
 // Len is the number of records to send.

@@ -24,6 +24,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/pipeline"
 )
@@ -114,7 +115,7 @@ func (r *rig) start(instance string) *running {
 	r.runs++
 	reg := prometheus.WrapRegistererWith(prometheus.Labels{"instance": instance,
 		"run": strconv.Itoa(r.runs)}, r.registry)
-	dedups, members := dedup.NewCollectors(reg), consumer.NewCollectors(reg).For(input)
+	claims, members := claimmetrics.NewCollectors(reg), consumer.NewCollectors(reg).For(input)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), r.logs),
 		&slog.HandlerOptions{Level: slog.LevelInfo})).With("instance", instance)
 	scope := dedup.Scope{ConsumerGroup: group, Name: input, TTL: r.ttl, Buckets: 16}
@@ -124,8 +125,10 @@ func (r *rig) start(instance string) *running {
 			return r.session(ctx, fmt.Sprintf("%s-%s-%d", group, instance, lane), members, log)
 		},
 		Judge: func(lane int) pipeline.Judge {
-			return dedup.New(scope, extractor, r.store, r.retry,
-				dedups.For(input, strconv.Itoa(lane)), log)
+			return dedup.New(scope, r.store, dedup.Options{
+				Extractor: extractor, Retry: r.retry,
+				Observer: claims.For(input, strconv.Itoa(lane)), Logger: log,
+			})
 		},
 		Identify: r.identify, Policy: r.policy, ShutdownTimeout: 10 * time.Second,
 		Collectors: pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,

@@ -173,13 +173,12 @@ func (f *backfillFlags) claim(
 	if err != nil {
 		return backfill.Counts{}, err
 	}
-	metrics := dedup.NewCollectors(prometheus.NewRegistry()).For(t.Input, "backfill")
 	line := newProgress(cmd.ErrOrStderr())
 	defer line.end()
 	counts, err := backfill.Run(cmd.Context(), backfill.Options{
 		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-backfill", log), Clean: clean,
-		Judge: dedup.New(wiring.ScopeOf(t, extractor.String()), extractor, claimer,
-			dedup.DefaultRetry, metrics, log),
+		Judge: dedup.New(wiring.ScopeOf(t, extractor.String()), claimer,
+			dedup.Options{Extractor: extractor, Logger: log}),
 		BatchRecords: t.BatchRecords, Progress: line.show,
 	})
 	if err != nil && cmd.Context().Err() != nil {

@@ -91,7 +91,9 @@ func run(ctx context.Context, s settings, ship effect) (err error) {
 
 	c := &consumer{
 		client: client, ship: ship, records: s.records,
-		deduper: dedup.New(scope, extractor, store, dedup.DefaultRetry, nil, slog.Default()),
+		deduper: dedup.New(scope, store, dedup.Options{
+			Extractor: extractor, Logger: slog.Default(),
+		}),
 	}
 	err = c.run(ctx)
 	fmt.Printf("read %d records: shipped %d, dropped %d copies\n", c.read, c.shipped, c.copies)

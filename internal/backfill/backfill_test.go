@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -86,9 +84,8 @@ func (r *rig) deduper(claimer dedup.Claimer) *dedup.Deduper {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	metrics := dedup.NewCollectors(prometheus.NewRegistry()).For("orders", "0")
 	retry := dedup.Retry{First: time.Millisecond, Max: time.Millisecond}
-	return dedup.New(scope, extractor, claimer, retry, metrics, slog.New(slog.DiscardHandler))
+	return dedup.New(scope, claimer, dedup.Options{Extractor: extractor, Retry: retry})
 }
 
 func (r *rig) options(claimer dedup.Claimer) Options {

@@ -86,8 +86,10 @@ func (w *world) start(slot int) {
 		ShutdownTimeout: time.Minute,
 		Judge: func(int) pipeline.Judge {
 			// No pauses: the scheduler says who goes on.
-			return dedup.New(scope, w.extractor, store{p}, dedup.Retry{GiveUpAfter: w.mix.giveUp},
-				w.dedups, log)
+			retry := dedup.Retry{First: 1, Max: 1, GiveUpAfter: w.mix.giveUp}
+			return dedup.New(scope, store{p}, dedup.Options{
+				Extractor: w.extractor, Retry: retry, Logger: log,
+			})
 		},
 		Collectors: w.slots[slot].pipelines, Logger: log,
 		Pause: func(_ context.Context, d time.Duration) { p.pause("pause", w.passed(d)) },

@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/fence"
@@ -43,7 +41,6 @@ type world struct {
 	slots     []*slot
 	processes []*process // by slot
 	extractor *dedup.Extractor
-	dedups    *dedup.Metrics
 	forwards  *forwarder.Topics
 
 	attempts   int
@@ -75,7 +72,6 @@ func newWorld(seed uint64, given []byte, trace bool) *world {
 	if w.extractor, err = dedup.NewExtractor(dedup.Source{From: "header", Name: "id"}); err != nil {
 		panic(err)
 	}
-	w.dedups = dedup.NewCollectors(prometheus.NewRegistry()).For(inputTopic, "0")
 	return w
 }
 

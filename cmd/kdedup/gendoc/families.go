@@ -16,12 +16,12 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer"
-	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/redis"
+	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
@@ -140,7 +140,7 @@ func register() ([]family, error) {
 	telemetry.NewConfig(r)
 	telemetry.Started(r)
 	consumer.NewCollectors(r)
-	dedup.NewCollectors(r)
+	claimmetrics.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)
 	tracing.NewMetrics(r)
 	cassandra.RegisterMetrics(r)

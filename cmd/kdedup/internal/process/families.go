@@ -11,7 +11,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer"
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
@@ -20,7 +20,7 @@ import (
 // families are the metrics that all lanes share.
 type families struct {
 	consumer *consumer.Collectors
-	dedup    *dedup.Collectors
+	claims   *claimmetrics.Collectors
 	pipeline *pipeline.Collectors
 	config   *telemetry.Config
 	started  prometheus.Gauge
@@ -42,7 +42,7 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 		config:   telemetry.NewConfig(reg),
 		started:  telemetry.Started(reg),
 		consumer: consumer.NewCollectors(reg),
-		dedup:    dedup.NewCollectors(reg),
+		claims:   claimmetrics.NewCollectors(reg),
 		pipeline: pipeline.NewCollectors(reg),
 		tracing:  tracing.NewMetrics(reg),
 	}
@@ -56,14 +56,14 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 
 // retire takes away the series of an input's lanes, which have ended.
 func (f families) retire(input string) {
-	f.dedup.Retire(input)
+	f.claims.Retire(input)
 	f.pipeline.Retire(input)
 }
 
 // forget takes away all series of an input whose lanes have ended.
 func (f families) forget(input string) {
 	f.consumer.Forget(input)
-	f.dedup.Forget(input)
+	f.claims.Forget(input)
 	f.pipeline.Forget(input)
 }
 

@@ -34,9 +34,11 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 			return p.join(ctx, e, lane, rooms[lane], members)
 		},
 		Judge: func(lane int) pipeline.Judge {
-			metrics := p.families.dedup.For(e.Input, strconv.Itoa(lane))
-			return dedup.New(e.ClaimScope(), e.Extractor, p.store, wiring.RetryOf(e.Topic), metrics,
-				p.log.With("topic", e.Input, "lane", lane))
+			return dedup.New(e.ClaimScope(), p.store, dedup.Options{
+				Extractor: e.Extractor, Retry: wiring.RetryOf(e.Topic),
+				Observer: p.families.claims.For(e.Input, strconv.Itoa(lane)),
+				Logger:   p.log.With("topic", e.Input, "lane", lane),
+			})
 		},
 		Identify:        p.identify(e),
 		Policy:          wiring.PolicyOf(e.Topic),

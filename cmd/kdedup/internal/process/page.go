@@ -14,6 +14,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/certs"
+	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/pipeline"
 )
@@ -75,9 +76,9 @@ var _ server.Source = (*processStatus)(nil)
 // Snapshot asks the pipelines, the store and the log.
 func (s *processStatus) Snapshot() server.Snapshot {
 	now := s.p.active.Load()
-	claims := make(map[string]dedup.Totals) // by input
+	claims := make(map[string]claimmetrics.Totals) // by input
 	for _, t := range now.config.Topics {
-		claims[t.Input] = s.p.families.dedup.Totals(t.Input)
+		claims[t.Input] = s.p.families.claims.Totals(t.Input)
 	}
 	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config, claims),
 		Events: s.p.events.latest()}
@@ -192,7 +193,7 @@ func sortPartitions(all []server.Partition) {
 }
 
 // storeNow adds up over the topics what was counted of each input.
-func (p *Process) storeNow(c config.Config, claims map[string]dedup.Totals) server.Store {
+func (p *Process) storeNow(c config.Config, claims map[string]claimmetrics.Totals) server.Store {
 	now := server.Store{Type: c.Store.Type, Blocked: []string{}}
 	results, again := make(map[string]float64), 0.0
 	for _, t := range c.Topics {
@@ -206,7 +207,7 @@ func (p *Process) storeNow(c config.Config, claims map[string]dedup.Totals) serv
 			now.Blocked = append(now.Blocked, t.Input+" lane "+lane)
 		}
 	}
-	now.Claims = counts(dedup.Results(), results)
+	now.Claims = counts(claimmetrics.Results(), results)
 	if p.starting.Load() == nil {
 		for _, fact := range dedup.FactsOf(p.store) {
 			now.Facts = append(now.Facts, server.Fact(fact))

@@ -22,6 +22,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/pipeline"
@@ -66,8 +67,8 @@ func (p *Process) Lanes() (all []pipeline.LaneState) {
 }
 
 // Totals is what the pipeline of an input has counted so far.
-func (p *Process) Totals(input string) (pipeline.Totals, dedup.Totals) {
-	return p.families.pipeline.Totals(input), p.families.dedup.Totals(input)
+func (p *Process) Totals(input string) (pipeline.Totals, claimmetrics.Totals) {
+	return p.families.pipeline.Totals(input), p.families.claims.Totals(input)
 }
 
 // Wire connects everything and checks it, but starts no pipeline. What it opened before an error is
@@ -133,7 +134,7 @@ func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 	if err := wiring.CheckRights(ctx, p.store); err != nil {
 		return err
 	}
-	p.store = p.families.dedup.Observed(p.store)
+	p.store = p.families.claims.Observed(p.store)
 	if p.knowledge, err = wiring.NewKnowledge(ctx, p.admin, p.store, c.Store); err != nil {
 		return err
 	}

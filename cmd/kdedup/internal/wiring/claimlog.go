@@ -68,7 +68,7 @@ func OpenStoreFor(
 // Await returns when the store can decide claims of the scope soon: a claim log is read first,
 // however long that takes.
 func Await(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
-	if log, is := dedup.Unobserved(store).(*claimlog.Store); is {
+	if log, is := dedup.Unwrapped(store).(*claimlog.Store); is {
 		return log.Await(ctx, scope)
 	}
 	return nil
@@ -76,7 +76,7 @@ func Await(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
 
 // Reading returns an error while claims wait for a claim log.
 func Reading(store dedup.Store) error {
-	log, is := dedup.Unobserved(store).(*claimlog.Store)
+	log, is := dedup.Unwrapped(store).(*claimlog.Store)
 	if !is {
 		return nil
 	}

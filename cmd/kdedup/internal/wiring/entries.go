@@ -98,7 +98,7 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 func amender(
 	ctx context.Context, store dedup.Store, registered dedup.Scope,
 ) (amends dedup.Amender, claimed bool, err error) {
-	amends, can := dedup.Unobserved(store).(dedup.Amender)
+	amends, can := dedup.Unwrapped(store).(dedup.Amender)
 	if !can {
 		return nil, true, nil
 	}

@@ -1,4 +1,4 @@
-package dedup
+package claimmetrics
 
 import (
 	"slices"
@@ -52,18 +52,3 @@ func (c *Collectors) Totals(input string) Totals {
 
 // Results are those of claims, in the order in which they are shown.
 func Results() []string { return []string{resultApplied, resultExists, resultUnclaimed} }
-
-// Fact is a number that only one type of store has.
-type Fact struct {
-	Name  string
-	Value float64
-	Unit  string // count or bytes
-}
-
-// FactsOf asks the store what it tells of itself.
-func FactsOf(s Store) []Fact {
-	if tells, does := Unobserved(s).(interface{ Facts() []Fact }); does {
-		return tells.Facts()
-	}
-	return nil
-}

@@ -1,4 +1,4 @@
-package dedup
+package claimmetrics
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
 // storeMetrics are the series of the one store of a process, whichever it is.
@@ -41,7 +43,7 @@ func newStoreMetrics(reg prometheus.Registerer) *storeMetrics {
 }
 
 // Observed returns the store with its calls in the metrics. The store is open and has answered.
-func (c *Collectors) Observed(s Store) Store {
+func (c *Collectors) Observed(s dedup.Store) dedup.Store {
 	c.store.up.Set(1)
 	return &observed{
 		Store: s, up: c.store.up, inFlight: c.store.inFlight,
@@ -60,32 +62,33 @@ func (m *storeMetrics) call(name string) call {
 
 // observed is a store that is watched. What is not asked in the course of work is passed through.
 type observed struct {
-	Store
+	dedup.Store
 	up, inFlight  prometheus.Gauge
 	claim, lookup call
 }
 
-// Unobserved is the store itself, which may be able to do more than a Store must.
-func Unobserved(s Store) Store {
-	if watched, is := s.(*observed); is {
-		return watched.Store
-	}
-	return s
-}
+// Unwrap is for dedup.Unwrapped.
+func (o *observed) Unwrap() dedup.Store { return o.Store }
 
-// Claim implements Store.
-func (o *observed) Claim(ctx context.Context, scope Scope, claims []Claim) ([]Answer, error) {
+// Claim implements dedup.Store.
+func (o *observed) Claim(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
 	o.inFlight.Add(float64(len(claims)))
 	defer o.inFlight.Sub(float64(len(claims)))
 	start := time.Now()
 	answers, err := o.Store.Claim(ctx, scope, claims)
-	decided := slices.ContainsFunc(answers, func(a Answer) bool { return a.Outcome != Undecided })
+	decided := slices.ContainsFunc(answers, func(a dedup.Answer) bool {
+		return a.Outcome != dedup.Undecided
+	})
 	o.note(ctx, o.claim, start, decided, err)
 	return answers, err
 }
 
-// Lookup implements Store.
-func (o *observed) Lookup(ctx context.Context, scope Scope, id ID) (Answer, error) {
+// Lookup implements dedup.Store.
+func (o *observed) Lookup(
+	ctx context.Context, scope dedup.Scope, id dedup.ID,
+) (dedup.Answer, error) {
 	start := time.Now()
 	answer, err := o.Store.Lookup(ctx, scope, id)
 	o.note(ctx, o.lookup, start, false, err)

@@ -1,8 +1,13 @@
-package dedup
+// Package claimmetrics has the metrics of claims: what dedupers go through, and how the store
+// answers.
+package claimmetrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
@@ -100,23 +105,33 @@ func (c *Collectors) Forget(topic string) {
 	c.waits.Forget(topic)
 }
 
-// block begins a wait for the store, unless the lane waits already.
-func (m *Metrics) block() {
+var _ dedup.Observer = (*Metrics)(nil)
+
+// Undecided implements dedup.Observer. It begins a wait for the store, unless the lane waits
+// already.
+func (m *Metrics) Undecided(claims int) {
+	m.ambiguous.Add(float64(claims))
 	m.blocked.Set(1)
 	m.wait.Begin()
 }
 
-func (m *Metrics) unblock() {
+// Again implements dedup.Observer.
+func (m *Metrics) Again() { m.retries.Inc() }
+
+// Ended implements dedup.Observer.
+func (m *Metrics) Ended() {
 	m.blocked.Set(0)
 	m.wait.End()
 }
 
-func (m *Metrics) countAnswers(answers []Answer) {
+// Judged implements dedup.Observer.
+func (m *Metrics) Judged(answers []dedup.Answer, took time.Duration) {
+	m.claimSeconds.Observe(took.Seconds())
 	var by [3]int
 	for i := range answers {
 		by[answers[i].Outcome]++
 	}
-	m.applied.Add(float64(by[Applied]))
-	m.exists.Add(float64(by[Exists]))
-	m.unclaimed.Add(float64(by[Undecided]))
+	m.applied.Add(float64(by[dedup.Applied]))
+	m.exists.Add(float64(by[dedup.Exists]))
+	m.unclaimed.Add(float64(by[dedup.Undecided]))
 }
