@@ -34,32 +34,36 @@ func (l *checklist) skip(what string, why any) { fmt.Fprintf(l.out, "- %s: %v\n"
 // err joins what is wrong.
 func (l *checklist) err() error { return errors.Join(l.problems...) }
 
-// checkWritable finds out whether run could make its embedded store, or write to it. It leaves
-// nothing behind.
+// checkWritable finds out whether run could make its embedded store, or the index of its claim log,
+// or write to it. It leaves nothing behind.
 func checkWritable(c config.Store) error {
-	if c.Type != config.StoreEmbedded {
+	setting, path := "store.embedded.path", c.Embedded.Path
+	switch {
+	case c.Type == config.StoreKafka && c.Kafka.Index == config.IndexFiles:
+		setting, path = "store.kafka.path", c.Kafka.Path
+	case c.Type != config.StoreEmbedded:
 		return nil
 	}
-	path, err := filepath.Abs(c.Embedded.Path)
+	path, err := filepath.Abs(path)
 	if err != nil {
-		return fmt.Errorf("store.embedded.path: %w", err)
+		return fmt.Errorf("%s: %w", setting, err)
 	}
 	for {
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
-			return fmt.Errorf("store.embedded.path: %s is no directory", path)
+			return fmt.Errorf("%s: %s is no directory", setting, path)
 		}
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, os.ErrNotExist) || filepath.Dir(path) == path {
-			return fmt.Errorf("store.embedded.path: %w", err)
+			return fmt.Errorf("%s: %w", setting, err)
 		}
 		path = filepath.Dir(path) // run makes what is missing below
 	}
 	probe, err := os.CreateTemp(path, ".kdedup-validate-")
 	if err != nil {
-		return fmt.Errorf("store.embedded.path: %s cannot be written: %w", path, err)
+		return fmt.Errorf("%s: %s cannot be written: %w", setting, path, err)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }

@@ -128,3 +128,22 @@ func holdFetches(
 		return nil, nil, false
 	})
 }
+
+func TestAnIndexThatCannotBeWrittenIsForetold(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	p := onTheLog(t, brokers, "", "")
+	p.must(0, "", "setup --skip-self-test")
+	text, err := os.ReadFile(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	below := strings.Replace(string(text), "{type: kafka, kafka: {path: ",
+		"{type: kafka, kafka: {path: "+file+"/", 1)
+	for path, content := range map[string]string{file: "", p.path: below} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.must(1, "store.kafka.path: ", "validate")
+}
