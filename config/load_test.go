@@ -157,7 +157,7 @@ func TestMergedMappings(t *testing.T) {
 `, "KDEDUP_TOPICS_1_TTL=2h")
 	got := []any{c.Topics[1].Lanes, c.Topics[1].TTL, c.Topics[2].Lanes, c.Topics[2].TTL,
 		c.Topics[2].OnMissingID}
-	want := []any{4, 2 * time.Hour, 3, time.Hour, "fail"}
+	want := []any{4, 2 * time.Hour, 3, time.Hour, ActionFail}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

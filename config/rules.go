@@ -19,12 +19,16 @@ func (p *problems) require(path, value string) bool {
 	return value != ""
 }
 
-func (p *problems) oneOf(path, value string, allowed ...string) bool {
-	known := slices.Contains(allowed, value)
-	if !known {
-		p.add(path, didYouMean(value, allowed), "must be %s, got %q", orList(allowed), value)
+func oneOf[T ~string](p *problems, path string, value T, allowed ...T) bool {
+	if slices.Contains(allowed, value) {
+		return true
 	}
-	return known
+	words := make([]string, len(allowed))
+	for i, word := range allowed {
+		words[i] = string(word)
+	}
+	p.add(path, didYouMean(string(value), words), "must be %s, got %q", orList(words), value)
+	return false
 }
 
 // orList is "a, b or c".

@@ -2,32 +2,42 @@ package config
 
 import "time"
 
-// Values of Topic's settings. Each setting's manual says what they mean.
+// The values of Topic's settings have types, so that none is taken for another's. Each setting's
+// manual says what they mean.
+type (
+	Delivery      string
+	Mode          string
+	Action        string // of the settings that begin with on_
+	Partitioner   string
+	Start         string
+	GroupProtocol string
+)
+
 const (
-	DeliveryExactlyOnce = "exactly_once"
-	DeliveryAtLeastOnce = "at_least_once"
+	DeliveryExactlyOnce Delivery = "exactly_once"
+	DeliveryAtLeastOnce Delivery = "at_least_once"
 
-	ModeEnforce  = "enforce"
-	ModeAnnotate = "annotate"
-	ModeObserve  = "observe"
+	ModeEnforce  Mode = "enforce"
+	ModeAnnotate Mode = "annotate"
+	ModeObserve  Mode = "observe"
 
-	ActionDeadLetter = "dead_letter"
-	ActionForward    = "forward"
-	ActionDrop       = "drop"
-	ActionFail       = "fail"
-	ActionStop       = "stop"
-	ActionBlock      = "block"
-	ActionReread     = "reread"
-	ActionAccept     = "accept"
+	ActionDeadLetter Action = "dead_letter"
+	ActionForward    Action = "forward"
+	ActionDrop       Action = "drop"
+	ActionFail       Action = "fail"
+	ActionStop       Action = "stop"
+	ActionBlock      Action = "block"
+	ActionReread     Action = "reread"
+	ActionAccept     Action = "accept"
 
-	PartitionerPreserve = "preserve"
-	PartitionerByKey    = "by_key"
+	PartitionerPreserve Partitioner = "preserve"
+	PartitionerByKey    Partitioner = "by_key"
 
-	StartEarliest = "earliest"
-	StartLatest   = "latest"
+	StartEarliest Start = "earliest"
+	StartLatest   Start = "latest"
 
-	ProtocolClassic  = "classic"
-	ProtocolConsumer = "consumer"
+	ProtocolClassic  GroupProtocol = "classic"
+	ProtocolConsumer GroupProtocol = "consumer"
 )
 
 // Topic is one pipeline: it reads an input topic and writes a clean one. All its topics must exist;
@@ -44,7 +54,7 @@ type Topic struct {
 	// `exactly_once`: a batch's records and its offsets are committed in one transaction; read the
 	// output with `isolation.level=read_committed`. `at_least_once`: records first, offsets after;
 	// a crash between the two forwards that batch again.
-	Delivery string `mapstructure:"delivery"`
+	Delivery Delivery `mapstructure:"delivery"`
 	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
 	// while another claims. Each needs memory for a batch of its own. Lanes beyond the number of
 	// partitions stay idle.
@@ -72,33 +82,33 @@ type Topic struct {
 	Buckets int `mapstructure:"buckets"`
 	// `enforce`: act on the verdicts. `annotate`: forward every record, with its verdict in a
 	// header. `observe`: forward every record as it is and only count. All three claim.
-	Mode string `mapstructure:"mode"`
+	Mode Mode `mapstructure:"mode"`
 	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
 	// `fail` (stop, with the place of the record).
-	OnMissingID string `mapstructure:"on_missing_id"`
+	OnMissingID Action `mapstructure:"on_missing_id"`
 	// A record with a known ID but another key or value, which is a producer's mistake: `drop`,
 	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
-	OnConflict string `mapstructure:"on_conflict"`
+	OnConflict Action `mapstructure:"on_conflict"`
 	// A record that this group already forwarded and committed, read again after a manual rewind
 	// of the offsets: `drop` or `forward`.
-	OnReplay string `mapstructure:"on_replay"`
+	OnReplay Action `mapstructure:"on_replay"`
 	// A record that the clean topic refuses from any producer: too large, with a timestamp that it
 	// does not admit, without a key where it is compacted. `dead_letter`: to `dead_letter_topic`,
 	// in a form that is taken there. `drop`: nowhere. Either way its ID stays claimed, and it is
 	// counted in kdedup_undeliverable_total. `stop`: its partition is held there until the topic
 	// takes the record or this setting is changed; so it is with `dead_letter` where no dead letter
 	// can be written. The other partitions go on.
-	OnUndeliverable string `mapstructure:"on_undeliverable"`
+	OnUndeliverable Action `mapstructure:"on_undeliverable"`
 	// Offsets of the group that lie above what was handled, because somebody moved them forward,
 	// they had expired, or a broker lost a transaction's markers. `reread`: go on where the last
 	// batch ended, so that nothing is lost; a group with offsets that kdedup did not commit, of
 	// partitions that it never handled, is refused. `accept`: leave out what was skipped; copies of
 	// it that come later may be dropped.
-	OnSkip string `mapstructure:"on_skip"`
+	OnSkip Action `mapstructure:"on_skip"`
 	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
 	// `outage_grace` forward records without a claim, counted as passed_through; duplicates among
 	// them get through.
-	OnStoreOutage string `mapstructure:"on_store_outage"`
+	OnStoreOutage Action `mapstructure:"on_store_outage"`
 	// With `on_store_outage: forward`, how long the store may be silent before records pass
 	// unclaimed, at least `100ms`. No effect with `block`.
 	OutageGrace time.Duration `mapstructure:"outage_grace"`
@@ -115,10 +125,10 @@ type Topic struct {
 	// `preserve`: a record keeps its partition number, and the order within it; the output needs at
 	// least as many partitions as the input. `by_key`: the partition follows from the key, as with
 	// Kafka's own producer.
-	Partitioner string `mapstructure:"partitioner"`
+	Partitioner Partitioner `mapstructure:"partitioner"`
 	// Where a group without committed offsets begins: `earliest` or `latest`. With `latest` records
 	// from before the first start are never read.
-	Start string `mapstructure:"start"`
+	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	// Batches are smaller while the brokers take too long for large ones.
 	BatchRecords int `mapstructure:"batch_records"`
@@ -146,7 +156,7 @@ type Topic struct {
 	TransactionTimeout time.Duration `mapstructure:"transaction_timeout"`
 	// `classic`: cooperative rebalances led by a member. `consumer`: rebalances led by the broker
 	// (KIP-848); needs Kafka 4.3 or later.
-	GroupProtocol string `mapstructure:"group_protocol"`
+	GroupProtocol GroupProtocol `mapstructure:"group_protocol"`
 	// Whether `output` may be compacted. A compacted topic keeps only the last message of each key,
 	// and refuses records without a key; `kdedup validate` refuses one, unless that is meant.
 	AllowCompactedOutput bool `mapstructure:"allow_compacted_output"`

@@ -29,8 +29,8 @@ func (c Config) check(p *problems) {
 	c.Store.check(p)
 	c.Server.check(p)
 	c.Tracing.check(p)
-	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	p.oneOf("log.format", c.Log.Format, "text", "json")
+	oneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf(p, "log.format", c.Log.Format, "text", "json")
 	if len(c.Topics) == 0 {
 		p.add("topics", "", "is required, at least one entry")
 	}
@@ -66,7 +66,7 @@ func (t TLS) check(p *problems, path string) {
 }
 
 func (s Store) check(p *problems) {
-	p.oneOf("store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis, StorePostgres,
+	oneOf(p, "store.type", s.Type, StoreEmbedded, StoreCassandra, StoreRedis, StorePostgres,
 		StoreKafka)
 	switch s.Type {
 	case StoreEmbedded:
@@ -92,7 +92,7 @@ func (c ClaimLog) check(p *problems) {
 			"{group}, such as {group}.claims, got %q", c.Topic)
 	}
 	within(p, path+".shards", c.Shards, 1, 1000)
-	p.oneOf(path+".index", c.Index, IndexFiles, IndexMemory)
+	oneOf(p, path+".index", c.Index, IndexFiles, IndexMemory)
 	if c.Index == IndexFiles {
 		p.require(path+".path", c.Path)
 	}
@@ -111,8 +111,8 @@ func (c Cassandra) check(p *problems) {
 		p.add(path+".password", "", "is required with username")
 	}
 	c.TLS.check(p, path+".tls")
-	p.oneOf(path+".consistency", c.Consistency, "LOCAL_QUORUM", "QUORUM", "EACH_QUORUM", "ALL")
-	p.oneOf(path+".serial_consistency", c.SerialConsistency, "LOCAL_SERIAL", "SERIAL")
+	oneOf(p, path+".consistency", c.Consistency, "LOCAL_QUORUM", "QUORUM", "EACH_QUORUM", "ALL")
+	oneOf(p, path+".serial_consistency", c.SerialConsistency, "LOCAL_SERIAL", "SERIAL")
 	within(p, path+".timeout", c.Timeout, 2*time.Second, longest)
 	within(p, path+".connections", c.Connections, 1, 32)
 	within(p, path+".in_flight", c.InFlight, 1, 4096)

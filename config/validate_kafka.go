@@ -18,7 +18,7 @@ func (k Kafka) check(p *problems) {
 const saslPath = "kafka.sasl"
 
 func (s SASL) check(p *problems) {
-	if s.Mechanism != "" && !p.oneOf(saslPath+".mechanism", s.Mechanism, SASLPlain, SASLScram256,
+	if s.Mechanism != "" && !oneOf(p, saslPath+".mechanism", s.Mechanism, SASLPlain, SASLScram256,
 		SASLScram512, SASLOAuthBearer, SASLAWS) {
 		return // what belongs to it is anybody's guess
 	}

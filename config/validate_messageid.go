@@ -10,7 +10,7 @@ func (m MessageID) check(p *problems, path string, outermost bool) {
 	if outermost {
 		allowed = append(allowed, FromComposite)
 	}
-	if !p.require(path+".from", m.From) || !p.oneOf(path+".from", m.From, allowed...) {
+	if !p.require(path+".from", m.From) || !oneOf(p, path+".from", m.From, allowed...) {
 		return
 	}
 	m.checkOperand(p, path, "name", m.Name != "", FromHeader)

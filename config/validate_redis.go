@@ -9,7 +9,7 @@ var redisPrefix = regexp.MustCompile(`^[a-zA-Z0-9._:-]{1,100}$`)
 
 func (r Redis) check(p *problems) {
 	const path = "store.redis"
-	if p.oneOf(path+".mode", r.Mode, RedisStandalone, RedisSentinel, RedisCluster) {
+	if oneOf(p, path+".mode", r.Mode, RedisStandalone, RedisSentinel, RedisCluster) {
 		r.checkMode(p, path)
 	}
 	p.addresses(path+".addresses", r.Addresses)

@@ -36,18 +36,18 @@ func (t Topic) check(p *problems, path string) {
 }
 
 func (t Topic) checkChoices(p *problems, path string) {
-	p.oneOf(path+".delivery", t.Delivery, DeliveryExactlyOnce, DeliveryAtLeastOnce)
-	p.oneOf(path+".mode", t.Mode, ModeEnforce, ModeAnnotate, ModeObserve)
-	p.oneOf(path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop,
+	oneOf(p, path+".delivery", t.Delivery, DeliveryExactlyOnce, DeliveryAtLeastOnce)
+	oneOf(p, path+".mode", t.Mode, ModeEnforce, ModeAnnotate, ModeObserve)
+	oneOf(p, path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop,
 		ActionFail)
-	p.oneOf(path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
-	p.oneOf(path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
-	p.oneOf(path+".on_undeliverable", t.OnUndeliverable, ActionDeadLetter, ActionDrop, ActionStop)
-	p.oneOf(path+".on_skip", t.OnSkip, ActionReread, ActionAccept)
-	p.oneOf(path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
-	p.oneOf(path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
-	p.oneOf(path+".start", t.Start, StartEarliest, StartLatest)
-	p.oneOf(path+".group_protocol", t.GroupProtocol, ProtocolClassic, ProtocolConsumer)
+	oneOf(p, path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
+	oneOf(p, path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
+	oneOf(p, path+".on_undeliverable", t.OnUndeliverable, ActionDeadLetter, ActionDrop, ActionStop)
+	oneOf(p, path+".on_skip", t.OnSkip, ActionReread, ActionAccept)
+	oneOf(p, path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
+	oneOf(p, path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
+	oneOf(p, path+".start", t.Start, StartEarliest, StartLatest)
+	oneOf(p, path+".group_protocol", t.GroupProtocol, ProtocolClassic, ProtocolConsumer)
 }
 
 // role is one of a pipeline's topics.

@@ -78,7 +78,7 @@ func TestTopicsOfOneEntryDiffer(t *testing.T) {
 }
 
 func TestDeadLetterTopicRules(t *testing.T) {
-	without := func(missing, conflict string) func(*Config) {
+	without := func(missing, conflict Action) func(*Config) {
 		return topic(func(t *Topic) {
 			t.DeadLetterTopic, t.OnMissingID, t.OnConflict = "", missing, conflict
 		})

@@ -11,7 +11,7 @@ import (
 func (t Tracing) check(p *problems) {
 	const path = "tracing"
 	if t.Protocol != "" {
-		p.oneOf(path+".protocol", t.Protocol, OTLPOverHTTP, OTLPOverGRPC)
+		oneOf(p, path+".protocol", t.Protocol, OTLPOverHTTP, OTLPOverGRPC)
 	}
 	if t.Endpoint != "" {
 		t.checkEndpoint(p, path+".endpoint")

@@ -166,8 +166,8 @@ func (f *reportFlags) options(
 		Bounded:   bounds != logreader.Bounds{},
 		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: build.Version(),
 		Pipeline: report.Pipeline{
-			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: t.Mode,
-			OnMissingID: t.OnMissingID, OnConflict: t.OnConflict,
+			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: string(t.Mode),
+			OnMissingID: string(t.OnMissingID), OnConflict: string(t.OnConflict),
 			TTL: t.TTL, Store: c.Store.Type, Disk: diskOf(c.Store.Type),
 		},
 		Outcome: outcomeOf(t),

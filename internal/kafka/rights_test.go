@@ -23,9 +23,10 @@ func TestCheckRightsNamesWhatIsMissingAndOnWhat(t *testing.T) {
 	topic.FenceTopic, topic.DeadLetterTopic = "orders-dedup.fence", "orders.dlq"
 	const tail = "; docs/security.md lists the rights and the commands that grant them"
 	for _, c := range []struct {
-		name, delivery string
-		allowed        []kfake.ACL
-		want           []string
+		name     string
+		delivery config.Delivery
+		allowed  []kfake.ACL
+		want     []string
 	}{
 		{"nothing allowed, exactly_once", config.DeliveryExactlyOnce, nil, []string{
 			"consumer group orders-dedup: the Kafka ACLs do not allow Read" + tail,

@@ -43,8 +43,9 @@ func TestOldUnreadRecordsAreFound(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for start, want := range map[string][]int32{config.StartLatest: {1},
-		config.StartEarliest: {1, 3}} {
+	for start, want := range map[config.Start][]int32{
+		config.StartLatest: {1}, config.StartEarliest: {1, 3},
+	} {
 		topic.Start = start
 		if got, err := OldUnread(t.Context(), client, topic, 5*time.Hour); err != nil ||
 			!slices.Equal(got, want) {

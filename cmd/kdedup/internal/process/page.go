@@ -122,8 +122,8 @@ func (s *processStatus) LookUp(
 func (p *Process) pipelineNow(r *pipelineRun, blocked []string) server.Pipeline {
 	t, totals := r.topic, p.families.pipeline.Totals(r.topic.Input)
 	now := server.Pipeline{
-		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup, Delivery: t.Delivery,
-		Mode:     t.Mode,
+		Input: t.Input, Output: t.Output, ConsumerGroup: t.ConsumerGroup,
+		Delivery: string(t.Delivery), Mode: string(t.Mode),
 		Failures: uint64(totals.Failures),
 		Outcomes: counts(pipeline.Outcomes(), totals.Outcomes),
 		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),

@@ -1,6 +1,8 @@
 package wiring
 
 import (
+	"fmt"
+
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
@@ -59,24 +61,36 @@ func RetryOf(t config.Topic) dedup.Retry {
 	return retry
 }
 
-// PolicyOf maps names that config has checked.
+// PolicyOf maps values that config has checked.
 func PolicyOf(t config.Topic) pipeline.Policy {
-	choices := map[string]pipeline.Choice{
-		config.ActionDrop: pipeline.Drop, config.ActionForward: pipeline.Forward,
-		config.ActionDeadLetter: pipeline.DeadLetter, config.ActionFail: pipeline.Fail,
+	return pipeline.Policy{
+		Mode: meaning(modes, t.Mode), OnMissingID: meaning(choices, t.OnMissingID),
+		OnConflict: meaning(choices, t.OnConflict), OnReplay: meaning(choices, t.OnReplay),
+		OnUndeliverable: meaning(undeliverable, t.OnUndeliverable),
 	}
-	modes := map[string]pipeline.Mode{
+}
+
+var (
+	modes = map[config.Mode]pipeline.Mode{
 		config.ModeEnforce: pipeline.Enforce, config.ModeAnnotate: pipeline.Annotate,
 		config.ModeObserve: pipeline.Observe,
 	}
-	undeliverable := map[string]pipeline.Undeliverable{
+	choices = map[config.Action]pipeline.Choice{
+		config.ActionDrop: pipeline.Drop, config.ActionForward: pipeline.Forward,
+		config.ActionDeadLetter: pipeline.DeadLetter, config.ActionFail: pipeline.Fail,
+	}
+	undeliverable = map[config.Action]pipeline.Undeliverable{
 		config.ActionDeadLetter: pipeline.BuryUndeliverable,
 		config.ActionDrop:       pipeline.DropUndeliverable,
 		config.ActionStop:       pipeline.StopAtUndeliverable,
 	}
-	return pipeline.Policy{
-		Mode: modes[t.Mode], OnMissingID: choices[t.OnMissingID],
-		OnConflict: choices[t.OnConflict], OnReplay: choices[t.OnReplay],
-		OnUndeliverable: undeliverable[t.OnUndeliverable],
+)
+
+// meaning panics for a value that has none: the zero value would drop records.
+func meaning[Value ~string, Meaning any](of map[Value]Meaning, value Value) Meaning {
+	found, known := of[value]
+	if !known {
+		panic(fmt.Sprintf("no meaning is known of the configured value %q", value))
 	}
+	return found
 }
