@@ -26,9 +26,7 @@ type part struct {
 	id    blockID
 	shard int
 	at    []int32 // the claims in the block, among those of the call
-	// claims that are not in it: their IDs were owned already. Once the block is read back, they
-	// are looked up
-	known []int32
+	known known   // claims that are not in it, which are answered once the block is read back
 	block []byte
 }
 
@@ -38,10 +36,15 @@ func (p *part) tell(claim int, a dedup.Answer) {
 	}
 }
 
-// lookUp answers what the block only asks: it was applied just now. An ID that is free by now stays
-// undecided.
-func (p *part) lookUp(m *machine) error {
-	for _, at := range p.known {
+// answerKnown answers what the block only asks: it was applied just now. An ID that is free by now
+// stays undecided.
+func (p *part) answerKnown(m *machine) error {
+	stand := m.stand(p.shard, &p.known)
+	for i, at := range p.known.at {
+		if stand {
+			p.call.answers[at] = p.known.answers[i]
+			continue
+		}
 		answer, err := m.lookup(p.shard, p.call.scope.Name, p.call.claims[at].ID, 0)
 		if err != nil {
 			return err
@@ -56,7 +59,7 @@ func (p *part) done(err error) {
 	c := p.call
 	if err != nil {
 		c.err = err
-		for _, list := range [][]int32{p.at, p.known} {
+		for _, list := range [][]int32{p.at, p.known.at} {
 			for _, at := range list {
 				c.answers[at] = dedup.Answer{}
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type fakeLogs struct {
 	groups   map[string]*fakeGroup
 	appended func() fate // nil: all is well
 	why      error       // why nothing can be opened, or read on
+
+	beforeNext atomic.Pointer[func()] // called once, before the next block stands
 }
 
 // fate is what becomes of an append.
@@ -162,6 +165,9 @@ func (l *fakeLog) Retention() time.Duration { return l.f.retention }
 func (l *fakeLog) Close() error             { return nil }
 
 func (l *fakeLog) Append(shard int, block []byte, done func(error)) {
+	if meanwhile := l.f.beforeNext.Swap(nil); meanwhile != nil {
+		(*meanwhile)()
+	}
 	what := l.f.fate()
 	if what != stands {
 		done(errFate) // before anybody can have read the block

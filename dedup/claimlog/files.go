@@ -94,8 +94,10 @@ func (f *fileIndex) openClaims() (err error) {
 
 func (f *fileIndex) path(name string) string { return filepath.Join(f.dir, name) }
 
-func (f *fileIndex) get(key []byte) (value []byte, ends int64, err error) {
-	if value, ends, err = f.reader.Get(key); err != nil {
+func (f *fileIndex) end() uint64 { return uint64(f.claims.End()) }
+
+func (f *fileIndex) get(key []byte, since uint64) (value []byte, ends int64, err error) {
+	if value, ends, err = f.reader.GetSince(key, hashlog.Point(since)); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", errIndex, err)
 	}
 	return value, ends, nil

@@ -13,8 +13,11 @@ var errIndex = errors.New("the index cannot be used")
 // index keeps claims by key. One goroutine at a time uses it, but save may run beside the others.
 type index interface {
 	// get returns the value of a key, and when it ends, which may be in the past; nil if there is
-	// none. It is valid until the next call.
-	get(key []byte) (value []byte, ends int64, err error)
+	// none. It is valid until the next call. It may pass over what was flushed before a point,
+	// which makes it quick; 0 is before all.
+	get(key []byte, since uint64) (value []byte, ends int64, err error)
+	// end is the point behind all that was flushed so far. It is not 0.
+	end() uint64
 	// put and remove are seen by get after the next flush, and not before. What a key has ends no
 	// earlier than what it had; a removal names the end of what it removes.
 	put(key, value []byte, ends int64)

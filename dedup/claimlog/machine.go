@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
@@ -25,9 +26,12 @@ type machine struct {
 	shards []shardState
 	// how far the index may have applied a shard already: not before, and perhaps beyond, shards
 	ahead []Position
-	other map[uint64]bool // IDs that were agreed on before, or never
-	only  Only
-	late  int64 // lateness, but in tests
+	since []recent // by shard
+	// how many blocks of a shard have removed claims since the machine was made
+	removals []int64
+	other    map[uint64]bool // IDs that were agreed on before, or never
+	only     Only
+	late     int64 // lateness, but in tests
 
 	block block // the last one
 	key   []byte
@@ -47,6 +51,7 @@ func newMachine(x index, log string, a agreement) (*machine, error) {
 	m := &machine{
 		index: x, log: log, agreed: a, late: lateness.Milliseconds(), other: make(map[uint64]bool),
 		shards: make([]shardState, a.Shards), ahead: make([]Position, a.Shards),
+		since: make([]recent, a.Shards), removals: make([]int64, a.Shards),
 	}
 	p := x.saved()
 	if p.Log != log || p.Decided != a.ID || len(p.Shards) != a.Shards {
@@ -69,7 +74,7 @@ func newMachine(x index, log string, a agreement) (*machine, error) {
 func (m *machine) findAhead(shard int) error {
 	m.ahead[shard] = m.shards[shard].Position
 	for {
-		value, _, err := m.index.get(noteKey(m.key[:0], shard, m.ahead[shard].Next))
+		value, _, err := m.index.get(noteKey(m.key[:0], shard, m.ahead[shard].Next), 0)
 		if err != nil {
 			return err
 		}
@@ -98,6 +103,26 @@ func (m *machine) note(e Entry, now int64) {
 	m.value = binary.BigEndian.AppendUint32(m.value[:0], uint32(e.Epoch))
 	// needed until the progress is saved, and what ends later is kept until then
 	m.index.put(m.key, m.value, now+1)
+}
+
+// recent says where the index ended when the last blocks of a shard came: what their claims and
+// those behind them put stands behind that.
+type recent [32]struct {
+	place int64
+	end   uint64
+}
+
+func (r *recent) note(place int64, end uint64) {
+	at := &r[place%int64(len(r))]
+	at.place, at.end = place, end
+}
+
+// of is 0 if it is not known.
+func (r *recent) of(place int64) uint64 {
+	if at := r[place%int64(len(r))]; at.place == place {
+		return at.end
+	}
+	return 0
 }
 
 func (s *shardState) sight() sight { return sight{s.Position, s.Time} }
@@ -141,6 +166,9 @@ func (m *machine) apply(
 			"%w: place %d of shard %d was applied up to %d in epoch %d, and is of epoch %d now",
 			ErrCut, e.At, e.Shard, ahead.Next, ahead.Epoch, e.Epoch)
 	}
+	if e.At >= ahead.Next { // otherwise the index may have what this block and later ones put
+		m.since[e.Shard].note(e.At, m.index.end())
+	}
 	b, now := &m.block, max(e.Time, s.Time)
 	err := b.parse(e.Block)
 	switch {
@@ -179,10 +207,12 @@ func (m *machine) applyBlock(
 			return err
 		}
 	case kindRelease:
+		m.removals[e.Shard]++
 		if err := m.release(tag, now); err != nil {
 			return err
 		}
 	case kindForget:
+		m.removals[e.Shard]++
 		if s.Forgotten == nil {
 			s.Forgotten = make(map[string]int64)
 		}
@@ -235,6 +265,7 @@ func (m *machine) claim(
 	if !b.seen.reaches(e, now, m.late) {
 		return nil
 	}
+	since := m.since[e.Shard].of(b.seen.Next)
 	mine := held{claimedAt: now, place: e.At}
 	if b.after >= now {
 		mine.claimedAt = b.after + 1
@@ -243,11 +274,15 @@ func (m *machine) claim(
 	for i := range b.claims {
 		c := &b.claims[i]
 		m.key = append(append(m.key[:0], tag[:]...), c.id...)
-		owner, _, found, err := m.get(m.key, now)
-		if err != nil {
-			return err
+		var owner held
+		found := false
+		if since != m.index.end() {
+			var err error
+			if owner, _, found, err = m.get(m.key, now, since); err != nil {
+				return err
+			}
+			found = found && owner.place >= b.seen.Next
 		}
-		found = found && owner.place >= b.seen.Next
 		if !found && (m.only == nil || m.only(b.scope, dedup.ID(c.id))) {
 			mine.owner, mine.fingerprint = c.owner, c.fingerprint
 			m.value = mine.append(m.value[:0])
@@ -273,41 +308,59 @@ func (s sight) reaches(e Entry, now, late int64) bool {
 	return s.Epoch == e.Epoch && s.Next <= e.At && now-s.Time <= late
 }
 
+// known are claims whose IDs were owned at a place of their shard.
+type known struct {
+	at       []int32
+	answers  []dedup.Answer
+	until    int64 // the first of the owners ends then
+	removals int64 // of the shard, up to the place
+}
+
 // divide says which of the claims for a shard are free where it was read up to, and which are not.
 // A claim that has ended by now, but not at the last block, is not free yet.
 func (m *machine) divide(
 	shard int, scope string, claims []dedup.Claim, at []int32,
-) (free, known []int32, err error) {
+) (free []int32, k known, err error) {
 	s := &m.shards[shard]
 	tag := s.tag(scope)
 	free = make([]int32, 0, len(at))
+	k.until, k.removals = math.MaxInt64, m.removals[shard]
 	for _, i := range at {
 		m.key = append(append(m.key[:0], tag[:]...), claims[i].ID...)
-		_, _, found, err := m.get(m.key, s.Time)
+		owner, ends, found, err := m.get(m.key, s.Time, 0)
 		if err != nil {
-			return nil, nil, err
+			return nil, known{}, err
 		}
-		if found {
-			known = append(known, i)
-		} else {
+		if !found {
 			free = append(free, i)
+			continue
 		}
+		k.at, k.answers = append(k.at, i), append(k.answers, owner.answer(dedup.Exists))
+		k.until = min(k.until, ends)
 	}
-	return free, known, nil
+	return free, k, nil
+}
+
+// stand tells whether the answers to known claims are the same at the last block of the shard.
+func (m *machine) stand(shard int, k *known) bool {
+	return m.removals[shard] == k.removals && m.shards[shard].Time < k.until
 }
 
 func (m *machine) release(tag [tagBytes]byte, now int64) error {
 	m.key = append(append(m.key[:0], tag[:]...), m.block.id...)
-	_, ends, found, err := m.get(m.key, now)
+	_, ends, found, err := m.get(m.key, now, 0)
 	if err == nil && found {
 		m.index.remove(m.key, ends)
 	}
 	return err
 }
 
-// get returns the claim that holds a key at a time.
-func (m *machine) get(key []byte, now int64) (owner held, ends int64, found bool, err error) {
-	value, ends, err := m.index.get(key)
+// get returns the claim that holds a key at a time. Claims from before a point of the index may be
+// passed over.
+func (m *machine) get(
+	key []byte, now int64, since uint64,
+) (owner held, ends int64, found bool, err error) {
+	value, ends, err := m.index.get(key, since)
 	if err != nil || value == nil || ends <= now {
 		return held{}, 0, false, err
 	}
@@ -321,7 +374,7 @@ func (m *machine) get(key []byte, now int64) (owner held, ends int64, found bool
 func (m *machine) lookup(shard int, scope string, id dedup.ID, now int64) (dedup.Answer, error) {
 	s := &m.shards[shard]
 	tag := s.tag(scope)
-	owner, _, found, err := m.get(append(tag[:], id...), max(now, s.Time))
+	owner, _, found, err := m.get(append(tag[:], id...), max(now, s.Time), 0)
 	if err != nil || !found {
 		return dedup.Answer{}, err
 	}

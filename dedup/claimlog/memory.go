@@ -10,6 +10,7 @@ type memoryIndex struct {
 	mu      sync.Mutex // a drop may run beside the rest
 	claims  map[string]ending
 	pending []pendingClaim
+	flushes uint64
 }
 
 type ending struct {
@@ -24,7 +25,7 @@ type pendingClaim struct {
 
 func newMemoryIndex() *memoryIndex { return &memoryIndex{claims: make(map[string]ending)} }
 
-func (m *memoryIndex) get(key []byte) (value []byte, ends int64, err error) {
+func (m *memoryIndex) get(key []byte, _ uint64) (value []byte, ends int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found, ok := m.claims[string(key)]
@@ -33,6 +34,8 @@ func (m *memoryIndex) get(key []byte) (value []byte, ends int64, err error) {
 	}
 	return []byte(found.value), found.ends, nil
 }
+
+func (m *memoryIndex) end() uint64 { return m.flushes + 1 }
 
 func (m *memoryIndex) put(key, value []byte, ends int64) {
 	m.pending = append(m.pending, pendingClaim{string(key), string(value), ends})
@@ -51,6 +54,7 @@ func (m *memoryIndex) flush(context.Context) error {
 		}
 	}
 	m.pending = m.pending[:0]
+	m.flushes++
 	return nil
 }
 

@@ -391,6 +391,41 @@ func TestCopiesAreNotWrittenIntoTheLog(t *testing.T) {
 	}
 }
 
+// A claim of an ID that was owned appends a block without it. What the log says in front of that
+// block counts.
+func TestAnOwnerThatGoesWhileItsIDIsClaimedIsNotTheAnswer(t *testing.T) {
+	logs := newFakeLogs(1)
+	now := time.Now()
+	logs.now = func() time.Time { return now }
+	for name, meanwhile := range map[string]func(other *Store) error{
+		"released": func(other *Store) error {
+			return other.Release(context.Background(), testScope, "a")
+		},
+		"its scope forgotten": func(other *Store) error {
+			return other.Forget(context.Background(), testScope)
+		},
+		"ended": func(*Store) error {
+			now = now.Add(testScope.TTL)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, other := open(t, Options{Opener: logs}), open(t, Options{Opener: logs})
+			mustClaim(t, s, claimOf("a", 1))
+			goes := func() {
+				if err := meanwhile(other); err != nil {
+					t.Error(err)
+				}
+			}
+			logs.beforeNext.Store(&goes)
+			wantOwner(t, mustClaim(t, s, claimOf("a", 2)), dedup.Applied, 2)
+			if err := other.Release(t.Context(), testScope, "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A claim that comes to stand in the log when the sender has long given it up, and others have gone
 // on, claims nothing.
 func TestALateBlockClaimsNothing(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 // Reader looks up keys, with memory that it uses again. It is not safe for concurrent use.
 type Reader struct {
 	log    *Log
+	since  place // of the current look-up
 	places []place
 	page   page
 	data   []byte
@@ -24,11 +25,28 @@ func (l *Log) NewReader() *Reader { return &Reader{log: l} }
 // The value is nil when there is no record, it was deleted, or it ended and was dropped. It is
 // valid until the next Get.
 func (r *Reader) Get(key []byte) (value []byte, ends int64, err error) {
+	return r.GetSince(key, 0)
+}
+
+// Point is a place in a log, behind what was appended until then. The zero value is before all.
+type Point place
+
+// End is behind all that was appended. Nobody may append meanwhile.
+func (l *Log) End() Point {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return Point(placeOf(l.active.number, l.active.size.Load()))
+}
+
+// GetSince is Get as if there were nothing before a point. A point near the end makes it quick.
+func (r *Reader) GetSince(key []byte, point Point) (value []byte, ends int64, err error) {
 	l, hash := r.log, r.log.key.Sum64(key)
+	r.since = place(point)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	found, err := r.inTables(hash, key)
-	for i := len(l.indexes) - 1; i >= 0 && found == nil && err == nil; i-- {
+	for i := len(l.indexes) - 1; i >= 0 && found == nil && err == nil &&
+		l.indexes[i].last >= r.since.segment(); i-- {
 		found, err = r.inIndex(l.indexes[i], hash, key)
 	}
 	if found == nil || err != nil || len(found.value) == 0 {
@@ -41,7 +59,8 @@ func (r *Reader) inTables(hash uint64, key []byte) (found *record, err error) {
 	l := r.log
 	r.places = l.table.find(r.places[:0], hash)
 	found, err = r.newest(key)
-	for i := len(l.full) - 1; i >= 0 && found == nil && err == nil; i-- {
+	for i := len(l.full) - 1; i >= 0 && found == nil && err == nil &&
+		l.full[i].segment.number >= r.since.segment(); i-- {
 		r.places = l.full[i].table.find(r.places[:0], hash)
 		found, err = r.newest(key)
 	}
@@ -65,6 +84,9 @@ func (r *Reader) newest(key []byte) (*record, error) {
 		slices.SortFunc(r.places, func(a, b place) int { return cmp.Compare(b, a) })
 	}
 	for _, at := range r.places {
+		if at < r.since {
+			continue
+		}
 		s := r.log.segments[at.segment()]
 		if s == nil {
 			continue // all of it had ended

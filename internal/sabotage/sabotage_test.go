@@ -362,6 +362,24 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup/claimlog", tests: "TestALateBlockClaimsNothing",
 	},
 	{
+		guard: "a known ID is looked up again once claims of its shard were removed",
+		file:  "dedup/claimlog/machine.go", old: "m.removals[shard] == k.removals && ",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestAnOwnerThatGoesWhileItsIDIsClaimedIsNotTheAnswer/released",
+	},
+	{
+		guard: "a known ID is looked up again once one of them has ended",
+		file:  "dedup/claimlog/machine.go", old: " && m.shards[shard].Time < k.until",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestAnOwnerThatGoesWhileItsIDIsClaimedIsNotTheAnswer/ended",
+	},
+	{
+		guard: "a block that is applied once more looks into the whole index",
+		file:  "dedup/claimlog/machine.go", old: "if e.At >= ahead.Next { // otherwise",
+		new:      "if true { // otherwise",
+		caughtBy: "./dedup/claimlog", tests: "TestBlocksThatAreAppliedOnceMoreDecideAsBefore",
+	},
+	{
 		guard: "two calls about one ID run one after the other",
 		file:  "dedup/embedded/scope.go", old: "deciding: make(chan struct{}, 1)",
 		new:      "deciding: make(chan struct{}, 2)",
