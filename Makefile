@@ -20,6 +20,7 @@ ROUND       ?=
 FOR         ?= 0
 ONLY        ?=
 DELIVERY    ?= exactly_once,at_least_once
+STORE       ?= cassandra
 BENCH       ?=
 MICRO       ?= .
 MICROFLAGS  ?= -benchmem -count=6
@@ -88,8 +89,8 @@ chart-docs: ## Write the chart's table of values and its schema again
 	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 -run 'TestTheReadmeListsTheValues|TestTheSchemaIsUpToDate' . -update
 
 .PHONY: chaos
-chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once
-	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) \
+chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|kafka
+	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) CHAOS_STORE=$(STORE) \
 		$(GO) test -race -count=1 -timeout $$(( $(MINUTES) + 40 ))m -v -run TestChaos ./e2e/chaos
 
 .PHONY: odd

@@ -135,7 +135,7 @@ func (s *storm) explain(v verdict, in, clean, dropped *contents) {
 					fmt.Fprintf(&b, "\n  %v", r)
 				}
 			}
-			fmt.Fprintf(&b, "\n  claim table: %s", s.claimOf(id))
+			fmt.Fprintf(&b, "\n  the store: %s", s.claimOf(id))
 			s.t.Logf("%s: id %s%s", what, id, b.String())
 		}
 	}

@@ -1,18 +1,16 @@
 package chaos_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -125,23 +123,12 @@ func number(text string) int64 {
 
 // claimOf says what the store knows about an ID.
 func (s *storm) claimOf(id string) string {
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-	defer cancel()
-	store, err := cassandra.Open(ctx, storeOptions(s.world, s.keyspace), prometheus.NewRegistry())
+	cmd := exec.CommandContext(s.t.Context(), kdedup, "id", "lookup", id, "-c",
+		filepath.Join(s.dir, "kdedup-0.yaml"), "--instance", "check")
+	cmd.Env = testkit.Environment()
+	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return err.Error()
+		return fmt.Sprintf("%v: %s", err, out)
 	}
-	defer store.Close()
-	scope := dedup.Scope{ConsumerGroup: s.group(), Name: s.input, TTL: 7 * 24 * time.Hour,
-		Buckets: buckets}
-	answer, err := store.Lookup(ctx, scope, dedup.ID(id))
-	if err != nil {
-		return err.Error()
-	}
-	if answer.Outcome != dedup.Exists {
-		return "nothing"
-	}
-	return fmt.Sprintf("[%d]@%d with epoch %d owns it since %s", answer.Owner.Partition,
-		answer.Owner.Offset,
-		answer.Owner.LeaderEpoch, answer.ClaimedAt.UTC().Format("15:04:05.000"))
+	return string(out)
 }

@@ -14,6 +14,7 @@ type kind string
 const (
 	// To kdedup processes.
 	killProcess kind = "kill -9 a process"
+	loseIndex   kind = "kill -9 a process, delete its index"
 	// SIGSTOP beyond the session timeout, then SIGCONT: a zombie
 	freezeProcess kind = "freeze a process"
 	rollProcesses kind = "rolling restart" // SIGTERM one after the other
@@ -97,18 +98,19 @@ var parts = []part{
 }
 
 // partsFor leaves out the faults after which nodes may forget claims with a commit log that is
-// written only now and then.
-func partsFor(commitLog string) []part {
-	if commitLog != periodic {
-		return parts
+// written only now and then. With the claims in Kafka no nodes are there, and indexes are lost.
+func partsFor(o options) []part {
+	processes, cassandra, kafka := parts[0], parts[1], parts[2]
+	if o.store == inKafka {
+		processes.kinds = append(slices.Clone(processes.kinds), loseIndex)
+		return []part{processes, kafka}
 	}
-	gentle := slices.Clone(parts)
-	for i, p := range gentle {
-		gentle[i].kinds = slices.DeleteFunc(slices.Clone(p.kinds), func(k kind) bool {
+	if o.commitLog == periodic {
+		cassandra.kinds = slices.DeleteFunc(slices.Clone(cassandra.kinds), func(k kind) bool {
 			return k == killNodes
 		})
 	}
-	return gentle
+	return []part{processes, cassandra, kafka}
 }
 
 // schedule is the endless sequence of faults of one part. It is a pure function of part and seed: a
@@ -138,7 +140,7 @@ func draw(random *rand.Rand, p part, k kind) fault {
 		f.Target = everyone
 	}
 	switch k {
-	case freezeProcess, killProcess: // all at once would only be a long pause
+	case freezeProcess, killProcess, loseIndex: // all at once would only be a long pause
 		f.Target = max(f.Target, 0)
 	}
 	limits := durations[k]
@@ -150,6 +152,7 @@ func draw(random *rand.Rand, p part, k kind) fault {
 var durations = map[kind][2]float64{
 	// at once: a successor fences its predecessor; late: the group notices first
 	killProcess:   {0, 5},
+	loseIndex:     {0, 5},
 	freezeProcess: {7, 18},
 	rollProcesses: {0, 1}, // between two restarts
 	scale:         {2, 5}, // at each size

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ func (s *storm) apply(ctx context.Context, p part, f fault) error {
 	healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), healLimit)
 	defer cancel()
 	switch f.Kind {
-	case killProcess:
+	case killProcess, loseIndex:
 		return s.killProcess(ctx, f)
 	case freezeProcess:
 		return s.freezeProcess(ctx, f)
@@ -71,6 +72,11 @@ func (s *storm) apply(ctx context.Context, p part, f fault) error {
 func (s *storm) killProcess(ctx context.Context, f fault) error {
 	s.workers[f.Target].kill()
 	s.killed[f.Target].Store(true)
+	if f.Kind == loseIndex {
+		if err := os.RemoveAll(s.indexes(f.Target)); err != nil {
+			return err
+		}
+	}
 	pause.For(ctx, f.For)
 	s.workers[f.Target].up()
 	return nil
@@ -119,7 +125,7 @@ func (s *storm) scale(ctx context.Context, f fault) error {
 
 // victims are the nodes of a fault: one, its neighbour too, or all.
 func (s *storm) victims(f fault) []*servers.Server {
-	all := s.world.cassandra.Nodes
+	all := s.world.nodes()
 	several := f.Kind == killNodes || f.Kind == pauseNodes
 	switch {
 	case several && f.Target == everyone:

@@ -1,6 +1,7 @@
-// Package chaos_test runs kdedup processes on a real Kafka broker and a real Cassandra cluster,
-// disturbs everything at once by a schedule that a seed decides, and checks the promise at the end:
-// every message ID once on the clean topic, byte for byte, in partition order.
+// Package chaos_test runs kdedup processes on a real Kafka broker, with their claims in a real
+// Cassandra cluster or in a claim log on that broker. It disturbs everything at once by a schedule
+// that a seed decides, and checks the promise at the end: every message ID once on the clean topic,
+// byte for byte, in partition order.
 //
 // It is set up by environment variables, which `make chaos` and `make proof` fill:
 //
@@ -8,6 +9,7 @@
 //	CHAOS_SECONDS    how long the faults last, all deliveries together; 90 by default
 //	CHAOS_DELIVERY   exactly_once, at_least_once, or both with a comma, as by default
 //	CHAOS_RATE       records a second; 2000 by default
+//	CHAOS_STORE      where the claims are: cassandra, as by default, or kafka
 //	CHAOS_COMMITLOG  commitlog_sync of the nodes: batch (the default), or periodic: then no two nodes are killed
 //	CHAOS_SETTINGS   a line for the topic's entry in the configuration, such as group_protocol: consumer
 //	CHAOS_DIR        keeps all logs and data there

@@ -19,7 +19,7 @@ type network struct {
 	cassandra []*line
 }
 
-func startNetwork(t *testing.T, kafka *servers.Server, cassandra *servers.Cluster) *network {
+func startNetwork(t *testing.T, kafka *servers.Server, nodes []*servers.Server) *network {
 	t.Helper()
 	engine := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	n := new(network)
@@ -27,7 +27,7 @@ func startNetwork(t *testing.T, kafka *servers.Server, cassandra *servers.Cluste
 		n.kafka = append(n.kafka, &line{engine: engine, name: fmt.Sprint("kafka-", i),
 			route: route})
 	}
-	for i, node := range cassandra.Nodes {
+	for i, node := range nodes {
 		n.cassandra = append(n.cassandra, &line{engine: engine, name: fmt.Sprint("cassandra-", i),
 			route: node.Routes()[0]})
 	}

@@ -55,12 +55,14 @@ type storm struct {
 func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	t.Helper()
 	s := &storm{
-		t: t, world: w, seed: o.seed, delivery: delivery, parts: partsFor(o.commitLog),
+		t: t, world: w, seed: o.seed, delivery: delivery, parts: partsFor(o),
 		dir: filepath.Join(w.dir, delivery), done: make(map[kind]int), start: time.Now(),
 	}
 	brokers := []string{w.kafka.Addr()}
 	s.input = testkit.Topic(t, brokers, "chaos.orders", partitions, nil)
-	s.keyspace = testkit.Keyspace(t)
+	if w.cassandra != nil {
+		s.keyspace = testkit.Keyspace(t)
+	}
 	s.traffic = newTraffic(t, brokers, s.input, o.seed)
 	s.admin = kadm.NewClient(s.traffic.client)
 	for i := range processes {
@@ -82,20 +84,10 @@ func (s *storm) group() string      { return s.input + "-dedup" }
 // writeConfig returns the file of one process: each reaches the broker through a proxy of its own.
 func (s *storm) writeConfig(process int, settings string) string {
 	s.t.Helper()
-	var hosts []string
-	for _, line := range s.world.network.cassandra {
-		hosts = append(hosts, fmt.Sprintf("%q", line.route.Listen))
-	}
 	text := fmt.Sprintf(`
 shutdown_timeout: 10s
 kafka: {brokers: [%q]}
-store:
-  type: cassandra
-  cassandra:
-    hosts: [%s]
-    keyspace: %s
-    timeout: 3s
-    replication: "{'class': 'SimpleStrategy', 'replication_factor': %d}"
+%s
 topics:
   - input: %s
     output: %s
@@ -109,7 +101,7 @@ topics:
     batch_records: 1000
     session_timeout: %v
     %s
-`, s.world.network.kafka[process].route.Listen, strings.Join(hosts, ", "), s.keyspace, nodes, s.input, s.output(),
+`, s.world.network.kafka[process].route.Listen, s.storeSection(process), s.input, s.output(),
 		s.duplicates(), s.input+".dlq", s.group(), s.delivery, idHeader, buckets, sessionTimeout,
 		settings)
 	file := filepath.Join(s.dir, fmt.Sprintf("kdedup-%d.yaml", process))
@@ -120,6 +112,29 @@ topics:
 		s.t.Fatal(err)
 	}
 	return file
+}
+
+func (s *storm) storeSection(process int) string {
+	if s.world.cassandra == nil {
+		return fmt.Sprintf("store: {type: kafka, kafka: {path: %q}}", s.indexes(process))
+	}
+	var hosts []string
+	for _, line := range s.world.network.cassandra {
+		hosts = append(hosts, fmt.Sprintf("%q", line.route.Listen))
+	}
+	return fmt.Sprintf(`store:
+  type: cassandra
+  cassandra:
+    hosts: [%s]
+    keyspace: %s
+    timeout: 3s
+    replication: "{'class': 'SimpleStrategy', 'replication_factor': %d}"`,
+		strings.Join(hosts, ", "), s.keyspace, nodes)
+}
+
+// indexes is the directory that a process alone has.
+func (s *storm) indexes(process int) string {
+	return filepath.Join(s.dir, fmt.Sprint("index-", process))
 }
 
 func (s *storm) setup() {

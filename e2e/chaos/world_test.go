@@ -21,7 +21,7 @@ const (
 type world struct {
 	dir       string
 	kafka     *servers.Server
-	cassandra *servers.Cluster
+	cassandra *servers.Cluster // nil: the claims are in Kafka
 	network   *network
 }
 
@@ -36,7 +36,9 @@ func startWorld(t *testing.T, o options) *world {
 		errs [2]error
 	)
 	wg.Go(func() { w.kafka, errs[0] = startKafka(t.Context(), w.dir) })
-	wg.Go(func() { w.cassandra, errs[1] = startCassandra(t.Context(), w.dir, o.commitLog) })
+	if o.store == inCassandra {
+		wg.Go(func() { w.cassandra, errs[1] = startCassandra(t.Context(), w.dir, o.commitLog) })
+	}
 	wg.Wait()
 	t.Cleanup(func() { w.stop(t) })
 	for _, err := range errs {
@@ -44,9 +46,18 @@ func startWorld(t *testing.T, o options) *world {
 			t.Fatal(err)
 		}
 	}
-	w.network = startNetwork(t, w.kafka, w.cassandra)
-	t.Logf("broker and %d nodes started in %v", nodes, time.Since(start).Round(time.Second))
+	w.network = startNetwork(t, w.kafka, w.nodes())
+	t.Logf("broker and %d nodes started in %v", len(w.nodes()),
+		time.Since(start).Round(time.Second))
 	return w
+}
+
+// nodes are those of Cassandra, if it has the claims.
+func (w *world) nodes() []*servers.Server {
+	if w.cassandra == nil {
+		return nil
+	}
+	return w.cassandra.Nodes
 }
 
 func startKafka(ctx context.Context, dir string) (*servers.Server, error) {
@@ -76,10 +87,8 @@ func (w *world) stop(t *testing.T) {
 			w.kafka.Kill()
 		}
 	})
-	if w.cassandra != nil {
-		for _, node := range w.cassandra.Nodes {
-			wg.Go(node.Kill)
-		}
+	for _, node := range w.nodes() {
+		wg.Go(node.Kill)
 	}
 	wg.Wait()
 	if w.network != nil {
