@@ -188,6 +188,10 @@ func (m *member) doubtLocked(partition int32) {
 	m.unsure[partition] = max(m.opts.Room.Records(), mostClaimed)
 }
 
+// clocksDiffer is more than the clocks of processes, stores and store nodes may differ. A claim
+// that was made by one of them ends by another.
+const clocksDiffer = 5 * time.Minute
+
 // noteMissingLocked keeps what is missing from a batch as far as there is doubt.
 func (m *member) noteMissingLocked(b *Batch) {
 	for i := range b.Spans {
@@ -196,7 +200,7 @@ func (m *member) noteMissingLocked(b *Batch) {
 			s.missing = nil
 			continue
 		}
-		s.until = time.Now().Add(m.opts.TTL)
+		s.until = time.Now().Add(m.opts.TTL + clocksDiffer)
 	}
 }
 

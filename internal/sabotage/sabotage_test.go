@@ -271,6 +271,12 @@ var sabotages = []sabotage{
 		caughtBy: "./forwarder", tests: "TestNothingIsSentBeforeTheFlush",
 	},
 	{
+		guard: "what is missing is remembered until its claims have ended by every clock",
+		file:  "consumer/member.go", old: "m.opts.TTL + clocksDiffer", new: "m.opts.TTL",
+		caughtBy: "./consumer",
+		tests:    "TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock",
+	},
+	{
 		guard: "a failed produce aborts its batch",
 		file:  "forwarder/isolate.go", old: "if !isRefusal(err) {", new: "if false {",
 		caughtBy: "./pipeline", tests: "TestAFailedProduceAbortsItsBatch",

@@ -1,0 +1,44 @@
+package consumer
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kdedup/kdedup/fence"
+)
+
+// The record at offset 3 has claimed its ID in a batch that was given back, and is gone. A copy of
+// it must be told that the owner is gone for as long as the claim stands, by whose clock ever that
+// ends.
+func TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMember(Options{TTL: time.Hour, Room: NewRoom(10, 1<<20, time.Minute, nil),
+			Metrics: NewCollectors(prometheus.NewRegistry()).For("in"),
+			Logger:  slog.New(slog.DiscardHandler)})
+		m.doubtLocked(0)
+		before := fence.Fence{}.Advance(fence.Span{Next: 3})
+		commit := func(offset int64) *Batch {
+			b := NewBatch(fetched(0, offset, 1, 100), map[int32]fence.Fence{0: before}, "group",
+				t.Context())
+			m.noteMissingLocked(b)
+			before = b.Spans[0].Fence()
+			return b
+		}
+		owner := Place{Partition: 0, Offset: 3}
+		commit(4)
+		time.Sleep(time.Hour + 2*time.Minute)
+		commit(5)
+		if !commit(6).Gone(0, owner, time.Time{}) {
+			t.Error("two minutes after the ttl the owner is forgotten, and its copy is dropped")
+		}
+		time.Sleep(time.Hour)
+		commit(7)
+		if commit(8).Gone(0, owner, time.Time{}) {
+			t.Error("the fence remembers for ever")
+		}
+	})
+}
