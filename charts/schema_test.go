@@ -93,6 +93,9 @@ func schemaOf(manual map[string]string, t reflect.Type) object {
 	case t == reflect.TypeFor[time.Duration]():
 		return object{"type": "string", "pattern": `^([0-9]+d)?([0-9.]+(ns|us|µs|ms|s|m|h))*$|` +
 			reference}
+	case t == reflect.TypeFor[config.Bytes]():
+		return object{"type": []string{"integer", "string"},
+			"pattern": `^[0-9]+ ?([KMG]iB|kB|MB|GB|B)?$|` + reference}
 	case t.Kind() == reflect.Bool:
 		return object{"type": []string{"boolean", "string"}, "pattern": `^(true|false)$|` +
 			reference}

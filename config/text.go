@@ -32,6 +32,8 @@ func textHook(variables *expander) mapstructure.DecodeHookFuncValue {
 			return readSecret(text)
 		case time.Duration:
 			return parsed(text, parseDuration)
+		case Bytes:
+			return parsed(text, parseBytes)
 		case int:
 			return parsed(text, strconv.Atoi)
 		case float64:

@@ -132,18 +132,18 @@ type Topic struct {
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	// Batches are smaller while the brokers take too long for large ones.
 	BatchRecords int `mapstructure:"batch_records"`
-	// Bytes with which a batch is full, 65536 to 1073741824 (1 GiB): of keys, values, headers, and
+	// Size with which a batch is full, `64KiB` to `1GiB`: of keys, values, headers, and
 	// of what each record and header takes besides. The memory of a process grows with `lanes` x
 	// `batch_bytes`, or what `batch_records` take of it.
-	BatchBytes int `mapstructure:"batch_bytes"`
-	// Most bytes of one fetch from one broker, 65536 to 1073741824. A batch is filled by as many
+	BatchBytes Bytes `mapstructure:"batch_bytes"`
+	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. A batch is filled by as many
 	// fetches as it takes; one more is fetched ahead. More is faster only with a distant broker.
-	FetchBytes int `mapstructure:"fetch_bytes"`
-	// Most bytes that one compressed batch of the input may unpack to, 1048576 to 1073741824: a few
+	FetchBytes Bytes `mapstructure:"fetch_bytes"`
+	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`: a few
 	// kilobytes can become gigabytes. A partition whose next batch would become larger is held, and
 	// says so, until this is raised. docs/kubernetes.md tells what it means for the memory of a
 	// process.
-	UnpackedBytes int `mapstructure:"unpacked_bytes"`
+	UnpackedBytes Bytes `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
 	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).
 	// No effect with `group_protocol: consumer`, where the broker decides.

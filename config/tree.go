@@ -153,6 +153,8 @@ func formOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return "a duration such as 30s, 168h or 7d"
+	case t == reflect.TypeFor[Bytes]():
+		return "a size such as 16777216 or 16MiB"
 	case t.Kind() == reflect.Int:
 		return "a whole number"
 	case t.Kind() == reflect.Float64:

@@ -111,6 +111,8 @@ func typeName(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return "duration"
+	case t == reflect.TypeFor[config.Bytes]():
+		return "size: a whole number, or a text such as `16MiB`"
 	case t == reflect.TypeFor[config.Secret]():
 		return "secret"
 	case isList(t):

@@ -24,7 +24,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 	members := p.families.consumer.For(e.Input)
 	rooms := make([]*consumer.Room, e.Lanes) // they outlive sessions
 	for lane := range rooms {
-		rooms[lane] = consumer.NewRoom(e.BatchRecords, e.BatchBytes, batchTime(e.Topic),
+		rooms[lane] = consumer.NewRoom(e.BatchRecords, int(e.BatchBytes), batchTime(e.Topic),
 			members.Room(lane))
 	}
 	return pipeline.New(pipeline.Options{
@@ -100,7 +100,7 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 		EarlierTransactionalID: client.EarlierTransactionalID(t.ConsumerGroup, instance, lane),
 		FromEnd:                t.Start == config.StartLatest,
 		Earlier:                wiring.EarlierOf(t),
-		FetchBytes:             t.FetchBytes, UnpackedBytes: t.UnpackedBytes,
+		FetchBytes:             int(t.FetchBytes), UnpackedBytes: int(t.UnpackedBytes),
 		SessionTimeout: t.SessionTimeout,
 	}
 }
