@@ -2,16 +2,10 @@ package charts
 
 import (
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,9 +23,7 @@ func TestTheSchemaIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	properties := schema["properties"].(object)
-	c := schemaOf(readManual(t), reflect.TypeFor[config.Config]())
-	c["patternProperties"] = object{"^x-": object{}}
-	properties["config"] = c
+	properties["config"] = configSchema(t)
 	for _, v := range readValues(t) {
 		entry, ok := entryAt(properties, v.path)
 		if !ok {
@@ -85,78 +77,16 @@ func TestTheSchemaHasNoOtherValues(t *testing.T) {
 	}
 }
 
-// schemaOf is the schema of a type of package config. Every single value may be a text with
-// ${NAME}.
-func schemaOf(manual map[string]string, t reflect.Type) object {
-	const reference = `\$\{.+\}`
-	switch {
-	case t == reflect.TypeFor[time.Duration]():
-		return object{"type": "string", "pattern": `^([0-9]+d)?([0-9.]+(ns|us|µs|ms|s|m|h))*$|` +
-			reference}
-	case t == reflect.TypeFor[config.Bytes]():
-		return object{"type": []string{"integer", "string"},
-			"pattern": `^[0-9]+ ?([KMG]iB|kB|MB|GB|B)?$|` + reference}
-	case t.Kind() == reflect.Bool:
-		return object{"type": []string{"boolean", "string"}, "pattern": `^(true|false)$|` +
-			reference}
-	case t.Kind() == reflect.Int:
-		return object{"type": []string{"integer", "string"}, "pattern": `^[0-9]+$|` + reference}
-	case t.Kind() == reflect.Float64:
-		return object{"type": []string{"number", "string"}, "pattern": `^[0-9.]+$|` + reference}
-	case t.Kind() == reflect.String:
-		return object{"type": "string"}
-	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
-		return object{"type": []string{"array", "string"}, "items": object{"type": "string"}}
-	case t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[config.MessageID]():
-		return object{"type": "array",
-			"items": object{
-				"$ref": "#/properties/config/properties/topics/items/properties/message_id"}}
-	case t.Kind() == reflect.Slice:
-		return object{"type": "array", "items": schemaOf(manual, t.Elem())}
-	}
-	properties := object{}
-	for field := range t.Fields() {
-		if key := field.Tag.Get("mapstructure"); key != "-" {
-			entry := schemaOf(manual, field.Type)
-			entry["description"] = manual[t.Name()+"."+field.Name]
-			properties[key] = entry
-		}
-	}
-	return object{"type": "object", "additionalProperties": false, "properties": properties}
-}
-
-// readManual returns the comments of the fields in package config, "Topic.TTL", each as one line.
-func readManual(t *testing.T) map[string]string {
+// configSchema is that of the file, within that of the values.
+func configSchema(t *testing.T) object {
 	t.Helper()
-	files, err := filepath.Glob("../config/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no source of package config: %v", err)
+	text := strings.ReplaceAll(string(config.Schema()), `"#/properties/`,
+		`"#/properties/config/properties/`)
+	var schema object
+	if err := json.Unmarshal([]byte(text), &schema); err != nil {
+		t.Fatal(err)
 	}
-	manual := map[string]string{}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok {
-				addFields(manual, spec)
-			}
-			return true
-		})
-	}
-	return manual
-}
-
-func addFields(manual map[string]string, spec *ast.TypeSpec) {
-	structure, ok := spec.Type.(*ast.StructType)
-	if !ok {
-		return
-	}
-	for _, field := range structure.Fields.List {
-		for _, name := range field.Names {
-			manual[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(field.Doc.Text()),
-				" ")
-		}
-	}
+	delete(schema, "$schema")
+	delete(schema, "title")
+	return schema
 }

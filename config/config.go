@@ -7,7 +7,7 @@ package config
 
 import "time"
 
-//go:generate go run ./internal/gendoc -out ../docs/configuration.md
+//go:generate go run ./internal/gendoc -out ../docs/configuration.md -schema schema.json
 
 // Config is the whole file.
 type Config struct {

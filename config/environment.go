@@ -8,7 +8,11 @@ import (
 	"strings"
 )
 
-const envPrefix = "KDEDUP_"
+const (
+	envPrefix = "KDEDUP_"
+	// EnvFile names the file where the command line does not.
+	EnvFile = envPrefix + "CONFIG"
+)
 
 // EnvName is the environment variable that overrides the setting at path: KDEDUP_TOPICS_0_TTL for
 // topics[0].ttl. Only single values and lists of text have one.
@@ -35,7 +39,7 @@ func override(
 ) (unknown []string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		rest, ours := strings.CutPrefix(name, envPrefix)
-		if !ours {
+		if !ours || name == EnvFile {
 			continue
 		}
 		route, known := find(reflect.TypeFor[Config](), rest, settings)

@@ -22,15 +22,25 @@ func Load(path string, env []string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read config: %w", err)
 	}
+	c, _, err := Parse(path, data, env)
+	return c, err
+}
+
+// Places says where values came from, by the paths of their settings: "line 9" of the file, or an
+// environment variable. A default has no place.
+type Places map[string]string
+
+// Parse is Load of what was read already. The name stands in its errors.
+func Parse(name string, data []byte, env []string) (Config, Places, error) {
 	p := &problems{places: map[string]string{}}
 	c := parse(data, environment(env), p)
 	switch len(p.found) {
 	case 0:
-		return c, nil
+		return c, p.places, nil
 	case 1:
-		return Config{}, fmt.Errorf("config %s: %w", path, p.err())
+		return Config{}, nil, fmt.Errorf("config %s: %w", name, p.err())
 	default:
-		return Config{}, fmt.Errorf("config %s: %d problems\n%w", path, len(p.found), p.err())
+		return Config{}, nil, fmt.Errorf("config %s: %d problems\n%w", name, len(p.found), p.err())
 	}
 }
 

@@ -49,7 +49,7 @@ type benchFlags struct {
 	duplicates float64
 	ordered    bool
 	rate       float64
-	json       bool
+	format     string
 	profile    string
 
 	own config.Topic // the user's, as it is configured
@@ -63,7 +63,7 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 		"IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0,
 		"records a `SECOND` that the advice is for (as the topic had in the last 24 hours)")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+	addFormat(cmd, &f.format, formatTable, formatJSON)
 	cmd.Flags().StringVar(&f.profile, "cpuprofile", "",
 		"write a CPU profile of the measured part to `FILE`")
 }
@@ -197,7 +197,7 @@ type result struct {
 
 // print shows the results as a table or as one JSON object.
 func (f *benchFlags) print(out io.Writer, results []result) error {
-	if f.json {
+	if f.format == formatJSON {
 		object := make(map[string]any)
 		for _, r := range results {
 			object[strings.ReplaceAll(r.Name, " ", "_")] = r.Value

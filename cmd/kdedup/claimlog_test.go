@@ -36,8 +36,8 @@ func onTheLog(t *testing.T, brokers []string, settings, more string) *place {
 func TestSetupMakesTheTopicsOfAClaimLogAndRaisesTheirRetention(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	p := onTheLog(t, brokers, "", "    ttl: 24h\n")
-	const missing = "store.kafka: open claim log: topic orders-dedup.claims: it does not exist; " +
-		"run: kdedup setup -c FILE"
+	missing := "store.kafka: open claim log: topic orders-dedup.claims: it does not exist; " +
+		"run: kdedup setup -c " + p.path
 	p.must(1, missing, "run")
 	p.must(1, missing, "validate")
 	p.must(0, "would create topic orders-dedup.claims (8 partitions, ", "setup --dry-run")

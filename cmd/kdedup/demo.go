@@ -63,7 +63,7 @@ func (d *demo) run(ctx context.Context) error {
 	defer os.RemoveAll(directory)
 
 	c := demoConfig(cluster.ListenAddrs(), directory)
-	log, level := process.NewLogger(c.Log, d.errOut)
+	log, level := process.NewLogger(c.Log, d.errOut, nil)
 	if err := wiring.Setup(ctx, c, log, false, func(string) {}); err != nil {
 		return err
 	}

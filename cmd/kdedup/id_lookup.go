@@ -14,7 +14,7 @@ import (
 func newIDLookup() *cobra.Command {
 	var (
 		flags  idFlags
-		asJSON bool
+		format string
 	)
 	cmd := &cobra.Command{
 		Use:   "lookup ID",
@@ -26,7 +26,7 @@ func newIDLookup() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
+				if format == formatJSON {
 					return json.NewEncoder(cmd.OutOrStdout()).Encode(found)
 				}
 				return printAnswer(cmd.OutOrStdout(), found)
@@ -34,7 +34,7 @@ func newIDLookup() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addFormat(cmd, &format, formatText, formatJSON)
 	return cmd
 }
 

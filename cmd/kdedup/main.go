@@ -31,12 +31,16 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitStopped
 	}
 	if !errors.As(err, new(loggedError)) {
-		fmt.Fprintln(errOut, "kdedup:", err)
+		text := err.Error()
+		if file := cmd.Flags().Lookup("config"); file != nil {
+			text = namedFile(text, file.Value.String())
+		}
+		fmt.Fprintln(errOut, "kdedup:", text)
 	}
 	if errors.As(err, new(usageError)) {
 		return exitUsage

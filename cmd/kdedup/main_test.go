@@ -112,7 +112,7 @@ func TestValidateShowsEveryProblemOfTheServers(t *testing.T) {
 `)
 	code, text := kdedup(t.Context(), "validate", "-c", path)
 	for _, want := range []string{
-		"topics[0]: topic orders.clean does not exist; run: kdedup setup -c FILE",
+		"topics[0]: topic orders.clean does not exist; run: kdedup setup -c " + path,
 		"topics[0]: topic orders.dlq does not exist",
 		"topics[1]: topic payments-dedup.fence does not exist",
 		"topics[2]: input topic refunds does not exist; create it first",
@@ -183,7 +183,7 @@ func TestSetupThenRunUntilTheSignal(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders"))
 	path := write(t, brokers, ordersTopic)
 	if code, text := kdedup(t.Context(), "run", "-c", path); code != 1 ||
-		!strings.Contains(text, "run: kdedup setup -c FILE") {
+		!strings.Contains(text, "run: kdedup setup -c "+path) {
 		t.Fatalf("run before setup: %d: %s", code, text)
 	}
 	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 ||

@@ -201,7 +201,7 @@ func TestAFatalErrorIsARecordOfTheLogInItsFormat(t *testing.T) {
 	}
 	if code != 1 || last.Level != "ERROR" ||
 		!strings.Contains(last.Error,
-			"topic orders.clean does not exist; run: kdedup setup -c FILE") {
+			"topic orders.clean does not exist; run: kdedup setup -c "+path) {
 		t.Errorf("exit code %d, the last record is %+v", code, last)
 	}
 }

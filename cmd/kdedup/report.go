@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,13 +56,6 @@ type reportFlags struct {
 	hideIDs         bool
 }
 
-// The formats of a report.
-const (
-	formatTable = "table"
-	formatJSON  = "json"
-	formatHTML  = "html"
-)
-
 func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
@@ -73,10 +65,7 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 		"`TIME` before which the last record was produced, in the same forms")
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0,
 		"read only the newest `NUMBER`, about as many (0: all)")
-	cmd.Flags().StringVar(&f.format, "format", formatTable, "table, json or html")
-	complete(cmd, "format", func() []string {
-		return []string{formatTable, formatJSON, formatHTML}
-	})
+	addFormat(cmd, &f.format, formatTable, formatJSON, formatHTML)
 	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
 	cmd.Flags().StringVar(&f.byHeader, "by-header", "",
 		"also count by the values of the header `NAME`")
@@ -108,9 +97,6 @@ func (f *reportFlags) run(cmd *cobra.Command, c config.Config, log *slog.Logger)
 
 // bounds checks the flags.
 func (f *reportFlags) bounds(now time.Time) (b logreader.Bounds, err error) {
-	if !slices.Contains([]string{formatTable, formatJSON, formatHTML}, f.format) {
-		return b, usageError{fmt.Errorf("--format must be table, json or html, got %q", f.format)}
-	}
 	if b.From, err = parseTime("--from", f.from, now); err != nil {
 		return b, err
 	}

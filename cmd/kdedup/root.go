@@ -1,13 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"log/slog"
-	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 )
@@ -19,18 +21,57 @@ func newRoot() *cobra.Command {
 		Long: "kdedup reads Kafka topics, claims each message ID in a store, and " +
 			"forwards the first copy\nof each message to a clean topic. See " +
 			"https://github.com/kdedup/kdedup.",
-		SilenceErrors: true, // printed once, in execute
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:              true, // printed once, in execute
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		Version:                    build.Version(),
+		Args:                       knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
 	}
+	root.SetVersionTemplate(versionLine(build.This()) + "\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{err}
+		return usageError{plainly(err)}
 	})
-	root.AddCommand(newRun(), newValidate(), newSetup(), newReport(), newBackfill(), newID(),
-		newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
+	root.AddCommand(newRun(), newValidate(), newConfig(), newSetup(), newReport(), newBackfill(),
+		newID(), newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
+}
+
+// knownCommand refuses words that are no command, with those that may be meant.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q; kdedup --help lists all", args[0])
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("unknown command %q; did you mean %s?", args[0],
+			strings.Join(near, " or "))
+	}
+	return err
+}
+
+// plainly says what a flag must be in place of what the parser of numbers says.
+func plainly(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	var number *strconv.NumError
+	must := strings.TrimPrefix(wrong.Unwrap().Error(), "time: ")
+	switch kind := wrong.GetFlag().Value.Type(); {
+	case kind == "duration":
+		must = "must be a duration such as 30s or 1h30m"
+	case kind == "bool":
+		must = "must be true or false"
+	case errors.As(wrong, &number) && errors.Is(number.Err, strconv.ErrRange):
+		must = "is out of range"
+	case errors.As(wrong, &number):
+		must = "must be a whole number"
+	}
+	return fmt.Errorf("--%s %s, got %q", wrong.GetFlag().Name, must, wrong.GetValue())
 }
 
 // markUsage makes wrong arguments of all commands usage errors.
@@ -49,49 +90,6 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// configFlags are the flags of the commands that read the configuration.
-type configFlags struct {
-	path     string
-	instance string
-}
-
-func (f *configFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.path, "config", "c", "kdedup.yaml", "the configuration `FILE`")
-	cmd.Flags().StringVar(&f.instance, "instance", "",
-		"`NAME` of this process, in place of the configured one")
-	completeFile(cmd)
-}
-
-// read reads the configuration.
-func (f *configFlags) read() (config.Config, error) {
-	env := os.Environ()
-	if f.instance != "" {
-		env = append(env, config.EnvName("instance")+"="+f.instance)
-	}
-	return config.Load(f.path, env)
-}
-
-// load reads the configuration and makes the logger that it asks for.
-func (f *configFlags) load(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
-	c, log, _, err := f.loadLevel(cmd)
-	return c, log, err
-}
-
-// loadLevel is load with the logger's level.
-func (f *configFlags) loadLevel(
-	cmd *cobra.Command,
-) (config.Config, *slog.Logger, *slog.LevelVar, error) {
-	c, err := f.read()
-	if err != nil {
-		return config.Config{}, nil, nil, usageError{err}
-	}
-	log, level := process.NewLogger(c.Log, cmd.ErrOrStderr())
-	for _, name := range c.UnknownEnv {
-		log.Warn("environment variable overrides no setting", "name", name)
-	}
-	return c, log, level, nil
 }
 
 // chooseTopic finds the entry that --topic names.

@@ -39,13 +39,14 @@ func newValidate() *cobra.Command {
 			warnOfUnencrypted(c, log)
 			if !offline {
 				list := &checklist{out: cmd.OutOrStdout()}
-				list.check("the file "+flags.path, nil)
+				list.check("the file "+flags.name(), nil)
 				validate(cmd.Context(), c, log, list)
 				if err := list.err(); err != nil {
 					return err
 				}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d topics\n", flags.path, len(c.Topics))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d topics\n", flags.name(),
+				len(c.Topics))
 			return nil
 		},
 	}

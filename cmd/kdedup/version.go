@@ -18,24 +18,24 @@ func newVersion() *cobra.Command {
 		Short: "Print the version and how it was built",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch format {
-			case "json":
+			if format == formatJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(build.This())
-			case "text":
-				return printBuild(cmd, build.This())
 			}
-			return usageError{fmt.Errorf("--format must be text or json, got %q", format)}
+			return printBuild(cmd, build.This())
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "`FORMAT` of the output, text or json")
-	complete(cmd, "format", func() []string { return []string{"text", "json"} })
+	addFormat(cmd, &format, formatText, formatJSON)
 	return cmd
+}
+
+func versionLine(b build.Info) string {
+	return fmt.Sprintf("kdedup %s %s %s", b.Version, b.Go, b.Platform)
 }
 
 // printBuild begins with one line that scripts may take apart.
 func printBuild(cmd *cobra.Command, b build.Info) error {
 	out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "kdedup %s %s %s\n", b.Version, b.Go, b.Platform)
+	fmt.Fprintln(out, versionLine(b))
 	fmt.Fprintf(out, "module\t%s\n", b.Module)
 	if b.Revision != "" {
 		fmt.Fprintf(out, "revision\t%s\n", b.Revision)

@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kdedup/kdedup/config"
 )
 
 func TestReferenceIsUpToDate(t *testing.T) {
@@ -19,6 +22,21 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	if !bytes.Equal(want, got) {
 		t.Error("docs/configuration.md differs from the comments, defaults or examples; run: go " +
 			"generate ./config")
+	}
+}
+
+func TestTheSchemaIsUpToDate(t *testing.T) {
+	want, err := generateSchema("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := config.Schema(); !bytes.Equal(want, got) {
+		t.Error("config/schema.json differs from the comments or types; run: go generate ./config")
+	}
+	replay := regexp.MustCompile(`"on_replay": \{\s+"anyOf": \[\s+\{\s+"enum": \[\s+"forward",\s+` +
+		`"drop"\s+\]`)
+	if !replay.Match(want) {
+		t.Error("the schema does not say that on_replay is forward or drop, and nothing else")
 	}
 }
 

@@ -14,23 +14,33 @@ type manual map[string]string
 
 // readManual reads the comments of the structs in a folder. Tests have none.
 func readManual(folder string) (manual, error) {
+	m := manual{}
+	err := eachDeclaration(folder, func(g *ast.GenDecl) {
+		if g.Tok == token.TYPE {
+			m.addTypes(g)
+		}
+	})
+	return m, err
+}
+
+// eachDeclaration visits the types, constants and variables of a folder.
+func eachDeclaration(folder string, visit func(*ast.GenDecl)) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", folder, err)
+		return fmt.Errorf("list %s: %w", folder, err)
 	}
-	m := manual{}
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
-			return nil, fmt.Errorf("parse source: %w", err)
+			return fmt.Errorf("parse source: %w", err)
 		}
 		for _, d := range file.Decls {
-			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
-				m.addTypes(g)
+			if g, ok := d.(*ast.GenDecl); ok {
+				visit(g)
 			}
 		}
 	}
-	return m, nil
+	return nil
 }
 
 func (m manual) addTypes(g *ast.GenDecl) {

@@ -112,7 +112,7 @@ func (r *reloading) run(every time.Duration) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	log, level := NewLogger(c.Log, &r.log)
+	log, level := NewLogger(c.Log, &r.log, nil)
 	if r.process, err = Wire(r.t.Context(), c, log, level); err != nil {
 		r.t.Fatal(err)
 	}
