@@ -11,9 +11,10 @@ type Kafka struct {
 	SASL SASL `mapstructure:"sasl"`
 }
 
-// TLS encrypts connections, and with a certificate of its own authenticates the client. New
-// connections take the files as they are then: a renewed certificate needs no restart. When the new
-// files are unusable the old ones stay in use and a warning is logged.
+// TLS encrypts connections, and with a certificate of its own authenticates the client. Each new
+// connection takes the files as they are then, so a renewed certificate needs no restart; only
+// those of `tracing.tls` are read once, at the start. When new files are unusable, kdedup goes on
+// with the old ones and logs a warning.
 type TLS struct {
 	// Whether connections are encrypted. The other settings of this section have no effect without
 	// it and are refused then.

@@ -126,8 +126,9 @@ type Topic struct {
 	// least as many partitions as the input. `by_key`: the partition follows from the key, as with
 	// Kafka's own producer.
 	Partitioner Partitioner `mapstructure:"partitioner"`
-	// Where a group without committed offsets begins: `earliest` or `latest`. With `latest` records
-	// from before the first start are never read.
+	// Where a partition begins that has neither a committed offset of the group nor a fence:
+	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
+	// start. A group whose offsets have expired goes on at its fences, whatever stands here.
 	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	// Batches are smaller while the brokers take too long for large ones.

@@ -8,6 +8,14 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 )
 
+const setupHelp = `Create the keyspace, the tables and the topics that are missing, and say what was done. The
+input topics must exist. Setup is safe to repeat. Of what exists it changes two things only: it
+adds partitions to a fence topic whose input has got more, and it raises the retention of a claim
+log that is too short for a ttl.
+
+Then setup tests the store: it makes a few claims of its own, prints how the store answers, and
+deletes them. This needs the rights of kdedup run.`
+
 func newSetup() *cobra.Command {
 	var (
 		flags               configFlags
@@ -17,13 +25,8 @@ func newSetup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the tables and topics that a configuration needs",
-		Long: "Create the keyspace, the tables and the topics that are missing and say what was " +
-			"done. Nothing\n" +
-			"that exists is changed, so it is safe to repeat. The input topics must exist.\n\n" +
-			"Then the store is asked for what kdedup relies on, with a few claims of its own " +
-			"that it deletes again,\n" +
-			"and what it does is printed. This needs the rights of kdedup run.",
-		Args: cobra.NoArgs,
+		Long:  setupHelp,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)
 			if err != nil {
@@ -52,7 +55,7 @@ func newSetup() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be created")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what setup would create or change")
 	cmd.Flags().BoolVar(&adopt, "adopt-offsets", false,
 		"let kdedup begin at offsets of its groups that it did not commit")
 	cmd.Flags().BoolVar(&accept.EmptyStore, "accept-empty-store", false,
@@ -60,6 +63,6 @@ func newSetup() *cobra.Command {
 	cmd.Flags().BoolVar(&accept.Cluster, "share-with-cluster", false,
 		"let the scopes' claims hold for the input of this Kafka cluster, too")
 	cmd.Flags().BoolVar(&skip, "skip-self-test", false,
-		"do not ask the store for what kdedup relies on")
+		"do not test the store")
 	return cmd
 }

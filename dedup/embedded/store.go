@@ -64,7 +64,8 @@ const (
 
 // ErrUsed says that another process has the store open.
 var ErrUsed = errors.New(
-	"used by another process; one process per directory, use cassandra to share a store")
+	"used by another process: one process per directory; to share a store, set store.type to " +
+		"kafka, cassandra, redis or postgres")
 
 // Open opens the directory or makes a new one.
 func Open(o Options) (*Store, error) {

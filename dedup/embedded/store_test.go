@@ -186,7 +186,8 @@ func TestASecondStoreOnADirectoryIsRefused(t *testing.T) {
 	defer first.Close()
 	_, err := Open(Options{Path: path, Logger: slog.New(slog.DiscardHandler)})
 	want := "open embedded store " + path +
-		": used by another process; one process per directory, use cassandra to share a store"
+		": used by another process: one process per directory; to share a store, set store.type " +
+		"to kafka, cassandra, redis or postgres"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
