@@ -11,16 +11,16 @@ import "time"
 
 // Config is the whole file.
 type Config struct {
-	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at most
-	// 200. Each lane's transactional ID is `<consumer_group>-<lane>@<instance>`. Keep the name over
-	// restarts, so that a new start ends at once what a crash left open. Two processes of one group
-	// that run at the same time need different names, also on one host: with equal names they
-	// abort each other's transactions.
+	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at
+	// most 200. Each lane's transactional ID is `<consumer_group>-<lane>@<instance>`. Keep the name
+	// over restarts: then a new start ends at once the transaction that a crash left open. Two
+	// processes of one group that run at the same time need different names, also on one host. With
+	// equal names they abort each other's transactions.
 	//
 	// Default: the host name.
 	Instance string `mapstructure:"instance"`
-	// How long a stop may take, at least `1s`. The lanes end the batch in hand and leave their
-	// group. A batch that is not committed by then is abandoned and delivered again at the next
+	// How long a stop may take, at least `1s`. The lanes finish the batch in hand and leave their
+	// group. kdedup gives up a batch that is not committed by then, and reads it again at the next
 	// start.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 	// The cluster that holds all topics.

@@ -51,8 +51,8 @@ type ClaimLog struct {
 	// ended. `memory`: nowhere else; a start reads the whole log, and each claim takes about 200
 	// bytes of memory.
 	Index string `mapstructure:"index"`
-	// Directory of the index; every `instance` has one of its own in it. It may be lost: it is made
-	// again from the log. A relative path starts at the working directory.
+	// Directory of the index; every `instance` has its own directory in it. You may lose it: kdedup
+	// makes it again from the log. A relative path starts at the working directory.
 	Path string `mapstructure:"path"`
 	// How long a batch of claims may take, at least `1s`. Claims that time out are sent again.
 	Timeout time.Duration `mapstructure:"timeout"`
@@ -61,8 +61,9 @@ type ClaimLog struct {
 // Embedded is a store on the local disk.
 type Embedded struct {
 	// Directory of the store. One process per directory. Put it on a disk that survives a restart:
-	// without it all claims are forgotten and later copies of a message are forwarded again. A
-	// relative path starts at the working directory.
+	// without the directory all claims are lost, and kdedup refuses to start until
+	// `kdedup setup --accept-empty-store`, after which copies of earlier messages pass. A relative
+	// path starts at the working directory.
 	Path string `mapstructure:"path"`
 }
 
@@ -75,9 +76,9 @@ type Cassandra struct {
 	Keyspace string `mapstructure:"keyspace"`
 	// Table of the claims: a letter, then letters, digits and `_`, at most 48.
 	Table string `mapstructure:"table"`
-	// The data centre whose nodes are asked, and no others, whatever happens; `hosts` must lie in
-	// it. Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it any
-	// node may be asked, and the `LOCAL_` levels below then mean that node's data centre, a
+	// The data centre whose nodes kdedup asks. It never asks others; `hosts` must lie in it.
+	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it the driver
+	// may ask any node, and the `LOCAL_` levels below then mean that node's data centre, a
 	// different one each time. Empty means that the cluster has only one.
 	LocalDC string `mapstructure:"local_dc"`
 	// Name for password authentication; needs `password`. Empty means no authentication.
@@ -102,10 +103,10 @@ type Cassandra struct {
 	Connections int `mapstructure:"connections"`
 	// Most requests under way in this process, 1 to 4096; further ones wait here. More load on a
 	// busy cluster makes it slower, not faster. Raise it if a request takes long although the
-	// cluster is not busy: across data centres, with `SERIAL`.
+	// cluster is not busy, as across data centres with `SERIAL`.
 	InFlight int `mapstructure:"in_flight"`
-	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes a Paxos round,
-	// however many claims it has. Cassandra's `batch_size_fail_threshold` is for unconditional
+	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes one Paxos round,
+	// with one claim or with 200. Cassandra's `batch_size_fail_threshold` is for unconditional
 	// batches only. With 1 each claim is one insert, for servers that refuse conditional batches.
 	BatchClaims int `mapstructure:"batch_claims"`
 	// Replication of the keyspace, as in CQL. `kdedup setup` uses it when the keyspace does not

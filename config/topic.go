@@ -41,8 +41,8 @@ const (
 )
 
 // Topic is one pipeline: it reads an input topic and writes a clean one. All its topics must exist;
-// `kdedup setup` creates those that do not. No two of them may be the same, and none may lead back
-// to an input that feeds it.
+// `kdedup setup` creates those that are missing, except the input. No two of them may be the same,
+// and none may lead back to an input that feeds it.
 type Topic struct {
 	// Required. Topic to read. Each entry of a file reads another one.
 	Input string `mapstructure:"input"`
@@ -84,7 +84,7 @@ type Topic struct {
 	// header. `observe`: forward every record as it is and only count. All three claim.
 	Mode Mode `mapstructure:"mode"`
 	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
-	// `fail` (stop, with the place of the record).
+	// `fail`: the process ends with exit code 1, and its error names the record.
 	OnMissingID Action `mapstructure:"on_missing_id"`
 	// A record with a known ID but another key or value, which is a producer's mistake: `drop`,
 	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
@@ -93,17 +93,17 @@ type Topic struct {
 	// of the offsets: `drop` or `forward`.
 	OnReplay Action `mapstructure:"on_replay"`
 	// A record that the clean topic refuses from any producer: too large, with a timestamp that it
-	// does not admit, without a key where it is compacted. `dead_letter`: to `dead_letter_topic`,
-	// in a form that is taken there. `drop`: nowhere. Either way its ID stays claimed, and it is
-	// counted in kdedup_undeliverable_total. `stop`: its partition is held there until the topic
-	// takes the record or this setting is changed; so it is with `dead_letter` where no dead letter
-	// can be written. The other partitions go on.
+	// does not admit, without a key where it is compacted. `dead_letter`: it goes to
+	// `dead_letter_topic`, in a form that this topic takes. `drop`: it goes nowhere. In both cases
+	// its ID stays claimed, and kdedup_undeliverable_total counts it. `stop`: kdedup holds its
+	// partition until the topic takes the record or you change this setting. kdedup does so too
+	// with `dead_letter` where it can write no dead letter. The other partitions go on.
 	OnUndeliverable Action `mapstructure:"on_undeliverable"`
-	// Offsets of the group that lie above what was handled, because somebody moved them forward,
-	// they had expired, or a broker lost a transaction's markers. `reread`: go on where the last
-	// batch ended, so that nothing is lost; a group with offsets that kdedup did not commit, of
-	// partitions that it never handled, is refused. `accept`: leave out what was skipped; copies of
-	// it that come later may be dropped.
+	// What to do when the group's offsets lie above what kdedup handled, because somebody moved
+	// them forward, they had expired, or a broker lost a transaction's markers. `reread`: go on
+	// where the last batch ended, so that nothing is lost. kdedup then refuses a group with offsets
+	// that it did not commit, of partitions that it never handled. `accept`: leave out the records
+	// in between; kdedup may drop copies of them that come later.
 	OnSkip Action `mapstructure:"on_skip"`
 	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
 	// `outage_grace` forward records without a claim, counted as passed_through; duplicates among
@@ -114,8 +114,8 @@ type Topic struct {
 	OutageGrace time.Duration `mapstructure:"outage_grace"`
 	// Topic that gets the dropped duplicates. Empty means that they are only counted.
 	DuplicatesTopic string `mapstructure:"duplicates_topic"`
-	// Topic for records without an ID, with a conflict, or that the clean topic refuses. Required
-	// when `on_missing_id` or `on_conflict` is `dead_letter`.
+	// Topic for records that have no ID, that are in conflict, or that the clean topic refuses.
+	// Required when `on_missing_id` or `on_conflict` is `dead_letter`.
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 	// Compacted topic that tells which records were forwarded and committed, with as many
 	// partitions as the input. It belongs to this pipeline alone.
@@ -136,15 +136,15 @@ type Topic struct {
 	// Size with which a batch is full, `64KiB` to `1GiB`: of keys, values, headers, and
 	// of what each record and header takes besides. The memory of a process grows with `lanes` x
 	// `batch_bytes`, or what `batch_records` take of it.
-	BatchBytes Bytes `mapstructure:"batch_bytes"`
-	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. A batch is filled by as many
-	// fetches as it takes; one more is fetched ahead. More is faster only with a distant broker.
-	FetchBytes Bytes `mapstructure:"fetch_bytes"`
-	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`: a few
-	// kilobytes can become gigabytes. A partition whose next batch would become larger is held, and
-	// says so, until this is raised. docs/kubernetes.md tells what it means for the memory of a
-	// process.
-	UnpackedBytes Bytes `mapstructure:"unpacked_bytes"`
+	BatchBytes int `mapstructure:"batch_bytes"`
+	// Most bytes of one fetch from one broker, 65536 to 1073741824. A lane fills a batch by as many
+	// fetches as it takes, and fetches one ahead. More bytes are faster only with a distant broker.
+	FetchBytes int `mapstructure:"fetch_bytes"`
+	// Most bytes that one compressed batch of the input may unpack to, 1048576 to 1073741824: a few
+	// kilobytes can become gigabytes. If the next batch of a partition would become larger, kdedup
+	// holds the partition, and says so, until you raise this. docs/kubernetes.md tells what it
+	// means for the memory of a process.
+	UnpackedBytes int `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
 	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).
 	// No effect with `group_protocol: consumer`, where the broker decides.
@@ -152,14 +152,15 @@ type Topic struct {
 	// With `delivery: exactly_once` a batch is forwarded in one transaction, which the broker
 	// aborts after this time, `5s` to `15m`; the broker limits it further
 	// (`transaction.max.timeout.ms`). Readers with `read_committed` wait as long for a process that
-	// was killed. Batches become as small as the time demands, so longer is better only where a
-	// quota lets not even one record through in it.
+	// was killed. kdedup makes its batches as small as the time demands, so raise it only where a
+	// quota does not let one record through in that time.
 	TransactionTimeout time.Duration `mapstructure:"transaction_timeout"`
 	// `classic`: cooperative rebalances led by a member. `consumer`: rebalances led by the broker
 	// (KIP-848); needs Kafka 4.3 or later.
 	GroupProtocol GroupProtocol `mapstructure:"group_protocol"`
 	// Whether `output` may be compacted. A compacted topic keeps only the last message of each key,
-	// and refuses records without a key; `kdedup validate` refuses one, unless that is meant.
+	// and refuses records without a key. `kdedup validate` refuses such an output unless this is
+	// `true`.
 	AllowCompactedOutput bool `mapstructure:"allow_compacted_output"`
 	// Whether lanes are static members, with the group instance ID
 	// `<consumer_group>-<instance>-<lane>`. A restart within `session_timeout` then moves no
