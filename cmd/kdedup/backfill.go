@@ -28,7 +28,7 @@ func newBackfill() *cobra.Command {
 			"pipeline does not\n" +
 			"emit again what was emitted before it ran. Run it once, right before the first " +
 			"start: claims hold\n" +
-			"for the ttl from now on. It may be interrupted and run again, and it changes no " +
+			"for the ttl from now on. You may interrupt it and run it again, and it changes no " +
 			"topic.\n\n" +
 			"The output must carry nothing but this pipeline's messages, with their IDs where " +
 			"the input has them.",
@@ -61,9 +61,9 @@ func (f *backfillFlags) add(cmd *cobra.Command) {
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only count what would be claimed")
 	cmd.Flags().BoolVar(&f.force, "force", false, "also if the consumer group is active or has "+
-		"commits: nothing is lost then, but what the\n"+
-		"pipeline claimed before the backfill comes to it is emitted, also if it had been "+
-		"emitted before")
+		"commits: that loses nothing, but the pipeline emits\n"+
+		"the messages that it claims before the backfill does, even if they had been emitted "+
+		"before")
 }
 
 func (f *backfillFlags) run(

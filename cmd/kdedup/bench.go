@@ -30,11 +30,11 @@ func newBench() *cobra.Command {
 		Short: "Measure a configuration on the servers that it names",
 		Long: "Measure what the store, or the whole pipeline, does on your servers. A topic of " +
 			"the configuration\n" +
-			"gives the settings; everything is done on topics, a consumer group and a scope of " +
-			"its own, which\n" +
-			"are deleted at the end. Of the topic itself a few records are read, to see what its " +
-			"IDs look like\n" +
-			"and how many come; that tells how large the store will be.",
+			"gives the settings. The commands use topics, a consumer group and a scope of their " +
+			"own, and delete\n" +
+			"them at the end. Of the topic itself they read a few records, to see what its IDs " +
+			"look like and how\n" +
+			"many come: that tells how large the store will be.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -62,8 +62,8 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.ordered, "time-ordered", false,
 		"IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0,
-		"records a `SECOND` that the advice is for (as the topic had in the last 24 hours)")
-	addFormat(cmd, &f.format, formatTable, formatJSON)
+		"records a `SECOND` to advise for (default: as the topic had in the last 24 hours)")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	cmd.Flags().StringVar(&f.profile, "cpuprofile", "",
 		"write a CPU profile of the measured part to `FILE`")
 }

@@ -30,8 +30,8 @@ func newBenchClaims() *cobra.Command {
 		Use:   "claims",
 		Short: "Measure the store alone",
 		Long: "Claim IDs from as many lanes and in as large batches as the topic's settings say. " +
-			"A batch that is not\n" +
-			"answered, or not decided, is claimed again, ten times at most.",
+			"If the store does not\n" +
+			"answer a batch, or leaves it undecided, the lane claims it again, ten times at most.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			c, log, err := flags.settings(cmd)
@@ -68,7 +68,7 @@ func newBenchClaims() *cobra.Command {
 	}
 	flags.add(cmd)
 	cmd.Flags().IntVar(&ids, "ids", 1_000_000, "`NUMBER` of claims")
-	cmd.Flags().IntVar(&before, "before", 0, "`NUMBER` of claims that are made first and do not "+
+	cmd.Flags().IntVar(&before, "before", 0, "`NUMBER` of claims to make first, which do not "+
 		"count: a full store may be slower than a new one")
 	return cmd
 }

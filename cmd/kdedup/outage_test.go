@@ -164,7 +164,7 @@ func TestAStartWaitsForTheStore(t *testing.T) {
 				return strings.HasPrefix(get(t, url+"/readyz"), "start: store."+name+": ")
 			})
 			testkit.Eventually(t, 30*time.Second, "the wait in the log", func() bool {
-				return strings.Contains(r.out.String(), "trying on")
+				return strings.Contains(r.out.String(), "trying again")
 			})
 			if got := get(t, url+"/healthz"); got != "ok\n" {
 				t.Errorf("/healthz: %s", got)

@@ -29,11 +29,11 @@ func newReport() *cobra.Command {
 		Short: "Tell how many duplicates an input topic holds, and which ttl catches them",
 		Long: "Read what is on a pipeline's input topic and report on its duplicates: how many, " +
 			"where, how far\n" +
-			"apart, with other content or not, and which ttl would catch them. No consumer group " +
-			"is joined,\n" +
-			"nothing is committed, claimed or changed. Memory stays bounded; what does not fit " +
-			"goes to\n" +
-			"temporary files in $TMPDIR, about 42 bytes and the ID for each record.",
+			"apart, with other content or not, and which ttl would catch them. It joins no " +
+			"consumer group, and\n" +
+			"commits, claims and changes nothing. Its memory stays bounded: it sorts in " +
+			"temporary files in\n" +
+			"$TMPDIR, about 42 bytes and the ID for each record.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)
@@ -60,12 +60,15 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().StringVar(&f.from, "from", "",
-		"`TIME` of the first record: as 2026-01-31T12:00:00Z, or as 72h, so long ago")
+		"`TIME` of the first record: 2026-01-31T12:00:00Z, or 72h for 72 hours ago")
 	cmd.Flags().StringVar(&f.to, "to", "",
-		"`TIME` before which the last record was produced, in the same forms")
+		"`TIME` up to which records count, in the same forms")
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0,
-		"read only the newest `NUMBER`, about as many (0: all)")
-	addFormat(cmd, &f.format, formatTable, formatJSON, formatHTML)
+		"read only about the newest `NUMBER` of records (0: all)")
+	cmd.Flags().StringVar(&f.format, "format", formatTable, "table, json or html")
+	complete(cmd, "format", func() []string {
+		return []string{formatTable, formatJSON, formatHTML}
+	})
 	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
 	cmd.Flags().StringVar(&f.byHeader, "by-header", "",
 		"also count by the values of the header `NAME`")

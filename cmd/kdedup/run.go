@@ -26,14 +26,15 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the pipelines of a configuration",
-		Long: "Run the pipelines until a signal. SIGTERM or SIGINT finish the batches in hand " +
-			"and leave the\n" +
-			"consumer groups; a second signal ends the process at once and loses nothing. " +
-			"SIGHUP, or a change\n" +
-			"of the file, starts, stops and changes pipelines; those that stay the same are not " +
-			"disturbed.\n\n" +
-			"While Kafka or the store cannot be reached at the start, it tries on; /readyz says " +
-			"why it waits.",
+		Long: "Run the pipelines until a signal. On SIGTERM or SIGINT the lanes finish the batch " +
+			"in hand and leave\n" +
+			"their consumer groups. On a second signal the process ends at once, and loses " +
+			"nothing. On SIGHUP, and\n" +
+			"when the file changes, kdedup starts, stops and changes pipelines; those that stay " +
+			"the same go on\n" +
+			"undisturbed.\n\n" +
+			"While a start cannot reach Kafka or the store, it tries again; /readyz says why it " +
+			"waits.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// several ask for the same as one: the file is read after them

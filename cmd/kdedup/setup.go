@@ -8,8 +8,8 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 )
 
-const setupHelp = `Create the keyspace, the tables and the topics that are missing, and say what was done. The
-input topics must exist. Setup is safe to repeat. Of what exists it changes two things only: it
+const setupHelp = `Create the keyspace, the tables and the topics that are missing, and say so.
+The input topics must exist. Setup is safe to repeat. It changes only two things that exist: it
 adds partitions to a fence topic whose input has got more, and it raises the retention of a claim
 log that is too short for a ttl.
 

@@ -15,9 +15,9 @@ import (
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
-const skipHelp = `Take the record out of the way at which a partition is held.
+const skipHelp = `Skip the record at which a partition is held.
 
-The lanes read the word within a minute, or when they start. The record's message ID stays claimed:
+The lanes go on behind the record within a minute, or when they start. Its message ID stays claimed:
 copies of it are duplicates. To let one through later, release the ID with kdedup id release.`
 
 // skipFlags say which record is meant, and what is to become of it.
@@ -34,7 +34,7 @@ func newSkip() *cobra.Command {
 	var flags skipFlags
 	cmd := &cobra.Command{
 		Use:   "skip",
-		Short: "Take the record out of the way at which a partition is held",
+		Short: "Skip the record at which a partition is held",
 		Long:  skipHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },

@@ -28,8 +28,8 @@ func newValidate() *cobra.Command {
 		Short: "Check a configuration and the servers that it names",
 		Long: "Check all that kdedup run needs: the configuration, the topics, the consumer " +
 			"groups, the store, the directory, the\n" +
-			"address. Print each check and every problem. Nothing is changed, and a process that " +
-			"runs is not disturbed.",
+			"address. Print each check and every problem. It changes nothing, and disturbs no " +
+			"running process.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.load(cmd)

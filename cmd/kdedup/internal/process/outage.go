@@ -81,7 +81,7 @@ func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 			return err
 		}
 		p.starting.Store(&notStarted{err})
-		p.log.Warn("a server does not answer: nothing is forwarded yet, trying on",
+		p.log.Warn("a server does not answer: nothing is forwarded yet, trying again",
 			"error", err, "pause", wait)
 		pause.For(ctx, wait)
 	}
