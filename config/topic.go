@@ -128,7 +128,7 @@ type Topic struct {
 	Partitioner Partitioner `mapstructure:"partitioner"`
 	// Where a partition begins that has neither a committed offset of the group nor a fence:
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
-	// start. A group whose offsets have expired goes on at its fences, whatever stands here.
+	// start. A group whose offsets have expired goes on at its fences, whatever this says.
 	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	// Batches are smaller while the brokers take too long for large ones.

@@ -23,7 +23,7 @@ func newBackfill() *cobra.Command {
 	var flags backfillFlags
 	cmd := &cobra.Command{
 		Use:   "backfill",
-		Short: "Claim the message IDs that stand on a clean topic already",
+		Short: "Claim the message IDs that are on a clean topic already",
 		Long: "Claim the message IDs of all records on a pipeline's output topic, so that the " +
 			"pipeline does not\n" +
 			"emit again what was emitted before it ran. Run it once, right before the first " +
