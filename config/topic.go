@@ -137,10 +137,10 @@ type Topic struct {
 	// of what each record and header takes besides. The memory of a process grows with `lanes` x
 	// `batch_bytes`, or what `batch_records` take of it.
 	BatchBytes int `mapstructure:"batch_bytes"`
-	// Most bytes of one fetch from one broker, 65536 to 1073741824. A lane fills a batch by as many
+	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. A lane fills a batch by as many
 	// fetches as it takes, and fetches one ahead. More bytes are faster only with a distant broker.
 	FetchBytes int `mapstructure:"fetch_bytes"`
-	// Most bytes that one compressed batch of the input may unpack to, 1048576 to 1073741824: a few
+	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`: a few
 	// kilobytes can become gigabytes. If the next batch of a partition would become larger, kdedup
 	// holds the partition, and says so, until you raise this. docs/kubernetes.md tells what it
 	// means for the memory of a process.
