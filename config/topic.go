@@ -136,15 +136,15 @@ type Topic struct {
 	// Size with which a batch is full, `64KiB` to `1GiB`: of keys, values, headers, and
 	// of what each record and header takes besides. The memory of a process grows with `lanes` x
 	// `batch_bytes`, or what `batch_records` take of it.
-	BatchBytes int `mapstructure:"batch_bytes"`
+	BatchBytes Bytes `mapstructure:"batch_bytes"`
 	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. A lane fills a batch by as many
 	// fetches as it takes, and fetches one ahead. More bytes are faster only with a distant broker.
-	FetchBytes int `mapstructure:"fetch_bytes"`
+	FetchBytes Bytes `mapstructure:"fetch_bytes"`
 	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`: a few
 	// kilobytes can become gigabytes. If the next batch of a partition would become larger, kdedup
 	// holds the partition, and says so, until you raise this. docs/kubernetes.md tells what it
 	// means for the memory of a process.
-	UnpackedBytes int `mapstructure:"unpacked_bytes"`
+	UnpackedBytes Bytes `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
 	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).
 	// No effect with `group_protocol: consumer`, where the broker decides.

@@ -63,7 +63,7 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 		"IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0,
 		"records a `SECOND` to advise for (default: as the topic had in the last 24 hours)")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+	addFormat(cmd, &f.format, formatTable, formatJSON)
 	cmd.Flags().StringVar(&f.profile, "cpuprofile", "",
 		"write a CPU profile of the measured part to `FILE`")
 }

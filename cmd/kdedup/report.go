@@ -65,10 +65,7 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 		"`TIME` up to which records count, in the same forms")
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0,
 		"read only about the newest `NUMBER` of records (0: all)")
-	cmd.Flags().StringVar(&f.format, "format", formatTable, "table, json or html")
-	complete(cmd, "format", func() []string {
-		return []string{formatTable, formatJSON, formatHTML}
-	})
+	addFormat(cmd, &f.format, formatTable, formatJSON, formatHTML)
 	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
 	cmd.Flags().StringVar(&f.byHeader, "by-header", "",
 		"also count by the values of the header `NAME`")
