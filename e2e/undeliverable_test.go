@@ -211,10 +211,16 @@ func TestAPartitionIsHeldByItself(t *testing.T) {
 				}
 				records = append(records, r)
 			}
+			one := d.start("one")
+			// Partitions that move after the first try would be repeated with at_least_once.
+			testkit.Eventually(t, time.Minute, "both lanes with their partitions", func() bool {
+				return strings.Contains(one.text(), `lane=0 partitions="[`) &&
+					strings.Contains(one.text(), `lane=1 partitions="[`)
+			})
+			one.waitReady()
 			if err := d.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
-			one := d.start("one")
 			want := d.input + "[3] held at offset 10: null_key: on_undeliverable is stop"
 			testkit.Eventually(t, time.Minute, "a partition that says that it is held",
 				func() bool {
