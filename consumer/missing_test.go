@@ -30,12 +30,12 @@ func TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock(t *testing.
 		}
 		owner := Place{Partition: 0, Offset: 3}
 		commit(4)
-		time.Sleep(time.Hour + 2*time.Minute)
+		time.Sleep(time.Hour + 2*time.Minute) // of the bubble
 		commit(5)
 		if !commit(6).Gone(0, owner, time.Time{}) {
 			t.Error("two minutes after the ttl the owner is forgotten, and its copy is dropped")
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // of the bubble
 		commit(7)
 		if commit(8).Gone(0, owner, time.Time{}) {
 			t.Error("the fence remembers for ever")

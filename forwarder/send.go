@@ -45,8 +45,8 @@ type Isolation struct {
 var ErrUnfinished = errors.New("more records are refused than there is time to find")
 
 // Send returns when every record is acknowledged, or was treated as Isolation says; then none is
-// left, which frees their memory while the transaction commits.
-// After an error some records may have been written and others not: the caller aborts.
+// left, which frees their memory while the transaction commits. After an error some records may
+// have been written and others not: the caller aborts.
 func (o *Outgoing) Send(ctx context.Context, to Producer, isolation Isolation) error {
 	n, began := len(o.records), time.Now()
 	var failed failures

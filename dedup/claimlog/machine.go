@@ -266,6 +266,7 @@ func (m *machine) claim(
 		return nil
 	}
 	since := m.since[e.Shard].of(b.seen.Next)
+	nothingSince := since == m.index.end() // nor will there be, until the block is flushed
 	mine := held{claimedAt: now, place: e.At}
 	if b.after >= now {
 		mine.claimedAt = b.after + 1
@@ -276,7 +277,7 @@ func (m *machine) claim(
 		m.key = append(append(m.key[:0], tag[:]...), c.id...)
 		var owner held
 		found := false
-		if since != m.index.end() {
+		if !nothingSince {
 			var err error
 			if owner, _, found, err = m.get(m.key, now, since); err != nil {
 				return err
