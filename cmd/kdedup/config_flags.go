@@ -38,8 +38,8 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.instance, "instance", "",
 		"`NAME` of this process, in place of the configured one")
 	addChoice(cmd, &f.logLevel, "log-level",
-		"the least important `LEVEL` that is logged, in place of the configured one: debug, info, "+
-			"warn or error", "debug", "info", "warn", "error")
+		"the least important `LEVEL` that is logged, in place of the configured one",
+		"debug", "info", "warn", "error")
 	completeFile(cmd)
 	f.input = cmd.InOrStdin
 }
@@ -102,7 +102,7 @@ func (f *configFlags) bytes() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
-		f.piped = append([]byte{}, data...)
+		f.piped = data // not nil, however little it is
 	}
 	return f.piped, nil
 }

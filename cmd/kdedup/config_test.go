@@ -132,6 +132,7 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 			`--log-level must be debug, info, warn or error, got "loud"`},
 		{[]string{"report", "--format", "pdf"}, `--format must be table, json or html, got "pdf"`},
 		{[]string{"version", "--format", "xml"}, `--format must be text or json, got "xml"`},
+		{[]string{"version", "--json=maybe"}, `--json must be true or false, got "maybe"`},
 	} {
 		if code, text := kdedup(t.Context(), c.args...); code != exitUsage ||
 			text != "kdedup: "+c.want+"\n" {
@@ -158,6 +159,9 @@ func TestAdviceNamesTheFileInUse(t *testing.T) {
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	_, version := kdedup(t.Context(), "version")
 	first, _, _ := strings.Cut(version, "\n")
+	if _, text := kdedup(t.Context(), "version", "--json=false"); text != version {
+		t.Errorf("without JSON it is %q, want %q", text, version)
+	}
 	if code, text := kdedup(t.Context(), "--version"); code != 0 || text != first+"\n" {
 		t.Errorf("%d: %q, want %q", code, text, first)
 	}

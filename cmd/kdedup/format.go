@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,21 +21,24 @@ const (
 // json.
 func addFormat(cmd *cobra.Command, format *string, forms ...string) {
 	*format = forms[0]
-	addChoice(cmd, format, "format", "`FORM` of the output: "+oneOf(forms), forms...)
+	addChoice(cmd, format, "format", "`FORM` of the output", forms...)
 	if slices.Contains(forms, formatJSON) {
 		cmd.Flags().BoolFunc("json", "short for --format json", func(text string) error {
-			if text != "true" {
-				return errors.New("takes no value")
+			on, err := strconv.ParseBool(text)
+			if err != nil {
+				return errors.New("must be true or false")
 			}
-			*format = formatJSON
+			if on {
+				*format = formatJSON
+			}
 			return nil
 		})
 	}
 }
 
-// addChoice adds a flag that takes one of a few words.
+// addChoice adds a flag that takes one of a few words, with which the usage ends.
 func addChoice(cmd *cobra.Command, to *string, name, usage string, words ...string) {
-	cmd.Flags().Var(&choice{to, words}, name, usage)
+	cmd.Flags().Var(&choice{to, words}, name, usage+": "+oneOf(words))
 	complete(cmd, name, func() []string { return words })
 }
 
