@@ -37,9 +37,9 @@ func newConfigPrint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print every setting in effect, and where its value comes from",
-		Long: "Print every setting that is in effect, with its value and where that comes from: a " +
-			"line of the file, an environment\nvariable, or the default. Secrets are hidden. The " +
-			"settings of stores that are not in use are left out. No server is asked.",
+		Long: "Print every setting that is in effect, with its value and where that comes from:\n" +
+			"a line of the file, an environment variable, or the default. Secrets are hidden.\n" +
+			"The settings of stores that are not in use are left out. No server is asked.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, places, err := flags.parse()

@@ -16,7 +16,7 @@ import (
 // chosen by a seed, with every fault that the model knows.
 //
 //	KDEDUP_MODEL_STEPS=100000000 go test ./pipeline/simulation -run TestModel$ -timeout 0    # more than by default
-//	KDEDUP_MODEL_FROM=40001 KDEDUP_MODEL_STEPS=…                                             # other seeds
+//	KDEDUP_MODEL_FROM=40001 KDEDUP_MODEL_STEPS=…  # other seeds
 //	KDEDUP_MODEL_SEED=17 go test ./pipeline/simulation -run TestModel$                       # this seed only
 const (
 	defaultSteps = 6_000_000
