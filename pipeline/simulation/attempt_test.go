@@ -215,7 +215,11 @@ func (a *attempt) finish(i int) {
 	if e == nil || e.owner == s {
 		s.passed = true
 	}
-	if e != nil && e.final == nil && (e.owner == s || e.owner.gone && !a.client.w.conflicts(e, s)) {
+	// A copy that an operator skipped is not known to have stood for the owner: behind the fence it
+	// counts as a copy.
+	_, skipped := a.batch.Skipped(i)
+	if e != nil && e.final == nil && (e.owner == s ||
+		e.owner.gone && !skipped && !a.client.w.conflicts(e, s)) {
 		e.final = a // by the owner, or by a copy that stands for it
 	}
 }
