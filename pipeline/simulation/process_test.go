@@ -43,6 +43,7 @@ type slot struct {
 	txnID     *transactionalID
 	skew      time.Duration // of its clock
 	expected  [numOutcomes]int
+	either    int // of the forwarded ones, that may have counted as replays
 }
 
 const transactionTimeout = 15 * time.Second
@@ -254,4 +255,5 @@ func (w *world) count(slot int, a *attempt) {
 	for o, n := range a.outcomes {
 		w.slots[slot].expected[o] += n
 	}
+	w.slots[slot].either += a.either
 }

@@ -54,6 +54,12 @@ func (w *world) assess(a *attempt) {
 		outcome := w.outcome(a, i)
 		a.became = append(a.became, outcome)
 		a.outcomes[outcome]++
+		if outcome == pipeline.Forwarded && a.wrote[i] == 0 &&
+			!a.batch.Records[i].Settled.IsZero() {
+			// Its session has sent it, and others have written a fence meanwhile: whose claim that
+			// settles is a matter of clocks.
+			a.either++
+		}
 	}
 }
 
