@@ -19,7 +19,7 @@ type hold struct {
 	pause  time.Duration // the latest one
 	until  time.Time     // its end
 	paused bool          // the client fetches nothing of the partition
-	seek   bool          // and goes on only when it is told where
+	seek   bool          // and goes on only when it is told where: at the record
 }
 
 const (
@@ -79,6 +79,12 @@ func (m *member) holdLocked(partition int32, offset int64, reason string) {
 	m.opts.Metrics.held.set(partition, 1)
 }
 
+// pausedLocked tells that the client fetches nothing of the partition for now.
+func (m *member) pausedLocked(partition int32) bool {
+	h := m.held[partition]
+	return h != nil && h.paused
+}
+
 // unholdLocked forgets a hold.
 func (m *member) unholdLocked(partition int32) {
 	h := m.held[partition]
@@ -102,8 +108,12 @@ func (m *member) resumeHeld() (next time.Time) {
 		switch {
 		case !h.paused:
 		case !now.Before(h.until):
+			at, waiting := m.returned[p]
 			if h.seek {
-				m.client.Seek(Offsets{p: {Epoch: -1, Offset: h.offset}})
+				at, waiting = h.offset, true
+			}
+			if waiting { // a client that was looking for the leader has not heard it
+				m.client.Seek(Offsets{p: {Epoch: -1, Offset: at}})
 			}
 			h.paused, h.seek = false, false
 			m.client.Resume(p)

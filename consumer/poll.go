@@ -31,6 +31,7 @@ func (m *member) poll(ctx context.Context) (*Batch, error) {
 		}
 		if none {
 			m.expect(withheld)
+			m.client.AllowRebalance() // which may wait for records that are withheld
 			continue
 		}
 		batch, err := m.batch(fetches)

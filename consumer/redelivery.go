@@ -109,7 +109,7 @@ func (m *member) noteLag(partition int32, position, lag int64) {
 	m.opts.Metrics.lag.set(partition, float64(lag))
 	still := m.still[partition]
 	switch {
-	case lag == 0 || still.position != position || m.held[partition] != nil:
+	case lag == 0 || still.position != position || m.pausedLocked(partition):
 		still = stillness{position: position}
 	case m.idle != nil:
 		still.times++

@@ -91,6 +91,14 @@ func TestOnlyALaneThatWaitsWhileRecordsLieThereIsStuck(t *testing.T) {
 		{"the position moves", func(m *member, i int) { m.noteLag(0, int64(i), 5) }, false},
 		{"it waits now and then", func(m *member, i int) { m.noteLag(0, 10, int64(i%2)) }, false},
 		{"the partition is another lane's", func(m *member, _ int) { m.noteLag(1, 10, 5) }, false},
+		{"the partition is held", func(m *member, _ int) {
+			m.held[0] = &hold{offset: 10, paused: true}
+			m.noteLag(0, 10, 5)
+		}, false},
+		{"what was held is due, and does not come", func(m *member, _ int) {
+			m.held[0] = &hold{offset: 10}
+			m.noteLag(0, 15, 5)
+		}, true},
 		{"the lane works on a batch", func(m *member, _ int) {
 			idle := m.idle
 			m.setIdle(nil)
@@ -150,6 +158,64 @@ func TestASessionThatGetsNothingEnds(t *testing.T) {
 		}
 		if waited := time.Since(start); waited < undelivered {
 			t.Errorf("after %v", waited)
+		}
+	})
+}
+
+// forgetful is a client that delivers its records once; it is looking for the partition's leader,
+// and does not hear where to go on, until it has been told so often.
+type forgetful struct {
+	deaf
+	records []*kgo.Record
+	unheard int
+	told    []int64 // offsets
+	blocked bool    // a rebalance, since records were polled
+	waited  bool    // it was blocked while a poll waited for as long as it takes
+}
+
+func (f *forgetful) Poll(ctx context.Context, n int) kgo.Fetches {
+	_, brief := ctx.Deadline()
+	f.waited = f.waited || f.blocked && !brief
+	if len(f.records) == 0 {
+		return f.deaf.Poll(ctx, n)
+	}
+	topic := kgo.FetchTopic{Topic: "orders", Partitions: []kgo.FetchPartition{
+		{Partition: 0, Records: f.records}}}
+	f.records, f.blocked = nil, true
+	return kgo.Fetches{{Topics: []kgo.FetchTopic{topic}}}
+}
+func (f *forgetful) Seek(to Offsets) {
+	f.told = append(f.told, to[0].Offset)
+	if f.unheard--; f.unheard < 0 {
+		f.records = []*kgo.Record{{Topic: "orders", Offset: to[0].Offset}}
+	}
+}
+func (f *forgetful) Pause(...int32)  {}
+func (f *forgetful) Resume(...int32) {}
+func (f *forgetful) AllowRebalance() { f.blocked = false }
+func (f *forgetful) Fences(context.Context, []int32) (fence.Found, error) {
+	return fence.Found{}, nil
+}
+
+// It would be held for ever, and so would a rebalance of the group.
+func TestAHeldRecordComesAgainThoughTheClientDidNotHearWhereToGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &forgetful{unheard: 1, records: []*kgo.Record{{Topic: "orders", Offset: 7}}}
+		session, err := NewAtLeastOnce(memberOf(t, 0).opts, func(Events) (Client, error) {
+			return client, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		session.member.fences[0] = fence.Fence{}
+		session.Hold(0, 7, "no topic takes it")
+		batch, err := session.Poll(t.Context())
+		if err != nil || len(batch.Records) != 1 || batch.Records[0].Offset != 7 {
+			t.Fatalf("got %v, %v; the client was told to go on at %v", batch, err, client.told)
+		}
+		if client.waited {
+			t.Error("a rebalance had to wait for records that were withheld")
 		}
 	})
 }

@@ -238,6 +238,19 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline/simulation", tests: "TestModel",
 	},
 	{
+		guard: "a held record comes again though the client did not hear where to go on",
+		file:  "consumer/hold.go", old: "at, waiting := m.returned[p]\n",
+		new:      "at, waiting := int64(0), false\n",
+		caughtBy: "./consumer",
+		tests:    "TestAHeldRecordComesAgainThoughTheClientDidNotHearWhereToGoOn",
+	},
+	{
+		guard: "no rebalance waits for records that are withheld",
+		file:  "consumer/poll.go", old: "m.client.AllowRebalance() // which", new: "// which",
+		caughtBy: "./consumer",
+		tests:    "TestAHeldRecordComesAgainThoughTheClientDidNotHearWhereToGoOn",
+	},
+	{
 		guard: "a batch that is given back goes back to where it begins",
 		file:  "consumer/at_least_once.go", old: "a.goBack(b)\n",
 		new:      "a.client.Seek(a.client.Committed())\n\ta.giveBack(b)\n",

@@ -17,16 +17,17 @@ import (
 
 // source is a record of the input and what became of it.
 type source struct {
-	record   *kgo.Record
-	pristine kgo.Record // what record must still be at the end
-	id       dedup.ID   // empty: it has none
-	oversize bool       // too large for the clean topic
-	ahead    bool       // its time is too far ahead for every topic but the input
-	invalid  bool       // the clean and the duplicates topic refuse it
-	handled  bool       // its offset was committed, or with at_least_once its fence was written
-	commits  int        // how often its offset was committed
-	gone     bool       // compacted away
-	skipped  bool       // an operator wants it out of the way
+	record    *kgo.Record
+	pristine  kgo.Record // what record must still be at the end
+	id        dedup.ID   // empty: it has none
+	oversize  bool       // too large for the clean topic
+	ahead     bool       // its time is too far ahead for every topic but the input
+	invalid   bool       // the clean and the duplicates topic refuse it
+	handled   bool       // its offset was committed, or with at_least_once its fence was written
+	commits   int        // how often its offset was committed
+	gone      bool       // compacted away
+	skipped   bool       // an operator wants it out of the way
+	unclaimed bool       // it passed in an outage of the store
 	// forwarded for good as the owner of its ID, or without an answer of the store
 	passed bool
 }

@@ -34,6 +34,7 @@ func (w *world) commitAttempt(a *attempt) {
 			truth.dropped = max(truth.dropped, e.number+1)
 		}
 		s.handled = true
+		s.unclaimed = s.unclaimed || s.id != "" && a.answers[s.id] == nil
 		if s.commits++; s.commits > 1+w.input[s.record.Partition].rewinds {
 			w.failf("%v is committed %d times, after %d rewinds", s, s.commits,
 				w.input[s.record.Partition].rewinds)
@@ -183,6 +184,10 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		// To a batch that reads again the owner seems to have been passed without its delivery.
 		// With at_least_once the member that was given up may have sent it meanwhile, and it is
 		// sent twice.
+		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
+	case e.owner.unclaimed && e.final == nil:
+		// It passed without an answer of the store, and owns nothing then: to a batch that reads
+		// again it seems to have been passed without its delivery.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	}
 	return w.allowedForCopy(e, s)
