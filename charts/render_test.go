@@ -34,6 +34,7 @@ var shapes = []shape{
 	{name: "default"},
 	{name: "embedded"},
 	{name: "claimlog"},
+	{name: "cassandralog"},
 	{name: "deployment", external: []string{"ServiceAccount default"}},
 	{
 		name: "ha",

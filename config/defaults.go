@@ -30,6 +30,9 @@ func Default() Config {
 
 func defaultCassandra() Cassandra {
 	return Cassandra{
+		Layout: LayoutRows,
+		Log: CassandraLog{Table: "claim_log", Shards: 8, Index: IndexFiles,
+			Path: "./kdedup-index"},
 		Keyspace:          "kdedup",
 		Table:             "processed_messages",
 		Consistency:       "LOCAL_QUORUM",

@@ -45,6 +45,7 @@ func (c Config) Secrets() []string {
 
 func (c Config) unused(path string) bool {
 	return strings.HasPrefix(path, "store.cassandra.") && c.Store.Type != StoreCassandra ||
+		strings.HasPrefix(path, "store.cassandra.log.") && !c.Store.Logs() ||
 		strings.HasPrefix(path, "store.redis.") && c.Store.Type != StoreRedis ||
 		strings.HasPrefix(path, "store.postgres.") && c.Store.Type != StorePostgres ||
 		strings.HasPrefix(path, "store.embedded.") && c.Store.Type != StoreEmbedded ||

@@ -13,7 +13,7 @@ const (
 
 // Store is where the claims are kept. Only the section that `type` names is used and checked.
 type Store struct {
-	// `embedded`: files of this process, for one process. `cassandra`: a table that any number of
+	// `embedded`: files of this process, for one process. `cassandra`: tables that any number of
 	// processes share. `redis`: keys that any number of processes share, in Redis or Valkey.
 	// `postgres`: a table in PostgreSQL, shared likewise. `kafka`: topics beside the input's, for
 	// any number of processes and without another server. See `docs/stores.md` for what each of
@@ -72,9 +72,17 @@ type Cassandra struct {
 	// Required with `type: cassandra`. Some nodes as `host:port`, or `host` for port 9042. The
 	// others are found through them.
 	Hosts []string `mapstructure:"hosts"`
+	// How claims are kept. `rows`: a row for each, which takes no memory here however many there
+	// are. `log`: in the blocks of a log, which costs the nodes a twentieth of that, and each
+	// process an index of all claims. Neither knows the claims of the other: see
+	// `docs/stores.md#a-log-in-cassandra` before you change it.
+	Layout string `mapstructure:"layout"`
+	// The log, with `layout: log`.
+	Log CassandraLog `mapstructure:"log"`
 	// Keyspace of the table: a letter, then letters, digits and `_`, at most 48.
 	Keyspace string `mapstructure:"keyspace"`
-	// Table of the claims: a letter, then letters, digits and `_`, at most 48.
+	// Table of the claims: a letter, then letters, digits and `_`, at most 48. Not used with
+	// `layout: log`.
 	Table string `mapstructure:"table"`
 	// The data centre whose nodes kdedup asks. It never asks others; `hosts` must lie in it.
 	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it the driver
@@ -97,17 +105,20 @@ type Cassandra struct {
 	SerialConsistency string `mapstructure:"serial_consistency"`
 	// How long one request may take, at least `2s`. It must be longer than the server's own
 	// timeouts (`write_request_timeout`, `cas_contention_timeout`): otherwise this side gives up on
-	// claims that the server still decides. A request that times out is sent again.
+	// claims that the server still decides. A request that times out is sent again. With `layout:
+	// log` a batch of claims may take twice as long.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Connections to each node, 1 to 32.
 	Connections int `mapstructure:"connections"`
 	// Most requests under way in this process, 1 to 4096; further ones wait here. More load on a
 	// busy cluster makes it slower, not faster. Raise it if a request takes long although the
-	// cluster is not busy, as across data centres with `SERIAL`.
+	// cluster is not busy: across data centres, with `SERIAL`. Not used with `layout:
+	// log`, which has one for each shard.
 	InFlight int `mapstructure:"in_flight"`
 	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes one Paxos round,
 	// with one claim or with 200. Cassandra's `batch_size_fail_threshold` is for unconditional
 	// batches only. With 1 each claim is one insert, for servers that refuse conditional batches.
+	// Not used with `layout: log`.
 	BatchClaims int `mapstructure:"batch_claims"`
 	// Replication of the keyspace, as in CQL. `kdedup setup` uses it when the keyspace does not
 	// exist; an existing keyspace is never altered. The default keeps one copy of each claim and is

@@ -37,7 +37,11 @@ func (c Config) check(p *problems) {
 	for i, t := range c.Topics {
 		t.check(p, fmt.Sprintf("topics[%d]", i))
 		if c.Store.Type == StoreCassandra {
-			checkCassandraTTL(p, fmt.Sprintf("topics[%d].ttl", i), t.TTL)
+			margin := time.Duration(0)
+			if c.Store.Logs() {
+				margin = logMargin
+			}
+			checkCassandraTTL(p, fmt.Sprintf("topics[%d].ttl", i), t.TTL, margin)
 		}
 	}
 	checkTogether(p, c.Topics)
@@ -91,11 +95,7 @@ func (c ClaimLog) check(p *problems) {
 		p.add(path+".topic", "", "must be at most 60 of letters, digits, '.', '_', '-' around "+
 			"{group}, such as {group}.claims, got %q", c.Topic)
 	}
-	within(p, path+".shards", c.Shards, 1, 1000)
-	oneOf(p, path+".index", c.Index, IndexFiles, IndexMemory)
-	if c.Index == IndexFiles {
-		p.require(path+".path", c.Path)
-	}
+	checkIndex(p, path, c.Shards, c.Index, c.Path)
 	within(p, path+".timeout", c.Timeout, time.Second, longest)
 }
 
@@ -104,6 +104,13 @@ func (c Cassandra) check(p *problems) {
 	p.addresses(path+".hosts", c.Hosts)
 	p.cassandraName(path+".keyspace", c.Keyspace)
 	p.cassandraName(path+".table", c.Table)
+	if oneOf(p, path+".layout", c.Layout, LayoutRows, LayoutLog); c.Layout == LayoutLog {
+		c.Log.check(p, path+".log")
+		if c.Log.Table == "dedup_scopes" || c.Log.Table == c.Table {
+			p.add(path+".log.table", "", "must not be the table of another layout, got %q",
+				c.Log.Table)
+		}
+	}
 	if c.Username == "" && c.Password != "" {
 		p.add(path+".username", "", "is required with password")
 	}

@@ -365,6 +365,43 @@ func TestPostgresRules(t *testing.T) {
 	})
 }
 
+func TestCassandraLogRules(t *testing.T) {
+	inLog := func(set func(*Cassandra)) func(*Config) {
+		return func(c *Config) {
+			c.Store.Type, c.Store.Cassandra.Hosts = StoreCassandra, []string{"cassandra"}
+			c.Store.Cassandra.Layout = LayoutLog
+			set(&c.Store.Cassandra)
+		}
+	}
+	const refused = "store.cassandra.log.table: must be a letter and then letters, digits and _, " +
+		"at most 39 in all, got "
+	long := strings.Repeat("t", 40)
+	testRules(t, []string{"orders"}, []rule{
+		{"defaults", inLog(func(*Cassandra) {}), ""},
+		{"rows need no log", inLog(func(s *Cassandra) {
+			s.Layout, s.Log = LayoutRows, CassandraLog{}
+		}), ""},
+		{"layout", inLog(func(s *Cassandra) { s.Layout = "columns" }),
+			`store.cassandra.layout: must be rows or log, got "columns"`},
+		{"no room for the registry", inLog(func(s *Cassandra) { s.Log.Table = long }),
+			refused + `"` + long + `"`},
+		{"the name of a table", inLog(func(s *Cassandra) { s.Log.Table = "log; DROP" }),
+			refused + `"log; DROP"`},
+		{"the table of the rows", inLog(func(s *Cassandra) { s.Log.Table = s.Table }),
+			`store.cassandra.log.table: must not be the table of another layout, got ` +
+				`"processed_messages"`},
+		{"no shards", inLog(func(s *Cassandra) { s.Log.Shards = 0 }),
+			"store.cassandra.log.shards: must be at least 1, got 0"},
+		{"index", inLog(func(s *Cassandra) { s.Log.Index = "disk" }),
+			`store.cassandra.log.index: must be files or memory, got "disk"`},
+		{"no path", inLog(func(s *Cassandra) { s.Log.Path = "" }),
+			"store.cassandra.log.path: is required"},
+		{"no path, none needed", inLog(func(s *Cassandra) {
+			s.Log.Path, s.Log.Index = "", IndexMemory
+		}), ""},
+	})
+}
+
 func TestClaimLogRules(t *testing.T) {
 	claimLog := func(set func(*ClaimLog)) func(*Config) {
 		return func(c *Config) { c.Store.Type = StoreKafka; set(&c.Store.Kafka) }

@@ -6,8 +6,8 @@ import "time"
 // insert whose TTL reaches beyond is refused (CASSANDRA-14092).
 var cassandraEnd = time.Date(2038, time.January, 19, 3, 14, 6, 0, time.UTC)
 
-func checkCassandraTTL(p *problems, path string, ttl time.Duration) {
-	if most := time.Until(cassandraEnd).Truncate(24 * time.Hour); ttl > most {
+func checkCassandraTTL(p *problems, path string, ttl, margin time.Duration) {
+	if most := (time.Until(cassandraEnd) - margin).Truncate(24 * time.Hour); ttl > most {
 		p.add(path, "", "must be at most %v now: Cassandra refuses claims that end after %s", most,
 			cassandraEnd.Format(time.DateOnly))
 	}

@@ -121,11 +121,11 @@ func TestTopicChoices(t *testing.T) {
 
 func TestATTLEndsWithinCassandrasTime(t *testing.T) {
 	p := &problems{}
-	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)-25*time.Hour)
+	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)-25*time.Hour, 0)
 	if len(p.found) > 0 {
 		t.Errorf("got %v", p.err())
 	}
-	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)+time.Hour)
+	checkCassandraTTL(p, "topics[0].ttl", time.Until(cassandraEnd)+time.Hour, 0)
 	if err := p.err(); err == nil || !strings.Contains(err.Error(),
 		"topics[0].ttl: must be at most") || !strings.Contains(err.Error(), "2038-01-19") {
 		t.Errorf("got %v", err)

@@ -18,82 +18,115 @@ func onClaimLog(t *testing.T, index string) place {
 		"{type: kafka, kafka: {index: %s, path: %q}}", index, t.TempDir())}
 }
 
+// onCassandraLog has the log in Cassandra.
+func onCassandraLog(t *testing.T, index string) place {
+	t.Helper()
+	at := realServers(t)
+	at.store = strings.Replace(at.store, "keyspace:", fmt.Sprintf(
+		"layout: log, log: {index: %s, path: %q}, keyspace:", index, t.TempDir()), 1)
+	return at
+}
+
 // Two processes share a claim log; one is killed in mid-run, loses its index, and comes back.
 func TestOnAClaimLogAKilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		for _, index := range []string{"files", "memory"} {
-			t.Run(index, func(t *testing.T) {
-				const n = 100_000
-				at := onClaimLog(t, index)
-				d := deployAt(t, at, delivery, "batch_records: 1000", "session_timeout: 6s")
-				d.produce(n, 33)
-				d.start("one")
-				two := d.start("two")
-				two.waitReady()
-				d.waitFor(0.2)
-				two.kill()
-				d.waitFor(0.3)
-				two = d.start("two")
-				two.waitReady()
-				d.waitFor(0.6)
-				two.kill()
-				_, path, _ := strings.Cut(at.store, `path: "`)
-				path, _, _ = strings.Cut(path, `"`)
-				if err := os.RemoveAll(path + "/instance-two"); err != nil {
-					t.Fatal(err)
-				}
-				d.start("two")
-				d.waitFor(1)
-				v := d.check()
-				if v.lost > 0 {
-					t.Errorf("%d lost", v.lost)
-				}
-				if delivery == exactlyOnce && v.doubled > 0 {
-					t.Errorf("%d doubled", v.doubled)
-				}
-			})
+			t.Run(index, func(t *testing.T) { killedOnALog(t, onClaimLog(t, index), delivery) })
 		}
 	})
+}
+
+func TestOnACassandraLogAKilledProcessLosesNothing(t *testing.T) {
+	t.Parallel()
+	deliveries(t, func(t *testing.T, delivery string) {
+		killedOnALog(t, onCassandraLog(t, "files"), delivery)
+	})
+}
+
+func killedOnALog(t *testing.T, at place, delivery string) {
+	t.Helper()
+	const n = 100_000
+	d := deployAt(t, at, delivery, "batch_records: 1000", "session_timeout: 6s")
+	d.produce(n, 33)
+	d.start("one")
+	two := d.start("two")
+	two.waitReady()
+	d.waitFor(0.2)
+	two.kill()
+	d.waitFor(0.3)
+	two = d.start("two")
+	two.waitReady()
+	d.waitFor(0.6)
+	two.kill()
+	_, path, _ := strings.Cut(at.store, `path: "`)
+	path, _, _ = strings.Cut(path, `"`)
+	if err := os.RemoveAll(path + "/instance-two"); err != nil {
+		t.Fatal(err)
+	}
+	d.start("two")
+	d.waitFor(1)
+	v := d.check()
+	if v.lost > 0 {
+		t.Errorf("%d lost", v.lost)
+	}
+	if delivery == exactlyOnce && v.doubled > 0 {
+		t.Errorf("%d doubled", v.doubled)
+	}
 }
 
 func TestOnAClaimLogTwoProcessesCleanABacklog(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
-		const n = 100_000
-		d := deployAt(t, onClaimLog(t, "files"), delivery)
-		d.command("setup") // with the self-test
-		d.produce(n, 34)
-		one, two := d.start("one"), d.start("two")
-		d.waitFor(1)
-		testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool {
-			return total(one.outcomes(), two.outcomes()) == n
-		})
-		d.claimByHand() // beside the processes
-		one.stop()
-		two.stop()
-		if v := d.check(); v.lost > 0 || v.doubled > 0 {
-			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-		}
-		d.command("validate")
-		d.command("bench", "claims", "--ids", "20000")
+		backlogOnALog(t, onClaimLog(t, "files"), delivery)
 	})
+}
+
+func TestOnACassandraLogTwoProcessesCleanABacklog(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
+	deliveries(t, func(t *testing.T, delivery string) {
+		backlogOnALog(t, onCassandraLog(t, "memory"), delivery)
+	})
+}
+
+func backlogOnALog(t *testing.T, at place, delivery string) {
+	t.Helper()
+	const n = 100_000
+	d := deployAt(t, at, delivery)
+	d.command("setup") // with the self-test
+	d.produce(n, 34)
+	one, two := d.start("one"), d.start("two")
+	d.waitFor(1)
+	testkit.Eventually(t, time.Minute, "outcomes that add up to the records read", func() bool {
+		return total(one.outcomes(), two.outcomes()) == n
+	})
+	d.claimByHand() // beside the processes
+	one.stop()
+	two.stop()
+	if v := d.check(); v.lost > 0 || v.doubled > 0 {
+		t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
+	}
+	d.command("validate")
+	d.command("bench", "claims", "--ids", "20000")
 }
 
 // The points of this store alone: those of the lane are the same with every store.
 func TestACrashAroundTheBlocksOfAClaimLog(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
-	at := onClaimLog(t, "files")
 	around := slices.DeleteFunc(crashCases(claimLog, all), func(c crashCase) bool {
 		return !slices.Contains([]string{"blocks-appended", "block-read-back"}, c.crashes[0].point)
 	})
-	side(t, len(around), around, func(t *testing.T, c crashCase) {
-		here := at
-		here.store = onClaimLog(t, "files").store
-		c.run(t, here, 1500)
-	})
+	for name, at := range map[string]func(*testing.T, string) place{"kafka": onClaimLog,
+		"cassandra": onCassandraLog} {
+		t.Run(name, func(t *testing.T) {
+			side(t, len(around), around, func(t *testing.T, c crashCase) {
+				c.run(t, at(t, "files"), 1500)
+			})
+		})
+	}
 }
 
 // The claims of what a group has handled are gone with the log: copies of it would pass.

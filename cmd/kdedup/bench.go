@@ -107,12 +107,12 @@ func benchTopic(t config.Topic) config.Topic {
 	return t
 }
 
-// claimLogs makes the topics of a claim log for the measurement, which has a group of its own. What
+// claimLogs makes a claim log for the measurement, which has a group of its own. What
 // it returns deletes them.
 func (f *benchFlags) claimLogs(
 	ctx context.Context, c *config.Config, log *slog.Logger,
 ) (remove func(context.Context) error, err error) {
-	if c.Store.Type != config.StoreKafka {
+	if !c.Store.Logs() {
 		return func(context.Context) error { return nil }, nil
 	}
 	removeIndex, err := ownIndex(&c.Store)
@@ -129,7 +129,8 @@ func (f *benchFlags) claimLogs(
 	remove = func(ctx context.Context) error {
 		defer client.Close()
 		return errors.Join(
-			deleteTopics(ctx, kadm.NewClient(client), wiring.ClaimTopics(like)), removeIndex())
+			deleteTopics(ctx, kadm.NewClient(client), wiring.ClaimTopics(like)),
+			wiring.RemoveClaimLogs(ctx, like, log), removeIndex())
 	}
 	if err := wiring.SetupClaimLogs(
 		ctx, client, like, log, false, func(string) {},
@@ -154,14 +155,15 @@ func deleteTopics(ctx context.Context, admin *kadm.Client, names []string) error
 // ownIndex puts the index of a claim log into a directory of its own, beside that of a process that
 // runs. What it returns deletes it.
 func ownIndex(c *config.Store) (remove func() error, err error) {
-	if c.Type != config.StoreKafka || c.Kafka.Index != config.IndexFiles {
+	path, setting := c.IndexPath()
+	if path == nil {
 		return func() error { return nil }, nil
 	}
-	scratch, err := scratchBeside(c.Kafka.Path)
+	scratch, err := scratchBeside(*path)
 	if err != nil {
-		return nil, fmt.Errorf("store.kafka.path: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
-	c.Kafka.Path = scratch
+	*path = scratch
 	return func() error { return os.RemoveAll(scratch) }, nil
 }
 

@@ -38,10 +38,9 @@ func (l *checklist) err() error { return errors.Join(l.problems...) }
 // or write to it. It leaves nothing behind.
 func checkWritable(c config.Store) error {
 	setting, path := "store.embedded.path", c.Embedded.Path
-	switch {
-	case c.Type == config.StoreKafka && c.Kafka.Index == config.IndexFiles:
-		setting, path = "store.kafka.path", c.Kafka.Path
-	case c.Type != config.StoreEmbedded:
+	if index, name := c.IndexPath(); index != nil {
+		setting, path = name, *index
+	} else if c.Type != config.StoreEmbedded {
 		return nil
 	}
 	path, err := filepath.Abs(path)

@@ -154,14 +154,14 @@ func (f *reportFlags) options(
 		Pipeline: report.Pipeline{
 			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: string(t.Mode),
 			OnMissingID: string(t.OnMissingID), OnConflict: string(t.OnConflict),
-			TTL: t.TTL, Store: c.Store.Type, Disk: diskOf(c.Store.Type),
+			TTL: t.TTL, Store: c.Store.Type, Disk: diskOf(c.Store),
 		},
 		Outcome: outcomeOf(t),
 	}
 	if o.Pipeline.OldUnread, err = oldUnread(ctx, c, t, log); err != nil {
 		log.Warn("the age of what the consumer group has not read is not known", "error", err)
 	}
-	if c.Store.Type == config.StoreCassandra {
+	if c.Store.Type == config.StoreCassandra && !c.Store.Logs() {
 		o.Pipeline.Buckets = t.Buckets
 	}
 	return o, nil
@@ -183,11 +183,12 @@ func oldUnread(
 	return kafka.OldUnread(ctx, client, t, t.TTL/2)
 }
 
-func diskOf(store string) report.Disk {
-	switch store {
-	case config.StoreCassandra:
+func diskOf(store config.Store) report.Disk {
+	switch {
+	case store.Logs():
+	case store.Type == config.StoreCassandra:
 		return report.Disk{RowBytes: cassandra.RowBytes, Grace: cassandra.Grace}
-	case config.StoreEmbedded:
+	case store.Type == config.StoreEmbedded:
 		return report.Disk{RowBytes: embedded.RowBytes}
 	}
 	return report.Disk{}

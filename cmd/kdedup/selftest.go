@@ -27,10 +27,10 @@ func selfTest(ctx context.Context, c config.Config, log *slog.Logger, say func(s
 	ctx, cancel := context.WithTimeout(ctx, selfTestTimeout)
 	defer cancel()
 	group := "kdedup-self-test"
-	switch c.Store.Type {
-	case config.StoreKafka: // which has logs for the groups of the topics only
+	switch {
+	case c.Store.Logs(): // for the groups of the topics only
 		group = c.Topics[0].ScopeGroup
-	case config.StoreEmbedded:
+	case c.Store.Type == config.StoreEmbedded:
 		scratch, err := scratchBeside(c.Store.Embedded.Path)
 		if err != nil {
 			say("self-test skipped, for the directory of the store cannot be made from here: " +

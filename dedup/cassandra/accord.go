@@ -9,11 +9,11 @@ import (
 	"github.com/gocql/gocql"
 )
 
-// checkAccord refuses a claim table whose conditional writes go through Accord (CEP-15), as
+// checkAccord refuses a table whose conditional writes go through Accord (CEP-15), as
 // Cassandra 6.0 can have it: a conditional insert with a TTL is answered as applied there, each
 // time, and nothing is kept. So it was with 6.0-alpha2, in modes full and mixed_reads. No table of
 // the schema tells the mode.
-func (s *Store) checkAccord(ctx context.Context) error {
+func (s *Store) checkAccord(ctx context.Context, table string) error {
 	version, err := releaseVersion(ctx, s.session)
 	if err != nil {
 		return err
@@ -22,18 +22,18 @@ func (s *Store) checkAccord(ctx context.Context) error {
 		return nil
 	}
 	var keyspace, kind, name, statement string
-	err = s.session.Query("DESCRIBE TABLE "+s.options.qualifiedTable()).WithContext(
+	err = s.session.Query("DESCRIBE TABLE "+table).WithContext(
 		ctx).Consistency(gocql.LocalOne).
 		Scan(&keyspace, &kind, &name, &statement)
 	if err != nil {
-		return fmt.Errorf("describe table %s: %w", s.options.qualifiedTable(), err)
+		return fmt.Errorf("describe table %s: %w", table, err)
 	}
 	if mode := transactionalMode(statement); mode != "off" {
 		return fmt.Errorf("table %s has transactional_mode '%s': Accord keeps no claim that has "+
 			"a TTL, and every copy would pass; "+
 			"name another table in store.cassandra.table, which kdedup setup creates with "+
 			"transactional_mode = 'off', "+
-			"or alter this one, and finish its migration", s.options.qualifiedTable(), mode)
+			"or alter this one, and finish its migration", table, mode)
 	}
 	return nil
 }

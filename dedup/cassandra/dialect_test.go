@@ -97,7 +97,7 @@ func TestTheServersOfTheseTestsAnswerAsDocumented(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			options := optionsFor(t, cqltest.Start(t, c.dialect).Addr())
 			create(t, options)
-			session := cassandra.Session(t, options)
+			session := cassandra.DriverSession(t, options)
 			batch := func(ids ...string) []map[string]any {
 				t.Helper()
 				insert := "INSERT INTO " + options.Keyspace + ".processed_messages " +

@@ -27,6 +27,19 @@ func isOverload(err error) bool {
 	return false
 }
 
+// Overloaded reports whether an error of a statement says that the cluster did not decide it in
+// time, or did not take it. It may have been carried out.
+func Overloaded(err error) bool { return isOverload(err) }
+
+// Missing reports whether an error of Open or Connect says that setup has not run.
+func Missing(err error) bool {
+	_, is := errors.AsType[*missingError](err)
+	return is
+}
+
+// Unauthorized reports whether an error says that the user lacks a right.
+func Unauthorized(err error) bool { return isUnauthorized(err) }
+
 // missingError is a part of the schema that setup creates.
 type missingError struct{ what string }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Session is one of the driver, beside the store's.
-func Session(t *testing.T, o Options) *gocql.Session {
+// DriverSession is one of the driver, beside the store's.
+func DriverSession(t *testing.T, o Options) *gocql.Session {
 	t.Helper()
 	session, err := o.connect(o.Keyspace)
 	if err != nil {
@@ -21,7 +21,7 @@ func Session(t *testing.T, o Options) *gocql.Session {
 // ReadRow runs a query as an operator does in cqlsh and returns its only row.
 func ReadRow(t *testing.T, o Options, query string) map[string]any {
 	t.Helper()
-	rows, err := Session(t, o).Query(query).WithContext(t.Context()).Iter().SliceMap()
+	rows, err := DriverSession(t, o).Query(query).WithContext(t.Context()).Iter().SliceMap()
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
@@ -31,7 +31,7 @@ func ReadRow(t *testing.T, o Options, query string) map[string]any {
 // Exec runs a statement as another program does.
 func Exec(t *testing.T, o Options, statement string) {
 	t.Helper()
-	if err := Session(t, o).Query(statement).WithContext(t.Context()).Exec(); err != nil {
+	if err := DriverSession(t, o).Query(statement).WithContext(t.Context()).Exec(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -27,6 +27,15 @@ const Grace = 3 * time.Hour
 func Setup(
 	ctx context.Context, o Options, replication string, dryRun bool, say func(string),
 ) error {
+	return o.setup(ctx, func(version string) []step {
+		return o.steps(version, replication)
+	}, dryRun, say)
+}
+
+// setup does the steps that a server of a version needs.
+func (o Options) setup(
+	ctx context.Context, steps func(version string) []step, dryRun bool, say func(string),
+) error {
 	session, err := o.connectFor("", max(o.Timeout, schemaTimeout))
 	if err != nil {
 		return fmt.Errorf("set up store: cassandra %v: %w", o.Hosts, o.explainLocalDC(ctx, err))
@@ -36,7 +45,7 @@ func Setup(
 	if err != nil {
 		return err
 	}
-	for _, step := range o.steps(version, replication) {
+	for _, step := range steps(version) {
 		there, err := step.exists(ctx, session)
 		if err != nil {
 			return fmt.Errorf("set up store: cassandra: look for %s: %w", step.what, err)
@@ -72,44 +81,46 @@ func (s step) exists(ctx context.Context, session *gocql.Session) (bool, error) 
 }
 
 func (o Options) steps(version, replication string) []step {
-	keyspace := func(what, table, column, name string) step {
-		return step{
-			what: what,
-			look: "SELECT keyspace_name FROM system_schema." + table +
-				" WHERE keyspace_name = ? AND " + column + " = ?",
-			names: []any{o.Keyspace, name},
-		}
+	owner := o.step("type "+o.Keyspace+".claim_owner", "types", "type_name", "claim_owner")
+	owner.create = "CREATE TYPE IF NOT EXISTS " + o.Keyspace + ".claim_owner " +
+		`(topic_id uuid, "partition" int, "offset" bigint, epoch int, fingerprint blob, claimed_at timestamp)`
+	claims := o.step("table "+o.qualifiedTable(), "tables", "table_name", o.Table)
+	claims.create = o.createClaims(version)
+	scopes := o.step("table "+o.scopesTable(), "tables", "table_name", "dedup_scopes")
+	scopes.create = "CREATE TABLE IF NOT EXISTS " + o.scopesTable() +
+		" (consumer_group text, topic text, buckets int, extractor text, PRIMARY KEY " +
+		"((consumer_group, topic)))"
+	return []step{o.keyspaceStep(replication), owner, claims, scopes}
+}
+
+// step looks for something of the keyspace by its name in a table of the schema.
+func (o Options) step(what, table, column, name string) step {
+	return step{
+		what: what,
+		look: "SELECT keyspace_name FROM system_schema." + table +
+			" WHERE keyspace_name = ? AND " + column + " = ?",
+		names: []any{o.Keyspace, name},
 	}
-	space := step{
+}
+
+func (o Options) keyspaceStep(replication string) step {
+	return step{
 		what: "keyspace " + o.Keyspace,
 		create: "CREATE KEYSPACE IF NOT EXISTS " + o.Keyspace + " WITH replication = " +
 			replication,
 		look:  "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
 		names: []any{o.Keyspace},
 	}
-	owner := keyspace("type "+o.Keyspace+".claim_owner", "types", "type_name", "claim_owner")
-	owner.create = "CREATE TYPE IF NOT EXISTS " + o.Keyspace + ".claim_owner " +
-		`(topic_id uuid, "partition" int, "offset" bigint, epoch int, fingerprint blob, claimed_at timestamp)`
-	claims := keyspace("table "+o.qualifiedTable(), "tables", "table_name", o.Table)
-	claims.create = o.createClaims(version)
-	scopes := keyspace("table "+o.scopesTable(), "tables", "table_name", "dedup_scopes")
-	scopes.create = "CREATE TABLE IF NOT EXISTS " + o.scopesTable() +
-		" (consumer_group text, topic text, buckets int, extractor text, PRIMARY KEY " +
-		"((consumer_group, topic)))"
-	return []step{space, owner, claims, scopes}
 }
 
 // createClaims is the claim table. Levelled compaction keeps the SSTables that hold a bucket few:
 // an absent ID is looked up in each of them, because a partition's Bloom filter cannot tell that
 // one of its rows is missing.
 func (o Options) createClaims(version string) string {
-	compaction, mode := "{'class': 'LeveledCompactionStrategy'}", ""
+	compaction := "{'class': 'LeveledCompactionStrategy'}"
 	major, _, _ := strings.Cut(version, ".")
 	if atLeast(major, 5) {
 		compaction = "{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L8'}"
-	}
-	if atLeast(major, accordSince) { // whatever the server's default is
-		mode = " AND transactional_mode = 'off'"
 	}
 	return "CREATE TABLE IF NOT EXISTS " + o.qualifiedTable() +
 		" (consumer_group text, topic text, bucket int, message_id blob, owner " +
@@ -117,7 +128,16 @@ func (o Options) createClaims(version string) string {
 		" PRIMARY KEY ((consumer_group, topic, bucket), message_id))" +
 		" WITH compaction = " + compaction +
 		" AND default_time_to_live = 604800 AND gc_grace_seconds = " +
-		strconv.Itoa(int(Grace.Seconds())) + mode
+		strconv.Itoa(int(Grace.Seconds())) + withoutAccord(version)
+}
+
+// withoutAccord is the option of a table that must not go through Accord, whatever the server's
+// default is.
+func withoutAccord(version string) string {
+	if major, _, _ := strings.Cut(version, "."); atLeast(major, accordSince) {
+		return " AND transactional_mode = 'off'"
+	}
+	return ""
 }
 
 func atLeast(major string, want int) bool {
@@ -142,7 +162,7 @@ func (o Options) explainNoConnection(ctx context.Context, err error) error {
 		return connectErr
 	}
 	defer session.Close()
-	there, lookErr := o.steps("", "")[0].exists(ctx, session)
+	there, lookErr := o.keyspaceStep("").exists(ctx, session)
 	if lookErr == nil && !there {
 		return &missingError{what: "keyspace " + o.Keyspace}
 	}
@@ -158,17 +178,23 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		{s.options.Table, []string{"bucket", "consumer_group", "message_id", "owner", "topic"}},
 		{"dedup_scopes", []string{"buckets", "consumer_group", "extractor", "topic"}},
 	} {
-		have, err := s.columns(ctx, want.table)
-		switch {
-		case err != nil:
-			return fmt.Errorf("read the schema: %w", err)
-		case len(have) == 0:
-			return &missingError{what: "table " + s.options.Keyspace + "." + want.table}
-		case !slices.Equal(have, want.columns):
-			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in "+
-				"store.cassandra.table",
-				s.options.Keyspace, want.table, have, want.columns)
+		if err := s.checkColumns(ctx, want.table, want.columns); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (s *Store) checkColumns(ctx context.Context, table string, want []string) error {
+	have, err := s.columns(ctx, table)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the schema: %w", err)
+	case len(have) == 0:
+		return &missingError{what: "table " + s.options.Keyspace + "." + table}
+	case !slices.Equal(have, want):
+		return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in "+
+			"store.cassandra.table", s.options.Keyspace, table, have, want)
 	}
 	return nil
 }

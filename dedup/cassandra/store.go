@@ -32,6 +32,23 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	if reg == nil {
 		reg = prometheus.NewRegistry()
 	}
+	s, err := dial(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.checkSchema(ctx); err == nil {
+		err = s.checkAccord(ctx, s.options.qualifiedTable())
+	}
+	if err != nil {
+		s.session.Close()
+		return nil, fmt.Errorf("open store: cassandra: %w", err)
+	}
+	s.metrics = newMetrics(reg, s.limiter)
+	return s, nil
+}
+
+// dial connects, and looks at the cluster but at no table.
+func dial(ctx context.Context, options Options) (*Store, error) {
 	levels, err := options.levels()
 	if err != nil {
 		return nil, fmt.Errorf("open store: cassandra: %w", err)
@@ -52,17 +69,10 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	if err = s.adapt(ctx); err == nil {
 		err = s.checkDataCentres(ctx)
 	}
-	if err == nil {
-		err = s.checkSchema(ctx)
-	}
-	if err == nil {
-		err = s.checkAccord(ctx)
-	}
 	if err != nil {
 		session.Close()
 		return nil, fmt.Errorf("open store: cassandra: %w", err)
 	}
-	s.metrics = newMetrics(reg, s.limiter)
 	return s, nil
 }
 

@@ -122,7 +122,7 @@ func (s *space) send(ctx context.Context, r *reading, c *call) error {
 	}
 	s.mu.Unlock()
 	for _, p := range c.parts {
-		r.log.Append(p.shard, p.block, func(err error) {
+		r.log.Append(p.shard, p.block, c.scope.TTL+Margin, func(err error) {
 			if err != nil {
 				s.giveUp(fmt.Errorf("append to the log: %w", err), p)
 			}

@@ -164,7 +164,7 @@ func (l *fakeLog) Shards() int              { return l.f.shards }
 func (l *fakeLog) Retention() time.Duration { return l.f.retention }
 func (l *fakeLog) Close() error             { return nil }
 
-func (l *fakeLog) Append(shard int, block []byte, done func(error)) {
+func (l *fakeLog) Append(shard int, block []byte, _ time.Duration, done func(error)) {
 	if meanwhile := l.f.beforeNext.Swap(nil); meanwhile != nil {
 		(*meanwhile)()
 	}

@@ -40,14 +40,16 @@ type Log interface {
 	// Shards is how many shards there are; fewer may be in use.
 	Shards() int
 
-	// Retention is how long a block stays at least; 0 means for ever.
+	// Retention is how long a block stays at least, whatever it is; 0 means for ever, or for as
+	// long as Append was told.
 	Retention() time.Duration
 
 	// Append puts a block behind all others of a shard. It keeps the block until it calls done,
 	// once, from any goroutine. After an error the block may stand in the log all the same, or come
 	// to stand there later. Without one it stands there, and readers will see it, unless the log is
-	// cut.
-	Append(shard int, block []byte, done func(error))
+	// cut. The block is needed for as long as keep says: a log without a Retention may let it go
+	// after that, but no earlier than any block in front of it.
+	Append(shard int, block []byte, keep time.Duration, done func(error))
 
 	// Spans returns what the log has of the first len(read) shards now: of each at least every
 	// block that anybody was shown before the call. It returns ErrCut unless everything up to these

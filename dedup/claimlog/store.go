@@ -235,7 +235,7 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 			return err
 		}
 		a, h := r.machine.agreed, s.head(r, scope)
-		c := &call{}
+		c := &call{scope: scope}
 		c.parts = []*part{{call: c, id: h.id, shard: a.Key.shardOf(string(id), a.Shards),
 			block: releaseBlock(h, id)}}
 		return space.send(ctx, r, c)
@@ -253,7 +253,7 @@ func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 		if err != nil {
 			return err
 		}
-		c := &call{}
+		c := &call{scope: scope}
 		for shard := range r.machine.agreed.Shards {
 			h := s.head(r, scope)
 			c.parts = append(c.parts, &part{call: c, id: h.id, shard: shard, block: forgetBlock(h)})

@@ -362,7 +362,7 @@ func TestABlockOfANewerVersionStopsThisOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Append(0, seal(newer), func(error) {})
+	log.Append(0, seal(newer), time.Hour, func(error) {})
 	for {
 		answers, err := s.Claim(t.Context(), testScope, []dedup.Claim{claimOf("b", 2)})
 		if answers[0].Outcome != dedup.Undecided {

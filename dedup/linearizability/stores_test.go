@@ -17,6 +17,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/dedup/claimlog/cassandralog"
 	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/memory"
@@ -38,6 +39,12 @@ var subjects = map[string]func(*testing.T) subject{
 	"redis":    openRedis,
 	"postgres": openPostgres,
 	"kafka":    openClaimLog,
+	"cassandra log, paxos v2": func(t *testing.T) subject {
+		return openCassandraLog(t, testkit.Cassandra(t))
+	},
+	"cassandra log, paxos v1": func(t *testing.T) subject {
+		return openCassandraLog(t, testkit.CassandraV1(t))
+	},
 	"cassandra, paxos v2": func(t *testing.T) subject {
 		return openCassandra(t, testkit.Cassandra(t))
 	},
@@ -134,6 +141,34 @@ func openCassandra(t *testing.T, host string) subject {
 		proxied := options
 		proxied.Hosts = []string{addr}
 		return cassandra.Open(t.Context(), proxied, nil)
+	})
+}
+
+// openCassandraLog is on a server that other tests use at the same time, as well.
+func openCassandraLog(t *testing.T, host string) subject {
+	t.Helper()
+	longTest(t)
+	options := cassandra.Options{
+		Hosts: []string{host}, Keyspace: testkit.Keyspace(t), Table: "claim_log",
+		Consistency: "LOCAL_QUORUM", SerialConsistency: "LOCAL_SERIAL", Timeout: time.Minute,
+		Connections: 2, Logger: quiet(),
+	}
+	logs := cassandralog.New(cassandralog.Options{Cassandra: options})
+	err := logs.Setup(t.Context(), "{'class': 'SimpleStrategy', 'replication_factor': 1}", ttl,
+		false, func(string) {})
+	if err == nil {
+		err = logs.Found(t.Context(), group, 3, false, func(string) {})
+	}
+	if err = errors.Join(err, logs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return behindProxies(t, host, nil, func(addr string) (dedup.Store, error) {
+		proxied := options
+		proxied.Hosts, proxied.Timeout = []string{addr}, requestLimit
+		return claimlog.Open(claimlog.Options{
+			Opener: cassandralog.New(cassandralog.Options{Cassandra: proxied}),
+			Path:   t.TempDir(), Wait: 2 * requestLimit,
+		}), nil
 	})
 }
 

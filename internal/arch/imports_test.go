@@ -32,6 +32,8 @@ var layers = []struct {
 		"internal/steadyclock", "internal/telemetry"}},
 	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable",
 		"internal/hashlog", "internal/pause", "internal/siphash"}},
+	{"dedup/claimlog/cassandralog", []string{"dedup/cassandra", "dedup/claimlog",
+		"internal/pause"}},
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
 	{"forwarder", []string{"internal/crashpoint"}},
@@ -97,8 +99,8 @@ var dependencies = []struct {
 	by       []string
 	tests    bool // the tests of all packages may import it, too
 }{
-	{"github.com/gocql/gocql", []string{"dedup/cassandra", "idempotency/cassandra", "e2e/...",
-		"bench/..."}, false},
+	{"github.com/gocql/gocql", []string{"dedup/cassandra", "dedup/claimlog/cassandralog",
+		"idempotency/cassandra", "e2e/...", "bench/..."}, false},
 	{"github.com/redis/go-redis/v9", []string{"dedup/redis", "idempotency/redis", "e2e/...",
 		"bench/..."}, false},
 	{"github.com/jackc/pgx/v5", []string{"dedup/postgres", "idempotency/postgres", "examples/...",
@@ -233,7 +235,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		}},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
 		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go " +
-			"imports github.com/gocql/gocql: only dedup/cassandra, idempotency/cassandra, " +
+			"imports github.com/gocql/gocql: only dedup/cassandra, " +
+			"dedup/claimlog/cassandralog, idempotency/cassandra, " +
 			"e2e/..., bench/... may"}},
 		{"cmd/kdedup/internal/wiring/postgres.go", "github.com/jackc/pgx/v5",
 			[]string{"cmd/kdedup/internal/wiring/postgres.go imports github.com/jackc/pgx/v5: " +

@@ -399,6 +399,25 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup/claimlog", tests: "TestBlocksThatAreAppliedOnceMoreDecideAsBefore",
 	},
 	{
+		guard: "the time of a claim log never goes back",
+		file:  "dedup/claimlog/cassandralog/append.go",
+		old:   "time: max(now.UnixMilli(), front.time),", new: "time: now.UnixMilli(),",
+		caughtBy: "./dedup/claimlog/cassandralog", tests: "TestABlockIsNeverBeforeTheOneInFront",
+	},
+	{
+		guard:    "what is in front of a block in Cassandra expires no later",
+		file:     "dedup/claimlog/cassandralog/append.go",
+		old:      "max(rows[i].time+p.keep.Milliseconds(), front.ends)",
+		new:      "rows[i].time + p.keep.Milliseconds()",
+		caughtBy: "./dedup/claimlog/cassandralog", tests: "TestABlockIsNeverBeforeTheOneInFront",
+	},
+	{
+		guard: "a clock far from that of the nodes gives no block its time",
+		file:  "dedup/claimlog/cassandralog/log.go", old: "if ahead <= clockTolerance {",
+		new:      "if ahead < 1<<62 {",
+		caughtBy: "./dedup/claimlog/cassandralog", tests: "TestAClockFarFromTheNodesIsRefused",
+	},
+	{
 		guard: "two calls about one ID run one after the other",
 		file:  "dedup/embedded/scope.go", old: "deciding: make(chan struct{}, 1)",
 		new:      "deciding: make(chan struct{}, 2)",

@@ -58,6 +58,7 @@ var LongTests = []string{
 	"TestAFailoverOfRedisRepeatsAndLosesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestNothingOfARecreatedInputIsSkipped",
+	"TestOnACassandraLogTwoProcessesCleanABacklog",
 	"TestOnAClaimLogTwoProcessesCleanABacklog",
 	"TestOnPostgresTwoProcessesCleanABacklog",
 	"TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce",

@@ -40,7 +40,7 @@
 
 {{/* Values that decide over the objects must not be overridden where the templates do not see it. */}}
 {{- define "kdedup.checkEnv" -}}
-{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" "KDEDUP_STORE_KAFKA_INDEX" "config.store.kafka.index" "KDEDUP_STORE_KAFKA_PATH" "config.store.kafka.path" "KDEDUP_TRACING_ENABLED" "config.tracing.enabled" "KDEDUP_TRACING_ENDPOINT" "config.tracing.endpoint" "KDEDUP_TRACING_PROTOCOL" "config.tracing.protocol" -}}
+{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" "KDEDUP_STORE_KAFKA_INDEX" "config.store.kafka.index" "KDEDUP_STORE_KAFKA_PATH" "config.store.kafka.path" "KDEDUP_STORE_CASSANDRA_LAYOUT" "config.store.cassandra.layout" "KDEDUP_STORE_CASSANDRA_LOG_INDEX" "config.store.cassandra.log.index" "KDEDUP_STORE_CASSANDRA_LOG_PATH" "config.store.cassandra.log.path" "KDEDUP_TRACING_ENABLED" "config.tracing.enabled" "KDEDUP_TRACING_ENDPOINT" "config.tracing.endpoint" "KDEDUP_TRACING_PROTOCOL" "config.tracing.protocol" -}}
 {{- range $env := .Values.extraEnv -}}
 {{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN") -}}
 {{- fail (printf "extraEnv must not hold %s: the chart sets it" $env.name) -}}
@@ -53,9 +53,9 @@
 
 {{- define "kdedup.checkIndex" -}}
 {{- if eq (include "kdedup.indexed" .) "true" -}}
-{{- $path := dig "store" "kafka" "path" "/var/lib/kdedup/index" .Values.config -}}
+{{- $path := include "kdedup.indexPath" . -}}
 {{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
-{{- fail (printf "config.store.kafka.path must lie under /var/lib/kdedup/, where the volume is mounted, got %s" $path) -}}
+{{- fail (printf "config.%s must lie under /var/lib/kdedup/, where the volume is mounted, got %s" (include "kdedup.indexSetting" .) $path) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

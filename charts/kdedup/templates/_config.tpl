@@ -9,8 +9,12 @@
 {{- $_ := set $config "store" $store -}}
 {{- end -}}
 {{- if eq (include "kdedup.indexed" .) "true" -}}
-{{- $path := dig "store" "kafka" "path" "/var/lib/kdedup/index" $config -}}
-{{- $store := merge (dict "kafka" (dict "path" $path)) (dig "store" dict $config) -}}
+{{- $path := include "kdedup.indexPath" . -}}
+{{- $index := dict "kafka" (dict "path" $path) -}}
+{{- if eq (include "kdedup.storeType" .) "cassandra" -}}
+{{- $index = dict "cassandra" (dict "log" (dict "path" $path)) -}}
+{{- end -}}
+{{- $store := merge $index (dig "store" dict $config) -}}
 {{- $_ := set $config "store" $store -}}
 {{- end -}}
 {{- toYaml $config -}}
@@ -18,7 +22,25 @@
 
 {{/* Whether pods keep the index of a claim log in files. */}}
 {{- define "kdedup.indexed" -}}
+{{- if eq (include "kdedup.storeType" .) "cassandra" -}}
+{{- and (eq (dig "store" "cassandra" "layout" "rows" .Values.config) "log") (ne (dig "store" "cassandra" "log" "index" "files" .Values.config) "memory") -}}
+{{- else -}}
 {{- and (eq (include "kdedup.storeType" .) "kafka") (ne (dig "store" "kafka" "index" "files" .Values.config) "memory") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The setting that names the directory of the index. */}}
+{{- define "kdedup.indexSetting" -}}
+{{- eq (include "kdedup.storeType" .) "cassandra" | ternary "store.cassandra.log.path" "store.kafka.path" -}}
+{{- end -}}
+
+{{- define "kdedup.indexPath" -}}
+{{- $default := "/var/lib/kdedup/index" -}}
+{{- if eq (include "kdedup.storeType" .) "cassandra" -}}
+{{- dig "store" "cassandra" "log" "path" $default .Values.config -}}
+{{- else -}}
+{{- dig "store" "kafka" "path" $default .Values.config -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Whether running pods apply a new ConfigMap. Otherwise they are replaced, one after the other. */}}

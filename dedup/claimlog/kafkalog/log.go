@@ -33,8 +33,8 @@ func (t *topicLog) Close() error {
 	return nil
 }
 
-// Append implements claimlog.Log.
-func (t *topicLog) Append(shard int, block []byte, done func(error)) {
+// Append implements claimlog.Log. The topic keeps all blocks for the same time.
+func (t *topicLog) Append(shard int, block []byte, _ time.Duration, done func(error)) {
 	t.client.Produce(context.Background(), &kgo.Record{Topic: t.topic, Partition: int32(shard),
 		Value: block},
 		func(_ *kgo.Record, err error) { done(err) })

@@ -56,7 +56,11 @@ func (k Knowledge) acceptEmpty(
 	ctx context.Context, client *kgo.Client, e *Entry, dryRun bool, say func(string),
 ) error {
 	strange, err := k.strangeFences(ctx, client, e)
-	if err != nil || len(strange) == 0 {
+	if err != nil {
+		return err
+	}
+	layout, err := k.otherLayout(ctx, e)
+	if err != nil || len(strange) == 0 && layout == "" {
 		return err
 	}
 	what := fmt.Sprintf(
@@ -69,11 +73,15 @@ func (k Knowledge) acceptEmpty(
 	if _, err := dedup.Identify(ctx, k.store, e.ClaimScope()); err != nil {
 		return err
 	}
+	others := []string{layout}
 	for _, f := range strange {
-		if f.Store == "" {
+		others = append(others, f.Store)
+	}
+	for _, other := range others {
+		if other == "" {
 			continue
 		}
-		if err := dedup.DeclareFor(ctx, k.store, e.ClaimScope(), f.Store); err != nil {
+		if err := dedup.DeclareFor(ctx, k.store, e.ClaimScope(), other); err != nil {
 			return err
 		}
 	}

@@ -20,8 +20,30 @@ import (
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
-// claimLogs leads to the claim logs on the cluster of the configuration.
-func claimLogs(
+// claimLogOptions are those of a store on a log, but for its index. Its calls wait for the log at
+// most as long as the configuration says.
+func claimLogOptions(
+	ctx context.Context, c config.Config, log *slog.Logger,
+) (claimlog.Options, error) {
+	options := claimlog.Options{Wait: c.Store.Kafka.Timeout, Logger: log}
+	if c.Store.Type == config.StoreCassandra {
+		logs, err := cassandraLogs(c.Store.Cassandra, log)
+		if err != nil {
+			return options, err
+		}
+		options.Opener, options.Wait = logs, 2*c.Store.Cassandra.Timeout
+		return options, nil
+	}
+	logs, err := topicLogs(ctx, c, log)
+	if err != nil {
+		return options, err
+	}
+	options.Opener = logs
+	return options, nil
+}
+
+// topicLogs leads to the claim logs on the Kafka cluster of the configuration.
+func topicLogs(
 	ctx context.Context, c config.Config, log *slog.Logger,
 ) (*kafkalog.Logs, error) {
 	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
@@ -37,14 +59,13 @@ func claimLogs(
 func openClaimLog(
 	ctx context.Context, c config.Config, reg prometheus.Registerer, log *slog.Logger,
 ) (dedup.Store, error) {
-	logs, err := claimLogs(ctx, c, log)
+	options, err := claimLogOptions(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}
-	options := claimlog.Options{Opener: logs, Wait: c.Store.Kafka.Timeout, Registerer: reg,
-		Logger: log}
-	if c.Store.Kafka.Index == config.IndexFiles {
-		options.Path = filepath.Join(c.Store.Kafka.Path, "instance-"+c.Instance)
+	options.Registerer = reg
+	if path, _ := c.Store.IndexPath(); path != nil {
+		options.Path = filepath.Join(*path, "instance-"+c.Instance)
 	}
 	return claimlog.Open(options), nil
 }
@@ -54,15 +75,15 @@ func openClaimLog(
 func OpenStoreFor(
 	ctx context.Context, c config.Config, only claimlog.Only, log *slog.Logger,
 ) (dedup.Store, error) {
-	if c.Store.Type != config.StoreKafka {
+	if !c.Store.Logs() {
 		return OpenStore(ctx, c, prometheus.NewRegistry(), log)
 	}
-	logs, err := claimLogs(ctx, c, log)
+	options, err := claimLogOptions(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}
-	return claimlog.Open(claimlog.Options{Opener: logs, Wait: c.Store.Kafka.Timeout, Only: only,
-		Logger: log}), nil
+	options.Only = only
+	return claimlog.Open(options), nil
 }
 
 // Await returns when the store can decide claims of the scope soon: a claim log is read first,
@@ -113,16 +134,19 @@ func claimGroups(topics []config.Topic) (groups []claimGroup) {
 	return groups
 }
 
-// SetupClaimLogs makes the topics of the claim logs, as durable as the inputs. The retention of one
-// that exists is raised to the ttl.
+// SetupClaimLogs makes the claim logs of the groups. Topics are made as durable as the inputs, and
+// the retention of one that exists is raised to the ttl.
 func SetupClaimLogs(
 	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, dryRun bool,
 	say func(string),
 ) error {
-	if c.Store.Type != config.StoreKafka {
+	switch {
+	case !c.Store.Logs():
 		return nil
+	case c.Store.Type == config.StoreCassandra:
+		return foundClaimLogs(ctx, c, log, dryRun, say)
 	}
-	logs, err := claimLogs(ctx, c, log)
+	logs, err := topicLogs(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -155,8 +179,11 @@ func ClaimTopics(c config.Config) (names []string) {
 	return names
 }
 
-// checkClaimLogs asks for the rights on the topics, and whether they can hold the claims.
+// checkClaimLogs asks for the rights on the topics or tables, and whether they can hold the claims.
 func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) error {
+	if c.Store.Logs() && c.Store.Type == config.StoreCassandra {
+		return checkCassandraLogs(ctx, c)
+	}
 	names := ClaimTopics(c)
 	if len(names) == 0 {
 		return nil
@@ -165,7 +192,7 @@ func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) er
 		kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs); err != nil {
 		return fmt.Errorf("store.kafka: %w", err)
 	}
-	logs, err := claimLogs(ctx, c, slog.New(slog.DiscardHandler))
+	logs, err := topicLogs(ctx, c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

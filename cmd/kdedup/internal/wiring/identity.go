@@ -21,6 +21,7 @@ type Knowledge struct {
 	store   dedup.Store
 	Name    string // of the store, for errors
 	cluster string // its ID; empty where the brokers tell none
+	config  config.Store
 }
 
 // errUnknowing says that the store lacks the claims.
@@ -35,13 +36,16 @@ func NewKnowledge(
 	if err != nil {
 		return Knowledge{}, fmt.Errorf("ask for the cluster's ID: %w", err)
 	}
-	return Knowledge{store, StoreName(c), meta.Cluster}, nil
+	return Knowledge{store, StoreName(c), meta.Cluster, c}, nil
 }
 
 // StoreName says where the store is, with absolute paths.
 func StoreName(c config.Store) string {
 	switch c.Type {
 	case config.StoreCassandra:
+		if c.Logs() {
+			return "store.cassandra.log.table " + c.Cassandra.Keyspace + "." + c.Cassandra.Log.Table
+		}
 		return "store.cassandra.keyspace " + c.Cassandra.Keyspace
 	case config.StoreRedis:
 		return "store.redis.key_prefix " + c.Redis.KeyPrefix
@@ -60,6 +64,9 @@ func StoreName(c config.Store) string {
 // Check changes nothing.
 func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) error {
 	if err := k.checkCluster(ctx, e); err != nil {
+		return err
+	}
+	if err := k.checkLayout(ctx, e); err != nil {
 		return err
 	}
 	strange, err := k.strangeFences(ctx, client, e)

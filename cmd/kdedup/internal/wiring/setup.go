@@ -18,7 +18,7 @@ func Setup(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	if err := setupStore(ctx, c.Store, log, dryRun, say); err != nil {
+	if err := setupStore(ctx, c, log, dryRun, say); err != nil {
 		return err
 	}
 	// The default is to answer from memory for 5 s, which is how long each new topic would take to

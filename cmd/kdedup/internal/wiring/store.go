@@ -23,6 +23,9 @@ func OpenStore(
 ) (dedup.Store, error) {
 	switch c.Store.Type {
 	case config.StoreCassandra:
+		if c.Store.Logs() {
+			return openClaimLog(ctx, c, reg, log)
+		}
 		return openCassandra(ctx, c.Store.Cassandra, reg, log)
 	case config.StoreRedis:
 		return openRedis(ctx, c.Store.Redis, reg, log)
@@ -49,19 +52,22 @@ func CheckRights(ctx context.Context, store dedup.Store) error {
 }
 
 func setupStore(
-	ctx context.Context, c config.Store, log *slog.Logger, dryRun bool, say func(string),
+	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
 ) error {
-	switch c.Type {
+	switch c.Store.Type {
 	case config.StoreCassandra:
-		return setupCassandra(ctx, c.Cassandra, log, dryRun, say)
+		if c.Store.Logs() {
+			return setupCassandraLogs(ctx, c, log, dryRun, say)
+		}
+		return setupCassandra(ctx, c.Store.Cassandra, log, dryRun, say)
 	case config.StoreRedis:
-		return setupRedis(ctx, c.Redis, log, say)
+		return setupRedis(ctx, c.Store.Redis, log, say)
 	case config.StorePostgres:
-		return setupPostgres(ctx, c.Postgres, log, dryRun, say)
+		return setupPostgres(ctx, c.Store.Postgres, log, dryRun, say)
 	case config.StoreKafka:
 		return nil // see SetupClaimLogs
 	}
-	say("store " + c.Embedded.Path + " needs no setup: run creates its directory")
+	say("store " + c.Store.Embedded.Path + " needs no setup: run creates its directory")
 	return nil
 }
 

@@ -1,0 +1,68 @@
+package config
+
+import "time"
+
+// Layouts of the claims in Cassandra.
+const (
+	LayoutRows = "rows"
+	LayoutLog  = "log"
+)
+
+// CassandraLog is a claim log in two tables of the keyspace, see `docs/claimlog.md`. Every process
+// reads all claims of its consumer groups into an index of its own.
+type CassandraLog struct {
+	// Table of the blocks: a letter, then letters, digits and `_`, at most 39. Beside it is a
+	// second table, with `_registry` behind the name. Both are made by `kdedup setup`.
+	Table string `mapstructure:"table"`
+	// Shards of the log of a consumer group, or of the `scope_group` in its place, that `kdedup
+	// setup` makes, 1 to 1000. More let more nodes share the work, and make blocks smaller. It
+	// cannot be changed later.
+	Shards int `mapstructure:"shards"`
+	// Where this process keeps its index. `files`: in `path`; a start goes on where the last one
+	// ended. `memory`: nowhere else; a start reads the whole log, and each claim takes about 200
+	// bytes of memory.
+	Index string `mapstructure:"index"`
+	// Directory of the index; every `instance` has one of its own in it. It may be lost: it is made
+	// again from the log. A relative path starts at the working directory.
+	Path string `mapstructure:"path"`
+}
+
+// mostLogTable leaves room for what is behind it in the name of the second table.
+const mostLogTable = 48 - len("_registry")
+
+// logMargin is how much longer than their ttl a log keeps claims.
+const logMargin = time.Hour
+
+func (c CassandraLog) check(p *problems, path string) {
+	if !cassandraName.MatchString(c.Table) || len(c.Table) > mostLogTable {
+		p.add(path+".table", "", "must be a letter and then letters, digits and _, at most %d in "+
+			"all, got %q", mostLogTable, c.Table)
+	}
+	checkIndex(p, path, c.Shards, c.Index, c.Path)
+}
+
+// checkIndex has the rules for what all claim logs have.
+func checkIndex(p *problems, section string, shards int, index, path string) {
+	within(p, section+".shards", shards, 1, 1000)
+	oneOf(p, section+".index", index, IndexFiles, IndexMemory)
+	if index == IndexFiles {
+		p.require(section+".path", path)
+	}
+}
+
+// Logs reports whether the claims are kept in a log, which every process reads into an index.
+func (s Store) Logs() bool {
+	return s.Type == StoreKafka || s.Type == StoreCassandra && s.Cassandra.Layout == LayoutLog
+}
+
+// IndexPath is the directory of the index of a claim log, and the setting that names it; nil if
+// there is none.
+func (s *Store) IndexPath() (path *string, setting string) {
+	switch {
+	case s.Type == StoreKafka && s.Kafka.Index == IndexFiles:
+		return &s.Kafka.Path, "store.kafka.path"
+	case s.Logs() && s.Type == StoreCassandra && s.Cassandra.Log.Index == IndexFiles:
+		return &s.Cassandra.Log.Path, "store.cassandra.log.path"
+	}
+	return nil, ""
+}
