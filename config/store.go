@@ -45,7 +45,8 @@ type ClaimLog struct {
 	// are made by `kdedup setup`.
 	Topic string `mapstructure:"topic"`
 	// Partitions of a topic with claims that `kdedup setup` makes, 1 to 1000. More let more brokers
-	// share the work, and make blocks smaller. It cannot be changed later.
+	// share the work, and make blocks smaller. It cannot be changed later: `kdedup migrate` moves
+	// the claims to another topic.
 	Shards int `mapstructure:"shards"`
 	// Where this process keeps its index. `files`: in `path`; a start goes on where the last one
 	// ended. `memory`: nowhere else; a start reads the whole log, and each claim takes about 200

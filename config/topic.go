@@ -78,7 +78,8 @@ type Topic struct {
 	TTL time.Duration `mapstructure:"ttl"`
 	// Partitions that the scope's claims are spread over in Cassandra, 1 to 1000000. Claims of one
 	// bucket share a request: fewer buckets are faster, and each grows to rate x ttl / buckets
-	// rows. It cannot be changed once the scope has claims. The other stores only record it.
+	// rows. It cannot be changed once the scope has claims: `kdedup migrate` moves them into
+	// another scope. The other stores only record it.
 	Buckets int `mapstructure:"buckets"`
 	// `enforce`: act on the verdicts. `annotate`: forward every record, with its verdict in a
 	// header. `observe`: forward every record as it is and only count. All three claim.

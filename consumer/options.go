@@ -22,10 +22,13 @@ type Options struct {
 	TransactionTimeout time.Duration
 
 	// Store is the identity of the store that has the claims. CheckStore is asked about fences of
-	// another one; an error says that the claims that they build on are not in this store. Without
-	// it all fences count.
+	// another one, and their partitions; an error says that the claims that they build on are not
+	// in this store. Without it all fences count.
 	Store      string
-	CheckStore func(ctx context.Context, f fence.Fence) error
+	CheckStore func(ctx context.Context, partition int32, f fence.Fence) error
+	// CheckScope is asked at each assignment whether claims may be made at all: they may have been
+	// moved to another store since the process began. Nil: they may.
+	CheckScope func(ctx context.Context) error
 
 	Metrics *Metrics
 	Logger  *slog.Logger

@@ -91,6 +91,11 @@ func (m *member) checkStart(
 	if err := m.checkRivals(ctx, fences); err != nil {
 		return nil, err
 	}
+	if m.opts.CheckScope != nil {
+		if err := m.opts.CheckScope(ctx); err != nil {
+			return nil, fmt.Errorf("poll: %w", err)
+		}
+	}
 	if err := m.checkStore(ctx, fences); err != nil {
 		return nil, err
 	}
@@ -182,7 +187,7 @@ func (m *member) checkStore(ctx context.Context, fences map[int32]fence.Fence) e
 	}
 	for _, p := range slices.Sorted(maps.Keys(fences)) {
 		if f := fences[p]; f.Store != "" && f.Store != m.opts.Store {
-			if err := m.opts.CheckStore(ctx, f); err != nil {
+			if err := m.opts.CheckStore(ctx, p, f); err != nil {
 				return fmt.Errorf("fence of %s[%d]: %w", m.opts.Input, p, err)
 			}
 		}

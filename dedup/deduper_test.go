@@ -385,7 +385,7 @@ func TestScopeMismatchNamesBothValues(t *testing.T) {
 	now.Buckets = 64
 	want := "scope g/orders: the scope was registered with other settings: buckets was 256 and " +
 		"is now 64: the claims made so far would not be found; set buckets back, or name another " +
-		"scope to start without them"
+		"scope: kdedup migrate moves the claims there"
 	if err := CompareScopes(now, registered); !errors.Is(err, ErrScopeMismatch) ||
 		err.Error() != want {
 		t.Errorf("got %v", err)

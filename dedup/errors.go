@@ -14,16 +14,18 @@ func CompareScopes(now, registered Scope) error {
 	switch {
 	case now.Buckets != registered.Buckets:
 		return scopeMismatch(now, "buckets", strconv.Itoa(registered.Buckets),
-			strconv.Itoa(now.Buckets))
+			strconv.Itoa(now.Buckets), ": kdedup migrate moves the claims there")
 	case now.Extractor != registered.Extractor:
-		return scopeMismatch(now, "message_id", registered.Extractor, now.Extractor)
+		return scopeMismatch(now, "message_id", registered.Extractor, now.Extractor,
+			" to start without them")
 	}
 	return nil
 }
 
-func scopeMismatch(scope Scope, setting, registered, now string) error {
+func scopeMismatch(scope Scope, setting, registered, now, another string) error {
 	return fmt.Errorf(
 		"scope %s/%s: %w: %s was %s and is now %s: the claims made so far would not be found; "+
-			"set %s back, or name another scope to start without them",
-		scope.ConsumerGroup, scope.Name, ErrScopeMismatch, setting, registered, now, setting)
+			"set %s back, or name another scope%s",
+		scope.ConsumerGroup, scope.Name, ErrScopeMismatch, setting, registered, now, setting,
+		another)
 }

@@ -22,9 +22,15 @@ func onClaimLog(t *testing.T, index string) place {
 func onCassandraLog(t *testing.T, index string) place {
 	t.Helper()
 	at := realServers(t)
-	at.store = strings.Replace(at.store, "keyspace:", fmt.Sprintf(
-		"layout: log, log: {index: %s, path: %q}, keyspace:", index, t.TempDir()), 1)
+	at.store = inLog(t, at.store, index)
 	return at
+}
+
+// inLog has the claims of a store in Cassandra in its log, in the same keyspace.
+func inLog(t *testing.T, store, index string) string {
+	t.Helper()
+	return strings.Replace(store, "keyspace:", fmt.Sprintf(
+		"layout: log, log: {index: %s, path: %q}, keyspace:", index, t.TempDir()), 1)
 }
 
 // Two processes share a claim log; one is killed in mid-run, loses its index, and comes back.

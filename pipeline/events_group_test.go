@@ -136,7 +136,7 @@ func TestFencesOfAnotherStoreHoldTheLane(t *testing.T) {
 		in := func(store string) {
 			s.member = func(o *client.Options) {
 				o.Store = store
-				o.CheckStore = func(_ context.Context, f fences.Fence) error {
+				o.CheckStore = func(_ context.Context, _ int32, f fences.Fence) error {
 					if f.Store == "accepted" {
 						return nil
 					}
@@ -162,6 +162,33 @@ func TestFencesOfAnotherStoreHoldTheLane(t *testing.T) {
 			return run.Ready() != nil
 		})
 		if diff := cmp.Diff([]string{"0:A", "0:B"}, s.texts(output)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// The process has begun before the claims were moved, and its lane joins afterwards.
+func TestALaneWhoseClaimsWereMovedAwayTakesNothing(t *testing.T) {
+	event(t, 1, func(t *testing.T, s *site) {
+		s.lanes = 1
+		var moved atomic.Bool
+		s.member = func(o *client.Options) {
+			o.CheckScope = func(context.Context) error {
+				if moved.Load() {
+					return errors.New("the claims were moved away")
+				}
+				return nil
+			}
+		}
+		s.produce(message(0, "a", "A"))
+		if err := s.startAndFinish("one", 1); err != nil {
+			t.Fatal(err)
+		}
+		moved.Store(true)
+		s.produce(message(0, "b", "B"))
+		s.start("two")
+		s.waitLogged("lane failed", "the claims were moved away")
+		if diff := cmp.Diff([]string{"0:A"}, s.texts(output)); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -139,7 +139,10 @@ func (f *backfillFlags) claimer(
 		return nil, nil, err
 	}
 	e := wiring.Entry{Topic: t}
-	if err = e.Compare(opening, store); err == nil && !f.dryRun {
+	if err = e.Compare(opening, store); err == nil {
+		err = wiring.CheckMoved(opening, store, e.ClaimScope())
+	}
+	if err == nil && !f.dryRun {
 		err = store.Register(opening, e.ClaimScope())
 	}
 	if err == nil {

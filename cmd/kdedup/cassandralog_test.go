@@ -87,3 +87,29 @@ func TestAnotherLayoutIsRefusedUntilItIsAccepted(t *testing.T) {
 		})
 	}
 }
+
+func TestClaimsMoveFromRowsToALogAndBack(t *testing.T) {
+	keyspace := testkit.Keyspace(t)
+	testkit.Cassandra(t)
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	rows := inLayout(t, brokers, keyspace, "rows")
+	rows.must(0, "", "setup --skip-self-test")
+	rows.produce("orders", "a", "b")
+	rows.runUntil(2)
+	log := inLayout(t, brokers, keyspace, "log")
+	log.must(0, "", "setup --skip-self-test")
+	log.must(0, "2 claims copied, 0 were there, 0 had ended, 0 differ",
+		"migrate --yes --from "+rows.path)
+	log.must(0, "", "validate")
+	rows.must(1, "kdedup migrate has moved scope orders-dedup/orders", "validate")
+	log.produce("orders", "b", "c")
+	log.runUntil(4)
+	rows.must(0, "1 claims copied, 2 were there, 0 had ended, 0 differ",
+		"migrate --yes --from "+log.path)
+	rows.must(0, "", "validate")
+	rows.produce("orders", "a", "c", "d")
+	rows.runUntil(7)
+	if got := strings.Join(rows.clean(), ""); got != "abcd" {
+		t.Errorf("clean topic: %s", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/dedup"
 )
 
@@ -16,10 +17,13 @@ func newIDRelease() *cobra.Command {
 	cmd := newIDChange("release ID", "Forget an ID: the next copy is forwarded as the first one",
 		"Forget %s of %s? The next copy will be forwarded as the first one.",
 		func(cmd *cobra.Command, task *lookup.Question) error {
+			if err := wiring.CheckMovedAway(cmd.Context(), task.Store, task.Scope); err != nil {
+				return err
+			}
 			if err := task.Store.Release(cmd.Context(), task.Scope, task.ID); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", lookup.Shown(task.ID))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", wiring.ShownID(task.ID))
 			return nil
 		})
 	cmd.Long = releaseHelp
@@ -37,6 +41,9 @@ func newIDClaim() *cobra.Command {
 		"Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
 		"Block %s of %s? No copy will be forwarded until the ttl ends.",
 		func(cmd *cobra.Command, task *lookup.Question) error {
+			if err := wiring.CheckMoved(cmd.Context(), task.Store, task.Scope); err != nil {
+				return err
+			}
 			if err := task.Store.Register(cmd.Context(), task.Scope); err != nil {
 				return err
 			}
@@ -48,9 +55,9 @@ func newIDClaim() *cobra.Command {
 			case answers[0].Owner != lookup.ManualOwner:
 				return fmt.Errorf(
 					"%s is owned by the record at partition %d, offset %d; see kdedup id lookup",
-					lookup.Shown(task.ID), answers[0].Owner.Partition, answers[0].Owner.Offset)
+					wiring.ShownID(task.ID), answers[0].Owner.Partition, answers[0].Owner.Offset)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", lookup.Shown(task.ID),
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", wiring.ShownID(task.ID),
 				task.Topic.TTL)
 			return nil
 		})
@@ -71,7 +78,7 @@ func newIDChange(
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(cmd, args[0], func(task *lookup.Question) error {
 				if !yes &&
-					!agreed(cmd, fmt.Sprintf(question, lookup.Shown(task.ID), task.Topic.Input)) {
+					!agreed(cmd, fmt.Sprintf(question, wiring.ShownID(task.ID), task.Topic.Input)) {
 					return errors.New("nothing was changed")
 				}
 				return change(cmd, task)

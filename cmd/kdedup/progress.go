@@ -49,3 +49,13 @@ func (p *progress) end() {
 		fmt.Fprint(p.out, "\x1b[K")
 	}
 }
+
+// count says how many claims were dealt with in some way, of which nobody knows the total.
+func (p *progress) count(what string, claims int64) {
+	if p.out == nil || time.Since(p.shown) < progressEvery {
+		return
+	}
+	p.shown = time.Now()
+	fmt.Fprintf(p.out, "%s %d claims   %s\x1b[K\r", what, claims,
+		time.Since(p.begun).Round(time.Second))
+}

@@ -35,6 +35,7 @@ func newRoot() *cobra.Command {
 		return usageError{plainly(err)}
 	})
 	root.AddCommand(newRun(), newValidate(), newConfig(), newSetup(), newReport(), newBackfill(),
+		newMigrate(),
 		newID(), newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root

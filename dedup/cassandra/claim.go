@@ -57,12 +57,14 @@ func groupByBucket(st *scopeState, hashes []uint64) map[int32][]int32 {
 
 // round decides the claims of one bucket for one call of Claim. It writes only its own answers.
 type round struct {
-	store   *Store
-	scope   *scopeState
-	bucket  int32
-	claims  []dedup.Claim
-	hashes  []uint64 // of the IDs
-	answers []dedup.Answer
+	store  *Store
+	scope  *scopeState
+	bucket int32
+	claims []dedup.Claim
+	// of which the claims are, if another store has made them; of others there is none
+	standing []dedup.Standing
+	hashes   []uint64 // of the IDs
+	answers  []dedup.Answer
 }
 
 // run decides the members chunk by chunk. One batch per bucket is in flight in this process:
@@ -171,8 +173,12 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 		at := open[min(i, len(open)-1)]
 		rows.bind(&r.claims[at], r.claimTime(at, now))
 	}
-	query := r.store.conditional(ctx, r.scope.batch(size),
-		rows.values...).RoutingKey(r.scope.routingKey(r.bucket))
+	statement, values := r.scope.batch(size), rows.values
+	if r.standing != nil {
+		statement, values = r.scope.takeOver(size), r.withLives(values, open, now)
+	}
+	query := r.store.conditional(ctx, statement, values...).
+		RoutingKey(r.scope.routingKey(r.bucket))
 	applied, err := r.scanExisting(query.Iter(), open, true)
 	if err != nil || !applied {
 		return err
@@ -187,6 +193,9 @@ func (r *round) insert(ctx context.Context, open []int32) error {
 }
 
 func (r *round) claimTime(i int32, now time.Time) time.Time {
+	if r.standing != nil {
+		return r.standing[i].ClaimedAt
+	}
 	return dedup.ClaimTime(r.claims[i:i+1], now)
 }
 

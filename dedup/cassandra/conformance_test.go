@@ -63,7 +63,7 @@ func conform(t *testing.T, host string) {
 	create(t, options)
 	store := open(t, options)
 	t.Cleanup(func() { _ = store.Close() })
-	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store} },
+	storetest.Run(t, func(*testing.T) dedup.Store { return &faulty{Store: store, Mover: store} },
 		storetest.Features{
 			ExpiryGranularity: time.Second,
 			Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
@@ -78,6 +78,7 @@ func conform(t *testing.T, host string) {
 // faulty loses the answer of a claim that the server has applied.
 type faulty struct {
 	dedup.Store
+	dedup.Mover
 	lose bool
 }
 

@@ -34,6 +34,7 @@ type scopeState struct {
 	scope    dedup.Scope
 	hash     hasher
 	insert   string // one row; bucket, message_id and owner are bound
+	taking   string // the same with a TTL of its own, which is bound, too
 	selectIn string
 	locks    []chan struct{} // stripe of buckets -> held by the one request in flight
 	suspects suspects
@@ -54,6 +55,9 @@ func newScopeState(table string, scope dedup.Scope, hash hasher) *scopeState {
 		insert: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) "+
 			"VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL %d",
 			table, quote(scope.ConsumerGroup), quote(scope.Name), int64(scope.TTL.Seconds())),
+		taking: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) "+
+			"VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL ?",
+			table, quote(scope.ConsumerGroup), quote(scope.Name)),
 		selectIn: fmt.Sprintf("SELECT message_id, owner FROM %s WHERE %s AND message_id IN ?",
 			table, where),
 		locks:   make([]chan struct{}, min(scope.Buckets, maxStripes)),
@@ -73,9 +77,21 @@ func (s *scopeState) batch(n int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.batches[n] == "" {
-		s.batches[n] = "BEGIN UNLOGGED BATCH " + strings.Repeat(s.insert+"; ", n) + "APPLY BATCH"
+		s.batches[n] = batchOf(s.insert, n)
 	}
 	return s.batches[n]
+}
+
+// takeOver returns the statement that takes n claims of another store into a bucket.
+func (s *scopeState) takeOver(n int) string {
+	if n == 1 {
+		return s.taking
+	}
+	return batchOf(s.taking, n)
+}
+
+func batchOf(statement string, n int) string {
+	return "BEGIN UNLOGGED BATCH " + strings.Repeat(statement+"; ", n) + "APPLY BATCH"
 }
 
 // bucket is part of the stored data: the hash of the ID, modulo the number of buckets.

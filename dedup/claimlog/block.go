@@ -30,6 +30,11 @@ import (
 //	    offset                   difference
 //	    ID, fingerprint
 //
+// Imported claims were made in another store. They have seen and count as above, and behind each of
+// them
+//
+//	claimed, ends                milliseconds, differences to the claim before
+//
 // In the order of a batch neighbours nearly always are of one partition: a claim takes 35 bytes, 16
 // of them fingerprint and 16 a UUID.
 const (
@@ -45,6 +50,7 @@ const (
 	kindClaims  kind = 1
 	kindRelease kind = 2
 	kindForget  kind = 3
+	kindImport  kind = 4
 )
 
 // The flags of a claim.
@@ -99,6 +105,35 @@ type sight struct {
 	Time int64
 }
 
+// life is when an imported claim was made, and when it ends, in milliseconds of the log's clock.
+type life struct{ claimed, ends int64 }
+
+// importBlock is a block of imported claims at the given places in a list.
+func importBlock(
+	memory []byte, h head, seen sight, claims []dedup.Claim, lives []life, at []int32,
+) []byte {
+	h.kind = kindImport
+	to := appendSight(h.append(memory[:0]), seen)
+	to = binary.AppendUvarint(to, uint64(len(at)))
+	var (
+		last dedup.Coordinates
+		life life
+	)
+	for _, i := range at {
+		to = appendClaim(to, &claims[i], last)
+		to = binary.AppendVarint(to, lives[i].claimed-life.claimed)
+		to = binary.AppendVarint(to, lives[i].ends-life.ends)
+		last, life = claims[i].Owner, lives[i]
+	}
+	return seal(to)
+}
+
+func appendSight(to []byte, seen sight) []byte {
+	to = binary.AppendVarint(to, seen.Next)
+	to = binary.AppendVarint(to, int64(seen.Epoch))
+	return binary.AppendVarint(to, seen.Time)
+}
+
 // claimsBlock is a block of the claims at the given places in a list, in the memory of another one.
 func claimsBlock(
 	memory []byte, h head, ttl time.Duration, seen sight, claims []dedup.Claim, at []int32,
@@ -106,9 +141,7 @@ func claimsBlock(
 	h.kind = kindClaims
 	to := h.append(memory[:0])
 	to = binary.AppendUvarint(to, uint64(ttl/time.Second))
-	to = binary.AppendVarint(to, seen.Next)
-	to = binary.AppendVarint(to, int64(seen.Epoch))
-	to = binary.AppendVarint(to, seen.Time)
+	to = appendSight(to, seen)
 	to = binary.AppendVarint(to, latestAfter(claims, at))
 	to = binary.AppendUvarint(to, uint64(len(at)))
 	var last dedup.Coordinates

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kdedup/kdedup/dedup"
 )
@@ -71,6 +72,46 @@ func TestClaimsComeBackAsTheyWere(t *testing.T) {
 		}
 		if diff := cmp.Diff(claims, got); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// livesOf are of any age and end.
+func livesOf(n int) (lives []life) {
+	for i := range n {
+		lives = append(lives, life{int64(i*i)*1000 - 5, int64(n-i) << 30})
+	}
+	lives[0], lives[n-1] = life{math.MinInt64, math.MaxInt64}, life{math.MaxInt64, math.MinInt64}
+	return lives
+}
+
+func TestImportedClaimsComeBackAsTheyWere(t *testing.T) {
+	claims := claimsInABatch()
+	lives := livesOf(len(claims))
+	seen := sight{Position{1 << 41, 3}, 5}
+	var b block
+	for range 2 { // its memory is used again
+		data := importBlock(nil, testHead, seen, claims, lives, places(len(claims)))
+		if err := b.parse(data); err != nil {
+			t.Fatal(err)
+		}
+		var got []dedup.Claim
+		for _, c := range b.claims {
+			got = append(got, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
+				Fingerprint: c.fingerprint})
+		}
+		if diff := cmp.Diff(claims, got); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(lives, b.lives, cmp.AllowUnexported(life{})); diff != "" {
+			t.Error(diff)
+		}
+		if b.kind != kindImport || b.head.id != testHead.id || b.seen != seen || b.after != 0 {
+			t.Errorf("head %+v, seen %+v", b.head, b.seen)
+		}
+		if err := b.parse(claimsBlock(nil, testHead, time.Second, sight{}, claims,
+			places(5))); err != nil || len(b.lives) > 0 {
+			t.Errorf("behind it: %d lives, %v", len(b.lives), err)
 		}
 	}
 }
@@ -150,7 +191,7 @@ func TestNoDamageIsTakenForABlock(t *testing.T) {
 
 // What is new must not be passed over: another process applies it.
 func TestBlocksOfNewerVersionsAreRefused(t *testing.T) {
-	for at, value := range map[int]byte{2: version + 1, 3: byte(kindForget) + 1} {
+	for at, value := range map[int]byte{2: version + 1, 3: byte(kindImport) + 1} {
 		data := forgetBlock(testHead)
 		data = data[:len(data)-sumBytes]
 		data[at] = value
@@ -167,6 +208,7 @@ func FuzzParse(f *testing.F) {
 	for _, data := range [][]byte{
 		claimsBlock(nil, testHead, time.Hour, sight{}, claimsInABatch(), places(100)),
 		releaseBlock(testHead, "id"), forgetBlock(testHead),
+		importBlock(nil, testHead, sight{}, claimsInABatch(), livesOf(100), places(100)),
 	} {
 		f.Add(data[:len(data)-sumBytes])
 	}
@@ -178,7 +220,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if first.kind != kindClaims {
+		if first.kind != kindClaims && first.kind != kindImport {
 			return
 		}
 		var claims []dedup.Claim
@@ -186,10 +228,17 @@ func FuzzParse(f *testing.F) {
 			claims = append(claims, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
 				Fingerprint: c.fingerprint})
 		}
-		if err := second.parse(
-			claimsBlock(nil, first.head, first.ttl, first.seen, claims, places(len(claims))),
-		); err != nil {
+		data = claimsBlock(nil, first.head, first.ttl, first.seen, claims, places(len(claims)))
+		if first.kind == kindImport {
+			data = importBlock(nil, first.head, first.seen, claims, first.lives,
+				places(len(claims)))
+		}
+		if err := second.parse(data); err != nil {
 			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first.lives, second.lives, cmp.AllowUnexported(life{}),
+			cmpopts.EquateEmpty()); diff != "" {
+			t.Error(diff)
 		}
 		if diff := cmp.Diff(first.claims, second.claims, cmp.AllowUnexported(claim{})); diff != "" {
 			t.Error(diff)

@@ -14,6 +14,8 @@ type call struct {
 	scope   dedup.Scope
 	claims  []dedup.Claim
 	answers []dedup.Answer
+	lives   []life // of the claims, if they are imported
+	settled []bool // which of those were dealt with; nil: nobody asks
 	parts   []*part
 	left    int // parts that are not done
 	err     error
@@ -31,8 +33,12 @@ type part struct {
 }
 
 func (p *part) tell(claim int, a dedup.Answer) {
-	if claim < len(p.at) {
-		p.call.answers[p.at[claim]] = a
+	if claim >= len(p.at) {
+		return
+	}
+	p.call.answers[p.at[claim]] = a
+	if p.call.settled != nil {
+		p.call.settled[p.at[claim]] = true
 	}
 }
 
@@ -50,6 +56,9 @@ func (p *part) answerKnown(m *machine) error {
 			return err
 		}
 		p.call.answers[at] = answer
+		if p.call.settled != nil {
+			p.call.settled[at] = answer.Outcome != dedup.Undecided
+		}
 	}
 	return nil
 }
@@ -98,7 +107,12 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() 
 		}
 		h := name()
 		p := &part{call: c, id: h.id, shard: shard, at: free[:n]}
-		p.block = claimsBlock(make([]byte, 0, 128+bytes+n*24), h, c.scope.TTL, seen, c.claims, p.at)
+		memory := make([]byte, 0, 128+bytes+n*24)
+		if c.lives == nil {
+			p.block = claimsBlock(memory, h, c.scope.TTL, seen, c.claims, p.at)
+		} else {
+			p.block = importBlock(memory, h, seen, c.claims, c.lives, p.at)
+		}
 		c.parts = append(c.parts, p)
 		if free = free[n:]; len(free) == 0 {
 			p.known = known

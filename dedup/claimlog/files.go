@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/gofrs/flock"
 
@@ -27,6 +28,8 @@ type fileIndex struct {
 	reader *hashlog.Reader
 	batch  hashlog.Batch
 	start  progress
+
+	showing sync.RWMutex // held by each, for which the log must stay open
 }
 
 const (
@@ -120,6 +123,17 @@ func (f *fileIndex) flush(ctx context.Context) error {
 	return nil
 }
 
+func (f *fileIndex) each(
+	ctx context.Context, after int64, show func(key, value []byte, ends int64) error,
+) error {
+	f.showing.RLock()
+	defer f.showing.RUnlock()
+	if f.claims == nil {
+		return errIndex
+	}
+	return f.claims.Each(ctx, after, show)
+}
+
 func (f *fileIndex) drop(ctx context.Context, now int64) error {
 	if _, err := f.claims.Drop(ctx, now); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", errIndex, err)
@@ -153,6 +167,8 @@ func (f *fileIndex) bytes() int64 { return f.claims.Stats().Bytes }
 
 // reset deletes the progress first: without it the rest counts for nothing.
 func (f *fileIndex) reset() error {
+	f.showing.Lock()
+	defer f.showing.Unlock()
 	f.start = progress{}
 	f.batch.Reset()
 	if err := os.Remove(f.path(progressName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -175,6 +191,8 @@ func (f *fileIndex) reset() error {
 }
 
 func (f *fileIndex) close() error {
+	f.showing.Lock()
+	defer f.showing.Unlock()
 	var err error
 	if f.claims != nil {
 		err = f.claims.Close()

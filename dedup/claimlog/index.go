@@ -10,7 +10,8 @@ import (
 // log.
 var errIndex = errors.New("the index cannot be used")
 
-// index keeps claims by key. One goroutine at a time uses it, but save may run beside the others.
+// index keeps claims by key. One goroutine at a time uses it, but save and each may run beside the
+// others.
 type index interface {
 	// get returns the value of a key, and when it ends, which may be in the past; nil if there is
 	// none. It is valid until the next call. It may pass over what was flushed before a point,
@@ -23,6 +24,11 @@ type index interface {
 	put(key, value []byte, ends int64)
 	remove(key []byte, ends int64)
 	flush(ctx context.Context) error
+	// each shows what was flushed and ends after a time, in no particular order; also while others
+	// use the index, and then perhaps without what they do. It is valid until show returns.
+	each(
+		ctx context.Context, after int64, show func(key, value []byte, ends int64) error,
+	) error
 	// drop may forget what ends at the time or before it. The time is that of a saved progress: the
 	// blocks behind that may be applied once more, and must find what they found.
 	drop(ctx context.Context, now int64) error

@@ -202,7 +202,7 @@ func (m *machine) applyBlock(
 	s := &m.shards[e.Shard]
 	tag := s.tag(b.scope)
 	switch b.kind {
-	case kindClaims:
+	case kindClaims, kindImport:
 		if err := m.claim(tag, e, now, tell); err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (m *machine) applyBlock(
 	if err := m.index.flush(ctx); err != nil {
 		return err
 	}
-	if tell != nil && b.kind != kindClaims {
+	if tell != nil && b.kind != kindClaims && b.kind != kindImport {
 		tell(0, dedup.Answer{})
 	}
 	return nil
@@ -258,6 +258,8 @@ const Margin = time.Hour
 // cut without that block. And the block must not come later than it may. Otherwise it claims
 // nothing, and its claims stay undecided; the claimant has then read what it had not, and claims
 // again.
+//
+// An imported claim has its own times. One that has ended by now is not made, and is told as none.
 func (m *machine) claim(
 	tag [tagBytes]byte, e Entry, now int64, tell func(int, dedup.Answer),
 ) error {
@@ -283,6 +285,15 @@ func (m *machine) claim(
 				return err
 			}
 			found = found && owner.place >= b.seen.Next
+		}
+		if b.kind == kindImport {
+			mine.claimedAt, ends = b.lives[i].claimed, b.lives[i].ends
+			if !found && ends <= now {
+				if tell != nil {
+					tell(i, dedup.Answer{})
+				}
+				continue
+			}
 		}
 		if !found && (m.only == nil || m.only(b.scope, dedup.ID(c.id))) {
 			mine.owner, mine.fingerprint = c.owner, c.fingerprint

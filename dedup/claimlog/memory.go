@@ -69,6 +69,29 @@ func (m *memoryIndex) drop(_ context.Context, now int64) error {
 	return nil
 }
 
+// each has a list of all: who is shown it may wait for what is flushed meanwhile.
+func (m *memoryIndex) each(
+	ctx context.Context, after int64, show func(key, value []byte, ends int64) error,
+) error {
+	m.mu.Lock()
+	var all []pendingClaim
+	for key, c := range m.claims {
+		if c.ends > after {
+			all = append(all, pendingClaim{key, c.value, c.ends})
+		}
+	}
+	m.mu.Unlock()
+	for _, c := range all {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := show([]byte(c.key), []byte(c.value), c.ends); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *memoryIndex) saved() progress                              { return progress{} }
 func (m *memoryIndex) mark() uint64                                 { return 0 }
 func (m *memoryIndex) save(context.Context, uint64, progress) error { return nil }

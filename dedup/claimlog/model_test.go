@@ -72,11 +72,11 @@ func (l *modelLog) fold(
 			})
 		case kindRelease:
 			delete(owners, modelKey{b.scope, string(b.id)})
-		case kindClaims:
+		case kindClaims, kindImport:
 			if !b.seen.reaches(e, now, modelLateness) {
 				continue
 			}
-			for _, c := range b.claims {
+			for i, c := range b.claims {
 				k := modelKey{b.scope, string(c.id)}
 				if owner, ok := owners[k]; ok && owner.ends > now &&
 					(naive || owner.place >= b.seen.Next) {
@@ -85,6 +85,13 @@ func (l *modelLog) fold(
 				}
 				mine := modelClaim{held{c.owner, c.fingerprint, max(now, b.after+1), e.At},
 					now + b.ttl.Milliseconds()}
+				if b.kind == kindImport {
+					mine.claimedAt, mine.ends = b.lives[i].claimed, b.lives[i].ends
+				}
+				if mine.ends <= now {
+					last = append(last, dedup.Answer{})
+					continue
+				}
 				owners[k] = mine
 				last = append(last, mine.answer(dedup.Applied))
 			}
@@ -307,6 +314,9 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		}
 		block := claimsBlock(nil, h, time.Duration(1+r.IntN(modelTTL))*time.Second,
 			m.shards[shard].sight(), claims, free)
+		if n < 8 {
+			block = importBlock(nil, h, m.shards[shard].sight(), claims, l.lives(r, claims), free)
+		}
 		if r.IntN(10) == 0 {
 			l.late = append(l.late, lateBlock{shard, block}) // of a process that stood still
 		} else {
@@ -324,7 +334,8 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		l.late = slices.Delete(l.late, i, i+1)
 	case n < 37: // sent twice, by a client that did not hear
 		if last := len(l.shards[shard]) - 1; last >= 0 &&
-			l.shards[shard][last].Block[3] == byte(kindClaims) {
+			slices.Contains([]byte{byte(kindClaims), byte(kindImport)},
+				l.shards[shard][last].Block[3]) {
 			l.append(shard, l.shards[shard][last].Block)
 		}
 	case n < 38:
@@ -334,6 +345,16 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 	default:
 		l.append(shard, []byte("not a block"))
 	}
+}
+
+// lives are of claims that another store has made; some have ended.
+func (l *modelLog) lives(r *rand.Rand, claims []dedup.Claim) []life {
+	lives := make([]life, len(claims))
+	for i := range lives {
+		lives[i] = life{claimed: l.clock - int64(r.IntN(100_000)),
+			ends: l.clock - 1000 + int64(r.IntN(1000*(1+modelTTL)))}
+	}
+	return lives
 }
 
 // harm does to the log what brokers and operators do.

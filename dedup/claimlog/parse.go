@@ -30,6 +30,7 @@ type block struct {
 	seen   sight
 	after  int64 // milliseconds
 	claims []claim
+	lives  []life // of imported claims, one for each
 	memory []byte // of the IDs that were packed
 }
 
@@ -45,7 +46,7 @@ func (b *block) parse(data []byte) error {
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
 		return fmt.Errorf("%w: the checksum is wrong", errForeign)
 	}
-	if body[2] != version || kind(body[3]) < kindClaims || kind(body[3]) > kindForget {
+	if body[2] != version || kind(body[3]) < kindClaims || kind(body[3]) > kindImport {
 		return fmt.Errorf("%w (version %d, kind %d)", errNewer, body[2], body[3])
 	}
 	r := reader{data: body[4:]}
@@ -53,10 +54,12 @@ func (b *block) parse(data []byte) error {
 		kind: kind(body[3]), log: r.fixed(), id: blockID{process: r.fixed(), number: r.uvarint()},
 		scope: string(r.text()),
 	}
-	b.claims, b.memory, b.id = b.claims[:0], b.memory[:0], nil
+	b.claims, b.lives, b.memory, b.id = b.claims[:0], b.lives[:0], b.memory[:0], nil
 	switch b.kind {
 	case kindClaims:
 		b.parseClaims(&r)
+	case kindImport:
+		b.parseImport(&r)
 	case kindRelease:
 		b.id = r.text()
 	}
@@ -72,12 +75,33 @@ func (b *block) parseClaims(r *reader) {
 		r.short = true
 	}
 	b.ttl = time.Duration(ttl) * time.Second
-	b.seen.Next, b.seen.Epoch = r.varint(), int32(r.varint())
-	b.seen.Time, b.after = r.varint(), r.varint()
+	b.parseSight(r)
+	b.after = r.varint()
 	var last dedup.Coordinates
 	for count := r.uvarint(); count > 0 && !r.short; count-- {
 		b.claims = append(b.claims, claim{})
 		b.parseClaim(r, &last, &b.claims[len(b.claims)-1])
+	}
+}
+
+func (b *block) parseSight(r *reader) {
+	b.seen.Next, b.seen.Epoch = r.varint(), int32(r.varint())
+	b.seen.Time = r.varint()
+}
+
+func (b *block) parseImport(r *reader) {
+	b.ttl, b.after = 0, 0
+	b.parseSight(r)
+	var (
+		last dedup.Coordinates
+		life life
+	)
+	for count := r.uvarint(); count > 0 && !r.short; count-- {
+		b.claims = append(b.claims, claim{})
+		b.parseClaim(r, &last, &b.claims[len(b.claims)-1])
+		life.claimed += r.varint()
+		life.ends += r.varint()
+		b.lives = append(b.lives, life)
 	}
 }
 

@@ -49,6 +49,7 @@ type call struct {
 	scope     int64
 	ttl       time.Duration
 	claims    []dedup.Claim
+	standing  []dedup.Standing // of which the claims are, if another store has made them
 	keys      [][]byte
 	answers   []dedup.Answer
 	claimedAt time.Time
@@ -69,7 +70,10 @@ const rounds = 8
 // round is needed only for claims that were there when the INSERT looked and had ended, by
 // expiry or release, when the SELECT did; or if something sends the SELECT to a standby that lags.
 func (c *call) decide(ctx context.Context, open []int32) error {
-	claim := c.sql.insert
+	claim, takeOver := c.sql.insert, c.sql.takeOver
+	if c.standing != nil {
+		claim, takeOver = c.sql.insertStanding, c.sql.takeOverStanding
+	}
 	for round := 1; round <= rounds; round++ {
 		if round > 2 && !pause.For(ctx, backoff(round)) {
 			return context.Cause(ctx)
@@ -91,7 +95,7 @@ func (c *call) decide(ctx context.Context, open []int32) error {
 		if open = c.undecided(open); len(open) == 0 {
 			return nil
 		}
-		claim = c.sql.takeOver
+		claim = takeOver
 	}
 	return fmt.Errorf("%w: %d of %d", errOwnersUnseen, len(open), len(c.claims))
 }
@@ -164,10 +168,17 @@ func (c *call) write(ctx context.Context, open []int32, sql string) error {
 	for _, i := range applied {
 		c.answers[i] = dedup.Answer{
 			Outcome: dedup.Applied, Owner: c.claims[i].Owner, Fingerprint: c.claims[i].Fingerprint,
-			ClaimedAt: c.claimedAt,
+			ClaimedAt: c.claimTime(i),
 		}
 	}
 	return nil
+}
+
+func (c *call) claimTime(i int32) time.Time {
+	if c.standing != nil {
+		return c.standing[i].ClaimedAt
+	}
+	return c.claimedAt
 }
 
 // execMode prepares no statement under a name, and gets binary answers. It is given with each
@@ -192,8 +203,11 @@ func (c *call) arguments(open []int32) []any {
 		offsets[at], epochs[at] = claim.Owner.Offset, claim.Owner.LeaderEpoch
 		fingerprints[at] = claim.Fingerprint[:]
 	}
-	return []any{execMode, c.scope, keys, topics, partitions, offsets, epochs, fingerprints,
-		c.claimedAt, c.ttl.Seconds()}
+	arguments := []any{execMode, c.scope, keys, topics, partitions, offsets, epochs, fingerprints}
+	if c.standing == nil {
+		return append(arguments, c.claimedAt, c.ttl.Seconds())
+	}
+	return append(arguments, c.times(open)...)
 }
 
 // read takes the owners that are there.
@@ -232,12 +246,12 @@ func (c *call) find(open []int32, key []byte) (int32, error) {
 	return open[at], nil
 }
 
-// scanOwner reads a row of message_id and ownerColumns.
-func scanOwner(row pgx.Row) (key []byte, answer dedup.Answer, err error) {
+// scanOwner reads a row of message_id and ownerColumns, and what comes behind them.
+func scanOwner(row pgx.Row, more ...any) (key []byte, answer dedup.Answer, err error) {
 	var fingerprint []byte
-	err = row.Scan(&key, &answer.Owner.TopicID, &answer.Owner.Partition, &answer.Owner.Offset,
-		&answer.Owner.LeaderEpoch,
-		&fingerprint, &answer.ClaimedAt)
+	err = row.Scan(append([]any{&key, &answer.Owner.TopicID, &answer.Owner.Partition,
+		&answer.Owner.Offset, &answer.Owner.LeaderEpoch, &fingerprint, &answer.ClaimedAt},
+		more...)...)
 	if err != nil {
 		return nil, dedup.Answer{}, err
 	}

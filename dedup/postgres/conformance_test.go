@@ -108,6 +108,7 @@ func TestConformance(t *testing.T) {
 					Ambiguous: func(_ *testing.T, s dedup.Store) {
 						s.(*proxied).proxy.LoseNext(isInserted)
 					},
+					LongestID: 511,
 				})
 		})
 	}

@@ -6,11 +6,16 @@ import "strings"
 type statements struct {
 	insert   string // claims that are free, returns which
 	takeOver string // the same, and those whose rows have expired
-	read     string // the owners of claims
-	lookup   string // the owner of one
-	release  string
-	forget   string // some claims of a scope
-	sweep    string // some expired claims
+	// both for claims that another store has made
+	insertStanding   string
+	takeOverStanding string
+	page             string // rows behind an ID, in the order of IDs; expired ones, too
+	find             string // read, with when the claims end
+	read             string // the owners of claims
+	lookup           string // the owner of one
+	release          string
+	forget           string // some claims of a scope
+	sweep            string // some expired claims
 }
 
 // inIndexOrder is for the transactions that delete rows batch by batch: however many there are in
@@ -26,12 +31,27 @@ func newStatements(table string) statements {
 SELECT $1::bigint, u.*, $8::timestamptz, statement_timestamp() + make_interval(secs => $9)
 FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::bigint[], $6::int[], $7::bytea[]) AS u
 ON CONFLICT (scope, message_id) DO `)
-	return statements{
-		insert: insert + "NOTHING RETURNING message_id",
-		takeOver: insert + `UPDATE SET owner_topic_id = excluded.owner_topic_id, owner_partition = excluded.owner_partition,
+	insertStanding := in(`INSERT INTO {table} AS t (scope, message_id, ` + ownerColumns + `, expires_at)
+SELECT $1::bigint, id, topic, part, place, era, print, claimed, statement_timestamp() + make_interval(secs => rest)
+FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::bigint[], $6::int[], $7::bytea[], $8::timestamptz[], $9::float8[])
+    AS u (id, topic, part, place, era, print, claimed, rest)
+ON CONFLICT (scope, message_id) DO `)
+	const nothing = "NOTHING RETURNING message_id"
+	const update = `UPDATE SET owner_topic_id = excluded.owner_topic_id, owner_partition = excluded.owner_partition,
     owner_offset = excluded.owner_offset, owner_epoch = excluded.owner_epoch, fingerprint = excluded.fingerprint,
     claimed_at = excluded.claimed_at, expires_at = excluded.expires_at
-WHERE t.expires_at <= statement_timestamp() RETURNING message_id`,
+WHERE t.expires_at <= statement_timestamp() RETURNING message_id`
+	const left = `, extract(epoch FROM expires_at - statement_timestamp())::float8`
+	return statements{
+		insert:           insert + nothing,
+		takeOver:         insert + update,
+		insertStanding:   insertStanding + nothing,
+		takeOverStanding: insertStanding + update,
+		page: in(`SELECT message_id, ` + ownerColumns + left + ` FROM {table}
+WHERE scope = $1 AND message_id > $2 ORDER BY message_id LIMIT $3`),
+		find: in(`SELECT message_id, ` + ownerColumns + left + ` FROM unnest($2::bytea[]) AS wanted(id) CROSS JOIN LATERAL (
+    SELECT * FROM {table} WHERE scope = $1 AND message_id = wanted.id LIMIT 1) AS t
+WHERE expires_at > statement_timestamp()`),
 		// One descent of the index for each ID, whatever the planner knows: before the first
 		// ANALYZE it takes a list of IDs for a large part of the table and reads all of the scope.
 		read: in(`SELECT message_id, ` + ownerColumns + ` FROM unnest($2::bytea[]) AS wanted(id) CROSS JOIN LATERAL (

@@ -86,13 +86,14 @@ func (s *Store) enough(acked *goredis.IntCmd) error {
 // driver would otherwise have most of the cost of a claim.
 type batch struct {
 	claims    []dedup.Claim
+	standing  []dedup.Standing // of which the claims are, if another store has made them
 	claimedAt time.Time
 	commands  []goredis.Cmder
 	found     []byte // room for the values that the server answers with
 }
 
 const (
-	words = 7               // SET key value NX GET EX seconds
+	words = 7               // SET key value NX GET EX seconds, or PX milliseconds
 	room  = recordBytes + 2 // with the end of line the driver reads a value in one go
 )
 
@@ -100,21 +101,31 @@ func newBatch(
 	ctx context.Context, prefix string, scope dedup.Scope, claims []dedup.Claim,
 	claimedAt time.Time,
 ) *batch {
-	b := &batch{
-		claims: claims, claimedAt: claimedAt,
-		commands: make([]goredis.Cmder, len(claims)),
-		found:    make([]byte, len(claims)*room),
-	}
-	texts := b.texts(claimPrefix(prefix, scope))
+	b := &batch{claims: claims, claimedAt: claimedAt}
 	seconds := strconv.FormatInt(int64(scope.TTL/time.Second), 10)
-	args := make([]any, len(claims)*words)
-	for i := range claims {
+	b.command(ctx, claimPrefix(prefix, scope), "ex", func(int) *string { return &seconds })
+	return b
+}
+
+// command makes the commands; unit and left say how long each claim lives.
+func (b *batch) command(ctx context.Context, prefix, unit string, left func(i int) *string) {
+	b.commands = make([]goredis.Cmder, len(b.claims))
+	b.found = make([]byte, len(b.claims)*room)
+	texts := b.texts(prefix)
+	args := make([]any, len(b.claims)*words)
+	for i := range b.claims {
 		set := args[i*words : (i+1)*words : (i+1)*words]
 		set[0], set[1], set[2], set[3], set[4], set[5], set[6] = "set", &texts[2*i], &texts[2*i+1],
-			"nx", "get", "ex", &seconds
+			"nx", "get", unit, left(i)
 		b.commands[i] = goredis.NewZeroCopyStringCmd(ctx, b.room(i), set...)
 	}
-	return b
+}
+
+func (b *batch) claimTime(i int) time.Time {
+	if b.standing != nil {
+		return b.standing[i].ClaimedAt
+	}
+	return b.claimedAt
 }
 
 // texts are the key and the value of each claim.
@@ -132,7 +143,7 @@ func (b *batch) texts(prefix string) []string {
 	for i := range b.claims {
 		all.WriteString(prefix)
 		all.WriteString(string(b.claims[i].ID))
-		all.Write(appendRecord(record[:0], &b.claims[i], b.claimedAt))
+		all.Write(appendRecord(record[:0], &b.claims[i], b.claimTime(i)))
 	}
 	rest := all.String()
 	for i := range b.claims {
@@ -170,7 +181,7 @@ func (b *batch) answer(i int, command *goredis.ZeroCopyStringCmd) (dedup.Answer,
 	case err == goredis.Nil: // never wrapped: there was no such key, so the command made it
 		c := &b.claims[i]
 		return dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint,
-			ClaimedAt: b.claimedAt}, nil
+			ClaimedAt: b.claimTime(i)}, nil
 	case err != nil:
 		return dedup.Answer{}, err
 	case n == 0:

@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 }
 
 type proxied struct {
-	dedup.Store
+	*redis.Store
 	proxy *testkit.Proxy
 }
 
@@ -103,7 +103,7 @@ func TestConformanceOfACluster(t *testing.T) {
 
 // faulty loses the answer of a claim that the servers have applied.
 type faulty struct {
-	dedup.Store
+	*redis.Store
 	lose atomic.Bool
 }
 

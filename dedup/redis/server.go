@@ -16,6 +16,7 @@ const oldestMajor = 7 // the first whose SET takes NX and GET together
 // server is what a server says about itself.
 type server struct {
 	address, version, mode, policy string
+	runID                          string // another one after each start
 	appendOnly                     bool
 }
 
@@ -35,9 +36,9 @@ func ask(ctx context.Context, cn interface {
 	}
 	return server{
 		// of Valkey the one that it is like
-		version: said["redis_version"],
-		mode:    cmp.Or(said["redis_mode"], said["server_mode"]), // as Redis and as Valkey calls it
-		policy:  said["maxmemory_policy"], appendOnly: said["aof_enabled"] == "1",
+		version: said["redis_version"], runID: said["run_id"],
+		mode:   cmp.Or(said["redis_mode"], said["server_mode"]), // as Redis and as Valkey calls it
+		policy: said["maxmemory_policy"], appendOnly: said["aof_enabled"] == "1",
 	}, nil
 }
 

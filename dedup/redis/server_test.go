@@ -298,6 +298,20 @@ func startSentinel(t *testing.T, master *servers.Server) string {
 	return s.Addr()
 }
 
+// The cursor of a SCAN means nothing to a server that has started again: it could pass over claims.
+func TestAnExportNoticesAServerThatStartsAgain(t *testing.T) {
+	server := startServer(t, map[string]string{"appendonly": "yes", "appendfsync": "always"})
+	store := open(t, optionsFor(server.Addr()))
+	wantClaimed(t, store, claimsOf(10, 1))
+	err := store.Export(t.Context(), scope, func([]dedup.Standing) error {
+		server.Kill()
+		return server.Restart(t.Context())
+	})
+	if err == nil || !strings.Contains(err.Error(), "run it again") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	server := startServer(t, nil)
 	client := admin(t, server.Addr())
@@ -311,6 +325,18 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	store := open(t, options)
 	wantClaimed(t, store, claimsOf(10, 1))
 	if _, err := store.Lookup(t.Context(), scope, "id-1"); err != nil {
+		t.Error(err)
+	}
+	moved, err := store.Find(t.Context(), scope, []dedup.ID{"id-2"})
+	if err != nil || len(moved) != 1 {
+		t.Fatalf("found %v, %v", moved, err)
+	}
+	if _, err := store.Import(t.Context(), scope, moved); err != nil {
+		t.Error(err)
+	}
+	if err := store.Export(t.Context(), scope, func([]dedup.Standing) error {
+		return nil
+	}); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(

@@ -26,6 +26,10 @@ type Features struct {
 	// Ambiguous makes the next Claim of the store be applied but reported as failed: the answers
 	// are Undecided and the error is not nil. Without it the suite does not check that case.
 	Ambiguous func(t *testing.T, store dedup.Store)
+
+	// LongestID is how long the IDs may be that the store can export; 0: it exports all. Longer
+	// ones it keeps in another form.
+	LongestID int
 }
 
 // behaviour is one promise of the contract.
@@ -48,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) dedup.Store, features Features) {
 		{"lifetime", lifetimeBehaviours},
 		{"concurrency", concurrencyBehaviours},
 		{"failure", failureBehaviours},
+		{"move", moveBehaviours},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.behaviours {

@@ -8,7 +8,7 @@ import (
 )
 
 // InTurn stands for several processes that share their claims: each call goes to the next of the
-// stores. Whoever opened them closes them.
+// stores, which are of one type. Whoever opened them closes them.
 func InTurn(stores ...dedup.Store) dedup.Store { return &turns{all: stores} }
 
 type turns struct {
@@ -39,5 +39,25 @@ func (p *turns) Release(ctx context.Context, s dedup.Scope, id dedup.ID) error {
 }
 
 func (p *turns) Forget(ctx context.Context, s dedup.Scope) error { return p.one().Forget(ctx, s) }
+
+func (p *turns) mover() dedup.Mover { return p.one().(dedup.Mover) }
+
+func (p *turns) Export(
+	ctx context.Context, s dedup.Scope, page func([]dedup.Standing) error,
+) error {
+	return p.mover().Export(ctx, s, page)
+}
+
+func (p *turns) Find(
+	ctx context.Context, s dedup.Scope, ids []dedup.ID,
+) ([]dedup.Standing, error) {
+	return p.mover().Find(ctx, s, ids)
+}
+
+func (p *turns) Import(
+	ctx context.Context, s dedup.Scope, c []dedup.Standing,
+) ([]dedup.Answer, error) {
+	return p.mover().Import(ctx, s, c)
+}
 
 func (p *turns) Close() error { return nil }

@@ -53,8 +53,9 @@ var layers = []struct {
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},
+	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
-	{"internal/kafka", []string{"config", "internal/certs"}},
+	{"internal/kafka", []string{"config", "internal/certs", "internal/pause"}},
 	{"pipeline/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
 	{"internal/idorder", nil},
@@ -78,6 +79,8 @@ var layers = []struct {
 	}},
 	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
 		"fence", "internal/kafka", "internal/server"}},
+	{"cmd/kdedup/internal/migration", []string{"cmd/kdedup/internal/wiring", "config", "dedup/...",
+		"fence", "internal/kafka", "internal/migrate"}},
 	{"cmd/kdedup/internal/process", []string{
 		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring",
 		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",

@@ -16,6 +16,7 @@ type Reader struct {
 	places []place
 	page   page
 	data   []byte
+	found  place // of the record that the last Get found; 0: there is none
 }
 
 // NewReader returns a reader, which need not be closed.
@@ -42,6 +43,7 @@ func (l *Log) End() Point {
 func (r *Reader) GetSince(key []byte, point Point) (value []byte, ends int64, err error) {
 	l, hash := r.log, r.log.key.Sum64(key)
 	r.since = place(point)
+	r.found = 0
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	found, err := r.inTables(hash, key)
@@ -96,6 +98,7 @@ func (r *Reader) newest(key []byte) (*record, error) {
 			return nil, fmt.Errorf("%s, at %d: %w", segmentName(s.number), at.offset(), err)
 		}
 		if bytes.Equal(found.key, key) {
+			r.found = at
 			return &found, nil
 		}
 	}

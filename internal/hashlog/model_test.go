@@ -89,6 +89,29 @@ func (m *model) check() {
 				m.now)
 		}
 	}
+	m.checkEach()
+}
+
+// checkEach wants every record that has not ended, once.
+func (m *model) checkEach() {
+	m.t.Helper()
+	left := map[string]modelRecord{}
+	for key, record := range m.want {
+		if record.ends > m.now {
+			left[string(keyOf(key))] = record
+		}
+	}
+	err := m.log.Each(m.t.Context(), m.now, func(key, value []byte, ends int64) error {
+		if want, found := left[string(key)]; !found || want != (modelRecord{string(value), ends}) {
+			return fmt.Errorf("key %s has %q until %d, want %+v, found %t", key, value, ends, want,
+				found)
+		}
+		delete(left, string(key))
+		return nil
+	})
+	if err != nil || len(left) > 0 {
+		m.t.Fatalf("%d records are not shown: %v", len(left), err)
+	}
 }
 
 func (m *model) reopen() {

@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // GroupInUse says why a consumer group is not one that has never worked on the topic: it has
@@ -30,6 +32,18 @@ func GroupInUse(
 			return "", err
 		}
 	}
+}
+
+// GroupState is empty for a group without members.
+func GroupState(ctx context.Context, client *kgo.Client, group string) (state string, err error) {
+	err = pause.Repeat(ctx, askAgain, kerr.IsRetriable, func() error {
+		state, err = groupState(ctx, kadm.NewClient(client), group)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("describe consumer group %s: %w", group, err)
+	}
+	return state, nil
 }
 
 const askAgain = 250 * time.Millisecond

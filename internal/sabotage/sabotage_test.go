@@ -150,6 +150,53 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline", tests: "TestFencesOfAnotherStoreHoldTheLane",
 	},
 	{
+		guard: "claims are not moved while a group has members",
+		file:  "cmd/kdedup/internal/migration/migration.go",
+		old: "for _, p := range m.pairs {\n\t\tif err := m.refuseMembers(ctx, p); err != nil {\n" +
+			"\t\t\treturn m, err",
+		new: "for _, p := range m.pairs {\n\t\tif err := m.refuseMembers(ctx, p); err != nil {\n" +
+			"\t\t\tcontinue",
+		caughtBy: "./cmd/kdedup", tests: "TestNothingIsMovedWhileSomebodyClaims",
+	},
+	{
+		guard: "a process that starts while claims are moved is noticed",
+		file:  "cmd/kdedup/internal/migration/end.go",
+		old:   "if err := s.nobodyCame(ctx, before); errors", new: "if err := error(nil); errors",
+		caughtBy: "./cmd/kdedup", tests: "TestAProcessThatStartsInTheMiddleIsNoticed",
+	},
+	{
+		guard:    "a copy of claims that differs is not accepted",
+		file:     "cmd/kdedup/internal/migration/step.go",
+		old:      "s.pair.old, c.Old, c.New, c.Differ.Count))\n\tif c.Differ.Count > 0 {",
+		new:      "s.pair.old, c.Old, c.New, c.Differ.Count))\n\tif false {",
+		caughtBy: "./cmd/kdedup", tests: "TestAClaimThatOnlyTheNewStoreHasIsADifference",
+	},
+	{
+		guard: "a store in which claims are missing is refused",
+		file:  "cmd/kdedup/internal/wiring/moved.go",
+		old:   "if err != nil || !missing {", new: "if err != nil || missing || !missing {",
+		caughtBy: "./cmd/kdedup", tests: "TestAMoveThatHasNotEndedWellIsNotAccepted",
+	},
+	{
+		guard: "a store whose claims were moved away is refused",
+		file:  "cmd/kdedup/internal/wiring/moved.go",
+		old:   "if err != nil || !moved {", new: "if err != nil || moved || !moved {",
+		caughtBy: "./cmd/kdedup", tests: "TestClaimsMoveToAnotherStoreAndBack",
+	},
+	{
+		guard: "a lane whose claims were moved away takes nothing",
+		file:  "consumer/start.go", old: "if m.opts.CheckScope != nil {",
+		new:      "if m.opts.CheckScope != nil && false {",
+		caughtBy: "./pipeline", tests: "TestALaneWhoseClaimsWereMovedAwayTakesNothing",
+	},
+	{
+		guard: "a store stands for another one up to the fences of the move",
+		file:  "cmd/kdedup/internal/wiring/moved.go", old: "&& now.Next <= known.Next &&",
+		new:      "&&",
+		caughtBy: "./cmd/kdedup/internal/wiring",
+		tests:    "TestANewStoreStandsForTheOldOneUpToItsFences",
+	},
+	{
 		guard: "the input of another cluster is refused",
 		file:  "cmd/kdedup/internal/wiring/identity.go",
 		old:   "k.cluster == \"\" || noted == k.cluster {", new: "true {",

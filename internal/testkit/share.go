@@ -56,6 +56,8 @@ var LongTests = []string{
 	"TestACrashAroundTheClaimsOnRedis",
 	"TestACrashBetweenTheStatementsOnPostgres",
 	"TestAFailoverOfRedisRepeatsAndLosesNothing",
+	"TestAMoveFromRowsToLogsLosesAndDoublesNothing",
+	"TestAMoveFromStoreToStoreLosesAndDoublesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestNothingOfARecreatedInputIsSkipped",
 	"TestOnACassandraLogTwoProcessesCleanABacklog",

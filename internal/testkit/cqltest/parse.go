@@ -1,10 +1,10 @@
 package cqltest
 
 import (
+	"encoding/binary"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // statement is one of those that kdedup and its driver send.
@@ -16,10 +16,14 @@ type statement struct {
 	values      []value     // of insert
 	where       []condition // of select and delete
 	conditional bool
-	ttl         time.Duration
+	ttl         value // in seconds, of an insert
+	limit       value // of a select
 	batch       []statement
 	markers     []string // the column of each ?, in order
 }
+
+// ttlOf begins the name of a column that tells how long another one lives.
+const ttlOf = "ttl("
 
 // value is a literal, or the marker with a number.
 type value struct {
@@ -30,6 +34,7 @@ type value struct {
 type condition struct {
 	column string
 	in     bool
+	behind bool // greater
 	value  value
 }
 
@@ -83,6 +88,7 @@ func (p *parser) accept(words ...string) bool {
 }
 
 func (p *parser) statement() (s statement) {
+	s.ttl, s.limit = none, none
 	switch p.peek() {
 	case "SELECT":
 		s.kind = "select"
@@ -90,6 +96,9 @@ func (p *parser) statement() (s statement) {
 		s.columns = p.list("FROM")
 		s.table = p.next()
 		s.where = p.where()
+		if p.accept("LIMIT") {
+			s.limit = p.value("[limit]")
+		}
 	case "INSERT":
 		s = p.insert()
 	case "DELETE":
@@ -122,7 +131,7 @@ func (p *parser) statement() (s statement) {
 }
 
 func (p *parser) insert() statement {
-	s := statement{kind: "insert"}
+	s := statement{kind: "insert", ttl: none, limit: none}
 	p.skip("INTO")
 	s.table = p.next()
 	p.skip("(")
@@ -134,8 +143,7 @@ func (p *parser) insert() statement {
 	}
 	s.conditional = p.accept("IF", "NOT", "EXISTS")
 	if p.accept("USING", "TTL") {
-		seconds, _ := strconv.Atoi(p.next())
-		s.ttl = time.Duration(seconds) * time.Second
+		s.ttl = p.value("[ttl]")
 	}
 	return s
 }
@@ -143,6 +151,10 @@ func (p *parser) insert() statement {
 // list reads names up to the end.
 func (p *parser) list(end string) (names []string) {
 	for token := p.next(); token != "" && !strings.EqualFold(token, end); token = p.next() {
+		if token == "TTL" && p.accept("(") {
+			token = ttlOf + p.next() + ")"
+			p.next()
+		}
 		if token != "," {
 			names = append(names, token)
 		}
@@ -156,7 +168,8 @@ func (p *parser) where() (conditions []condition) {
 	}
 	for {
 		c := condition{column: p.next()}
-		c.in = strings.EqualFold(p.next(), "IN")
+		operator := p.next()
+		c.in, c.behind = strings.EqualFold(operator, "IN"), operator == ">"
 		c.value = p.value(c.column)
 		conditions = append(conditions, c)
 		if !p.accept("AND") {
@@ -174,6 +187,21 @@ func (p *parser) value(column string) value {
 	return value{marker: -1, literal: []byte(strings.ReplaceAll(strings.Trim(token, "'"), "''",
 		"'"))}
 }
+
+// number is the value of an int; 0 if there is none.
+func (v value) number(bound [][]byte) int {
+	if v.marker < 0 {
+		n, _ := strconv.Atoi(string(v.literal))
+		return n
+	}
+	if len(bound[v.marker]) != 4 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(bound[v.marker]))
+}
+
+// none is the value of what a statement does not have.
+var none = value{marker: -1}
 
 // bind puts the value of its marker in the place of a value.
 func (v value) bind(bound [][]byte) []byte {

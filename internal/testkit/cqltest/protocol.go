@@ -125,7 +125,7 @@ func typeOf(column string) []byte {
 	switch column {
 	case "[applied]", "durable_writes":
 		return native(0x04)
-	case "bucket", "buckets":
+	case "bucket", "buckets", "[ttl]", "[limit]", ttlOf + "owner)":
 		return native(0x09)
 	case "message_id":
 		return native(0x03)

@@ -2,6 +2,7 @@ package cqltest
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,8 +100,8 @@ func (t *table) write(st statement, bound [][]byte) {
 	if st.kind == "insert" {
 		r := st.row(bound)
 		stored := storedRow{cells: r}
-		if st.ttl > 0 {
-			stored.expires = time.Now().Add(st.ttl)
+		if seconds := st.ttl.number(bound); seconds > 0 {
+			stored.expires = time.Now().Add(time.Duration(seconds) * time.Second)
 		}
 		t.rows[t.at(r)] = stored
 		return
@@ -193,6 +194,9 @@ func (s *Server) selected(st statement, bound [][]byte) answer {
 	a := answer{table: st.table, columns: st.columns}
 	if t, ours := s.tables[st.table]; ours {
 		a.rows = t.named(st.where, bound)
+		if limit := st.limit.number(bound); limit > 0 && len(a.rows) > limit {
+			a.rows = a.rows[:limit]
+		}
 		return a
 	}
 	columns, rows := s.systemRows(st.table)
@@ -211,6 +215,9 @@ func (s *Server) selected(st statement, bound [][]byte) answer {
 // may have a list.
 func (t *table) named(where []condition, bound [][]byte) (rows []row) {
 	key, last := row{}, []string{""}
+	if at := slices.IndexFunc(where, func(c condition) bool { return c.behind }); at >= 0 {
+		return t.behind(where[:at], where[at], bound)
+	}
 	for _, c := range where {
 		key[c.column] = c.value.bind(bound)
 		if c.in {
@@ -219,11 +226,37 @@ func (t *table) named(where []condition, bound [][]byte) (rows []row) {
 		}
 	}
 	for _, id := range last {
-		if r, alive := t.live(t.at(key)+id, false); alive {
+		if r, alive := t.told(t.at(key) + id); alive {
 			rows = append(rows, r)
 		}
 	}
 	return rows
+}
+
+// behind are the rows of a partition that come after a value, in their order.
+func (t *table) behind(partition []condition, after condition, bound [][]byte) (rows []row) {
+	for _, place := range slices.Sorted(maps.Keys(t.rows)) {
+		r, alive := t.told(place)
+		if alive && matches(r, partition, bound) &&
+			string(r[after.column]) > string(after.value.bind(bound)) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// told is a living row, with how long it lives.
+func (t *table) told(place string) (row, bool) {
+	r, alive := t.live(place, false)
+	if !alive {
+		return nil, false
+	}
+	told := maps.Clone(r)
+	if expires := t.rows[place].expires; !expires.IsZero() {
+		left := (time.Until(expires) + time.Second - 1) / time.Second
+		told[ttlOf+"owner)"] = binary.BigEndian.AppendUint32(nil, uint32(left))
+	}
+	return told, true
 }
 
 func matches(r row, where []condition, bound [][]byte) bool {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -52,7 +51,7 @@ type Answer struct {
 // Ask asks the store, and the fence for what became of the owner.
 func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	answer, err := t.Store.Lookup(ctx, t.Scope, t.ID)
-	found := Answer{ID: Shown(t.ID), Scope: t.Scope.ConsumerGroup + "/" + t.Scope.Name}
+	found := Answer{ID: wiring.ShownID(t.ID), Scope: t.Scope.ConsumerGroup + "/" + t.Scope.Name}
 	if err != nil || answer.Outcome == dedup.Undecided {
 		return found, err
 	}
@@ -130,12 +129,4 @@ func (l Answer) Rows() []server.Row {
 		row("forwarded", "%s", l.Forwarded)
 	}
 	return rows
-}
-
-// Shown is an ID as text, in hexadecimal digits if it is not UTF-8.
-func Shown(id dedup.ID) string {
-	if utf8.ValidString(string(id)) {
-		return string(id)
-	}
-	return hex.EncodeToString([]byte(id))
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -71,9 +72,10 @@ func (p *Process) join(
 	options := p.memberOptions(t, lane)
 	options.Room = room
 	options.Store = e.Store
-	options.CheckStore = func(ctx context.Context, f fence.Fence) error {
-		return p.knowledge.CheckFence(ctx, e, f)
+	options.CheckStore = func(ctx context.Context, partition int32, f fence.Fence) error {
+		return p.knowledge.CheckFence(ctx, e, partition, f)
 	}
+	options.CheckScope = func(ctx context.Context) error { return p.checkScope(ctx, e) }
 	options.Producer, options.Outputs, options.Metrics = topics.Producer(), topics.Names(), members
 	if t.Delivery == config.DeliveryAtLeastOnce {
 		session, err := client.JoinAtLeastOnce(options)
@@ -82,6 +84,21 @@ func (p *Process) join(
 	session, err := client.JoinTransactional(ctx, options)
 	return session, topics, err
 }
+
+// checkScope finds out whether the claims were moved away since the process began. A store that
+// does not answer holds up the claims, too, and need not hold up the lane.
+func (p *Process) checkScope(ctx context.Context, e wiring.Entry) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err := wiring.CheckMoved(ctx, p.store, e.ClaimScope())
+	if err == nil || errors.Is(err, wiring.ErrMoved) {
+		return err
+	}
+	p.log.Warn("it is not known whether the claims were moved", "topic", e.Input, "error", err)
+	return nil
+}
+
+const checkTimeout = 5 * time.Second
 
 func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	instance := p.Config().Instance

@@ -55,6 +55,9 @@ func AcceptStore(
 func (k Knowledge) acceptEmpty(
 	ctx context.Context, client *kgo.Client, e *Entry, dryRun bool, say func(string),
 ) error {
+	if err := k.acceptIncomplete(ctx, e, dryRun, say); err != nil {
+		return err
+	}
 	strange, err := k.strangeFences(ctx, client, e)
 	if err != nil {
 		return err
@@ -84,6 +87,27 @@ func (k Knowledge) acceptEmpty(
 		if err := dedup.DeclareFor(ctx, k.store, e.ClaimScope(), other); err != nil {
 			return err
 		}
+	}
+	say("accepted " + what)
+	return nil
+}
+
+// acceptIncomplete takes a store as it is into which claims were being moved.
+func (k Knowledge) acceptIncomplete(
+	ctx context.Context, e *Entry, dryRun bool, say func(string),
+) error {
+	from, incomplete, err := dedup.NotAllHere.Read(ctx, k.store, e.ClaimScope())
+	if err != nil || !incomplete {
+		return err
+	}
+	what := fmt.Sprintf("%s without some of the claims of %s: copies of what it lacks pass",
+		k.Name, PlaceName(from))
+	if dryRun {
+		say("would accept " + what)
+		return nil
+	}
+	if err := dedup.NotAllHere.Erase(ctx, k.store, e.ClaimScope()); err != nil {
+		return err
 	}
 	say("accepted " + what)
 	return nil

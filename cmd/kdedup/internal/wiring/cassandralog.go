@@ -152,13 +152,13 @@ func (k Knowledge) checkLayout(ctx context.Context, e *Entry) error {
 	}
 	at := slices.Index(layouts, k.config.Cassandra.Layout)
 	return fmt.Errorf("%w: scope %s/%s has claims with store.cassandra.layout %s, which those of "+
-		"layout %s do not know. Set layout to %[4]s; or claim what is on the clean topic with "+
-		"kdedup backfill --force, and run: kdedup setup -c FILE --accept-empty-store",
+		"layout %s do not know. Set layout to %[4]s; or move the claims: kdedup migrate -c NEW "+
+		"--from OLD; or go on without them: kdedup setup -c FILE --accept-empty-store",
 		errUnknowing, e.ScopeGroup, e.Scope, layouts[1-at], layouts[at])
 }
 
-// otherLayout is the identity of the other layout's store if it has claims of a scope, and the one
-// in use was not declared to stand for it.
+// otherLayout is the identity of the other layout's store if it has claims of a scope that were not
+// moved away, and the one in use was not declared to stand for it.
 func (k Knowledge) otherLayout(ctx context.Context, e *Entry) (identity string, err error) {
 	other, err := otherLayout(ctx, k.config)
 	if err != nil || other == nil {
@@ -167,6 +167,9 @@ func (k Knowledge) otherLayout(ctx context.Context, e *Entry) (identity string, 
 	defer func() { err = errors.Join(err, other.Close()) }()
 	identity, claimed, err := claimsOf(ctx, other, e.ClaimScope())
 	if err != nil || !claimed {
+		return "", err
+	}
+	if _, moved, err := dedup.MovedAway.Read(ctx, other, e.ClaimScope()); err != nil || moved {
 		return "", err
 	}
 	if identity == "" { // of an earlier version

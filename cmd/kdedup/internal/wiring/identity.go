@@ -69,6 +69,9 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 	if err := k.checkLayout(ctx, e); err != nil {
 		return err
 	}
+	if err := CheckMoved(ctx, k.store, e.ClaimScope()); err != nil {
+		return err
+	}
 	strange, err := k.strangeFences(ctx, client, e)
 	for _, f := range strange {
 		return k.unknowing(f)
@@ -100,13 +103,13 @@ func (k Knowledge) strangeFences(
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range found.Fences {
+	for p, f := range found.Fences {
 		// fences of earlier versions name none
 		known := f.Store == identity || f.Store == "" && (identified || registered)
 		if known || f.Foreign(found.Input) {
 			continue
 		}
-		if err := k.CheckFence(ctx, *e, f); errors.Is(err, errUnknowing) {
+		if err := k.CheckFence(ctx, *e, p, f); errors.Is(err, errUnknowing) {
 			strange = append(strange, f)
 		} else if err != nil {
 			return nil, err
@@ -116,7 +119,9 @@ func (k Knowledge) strangeFences(
 }
 
 // CheckFence is asked about the fence of another store.
-func (k Knowledge) CheckFence(ctx context.Context, e Entry, f fence.Fence) error {
+func (k Knowledge) CheckFence(
+	ctx context.Context, e Entry, partition int32, f fence.Fence,
+) error {
 	if f.Claimed().Before(time.Now().Add(-e.TTL)) {
 		return nil // all that it builds on has ended
 	}
@@ -125,8 +130,50 @@ func (k Knowledge) CheckFence(ctx context.Context, e Entry, f fence.Fence) error
 		if err != nil || stands {
 			return err
 		}
+		if moved, err := k.movedUpTo(ctx, e, partition, f); err != nil || moved {
+			return err
+		}
 	}
 	return k.unknowing(f)
+}
+
+// Knows reports whether the store has the claims that a fence builds on.
+func (k Knowledge) Knows(
+	ctx context.Context, e *Entry, partition int32, f fence.Fence,
+) (bool, error) {
+	identity, found, err := dedup.IdentityOf(ctx, k.store, e.ClaimScope())
+	if err != nil || found && identity == f.Store {
+		return found, err
+	}
+	err = k.CheckFence(ctx, *e, partition, f)
+	if errors.Is(err, errUnknowing) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// SameCluster reports whether both are on one Kafka cluster, as far as the brokers tell.
+func (k Knowledge) SameCluster(o Knowledge) bool {
+	return k.cluster == "" || o.cluster == "" || k.cluster == o.cluster
+}
+
+// CopyCluster notes in another store whose input the claims of an entry's scope are of, for the
+// scope to which they are moved.
+func (k Knowledge) CopyCluster(
+	ctx context.Context, e *Entry, to Knowledge, scope dedup.Scope,
+) error {
+	noted, found, err := dedup.ClusterOf(ctx, k.store, e.ClaimScope(), e.Input)
+	if err != nil || !found {
+		return err
+	}
+	if _, err := dedup.NoteCluster(ctx, to.store, scope, e.Input, noted); err != nil {
+		return err
+	}
+	shared, err := dedup.SharedWith(ctx, k.store, e.ClaimScope(), e.Input, k.cluster)
+	if err != nil || !shared {
+		return err
+	}
+	return dedup.ShareWith(ctx, to.store, scope, e.Input, k.cluster)
 }
 
 // checkCluster refuses the input of another cluster than the one whose records have the claims.
