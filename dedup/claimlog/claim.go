@@ -33,12 +33,15 @@ type part struct {
 }
 
 func (p *part) tell(claim int, a dedup.Answer) {
-	if claim >= len(p.at) {
-		return
+	if claim < len(p.at) {
+		p.call.settle(p.at[claim], a)
 	}
-	p.call.answers[p.at[claim]] = a
-	if p.call.settled != nil {
-		p.call.settled[p.at[claim]] = true
+}
+
+func (c *call) settle(claim int32, a dedup.Answer) {
+	c.answers[claim] = a
+	if c.settled != nil {
+		c.settled[claim] = true
 	}
 }
 
@@ -48,16 +51,15 @@ func (p *part) answerKnown(m *machine) error {
 	stand := m.stand(p.shard, &p.known)
 	for i, at := range p.known.at {
 		if stand {
-			p.call.answers[at] = p.known.answers[i]
+			p.call.settle(at, p.known.answers[i])
 			continue
 		}
 		answer, err := m.lookup(p.shard, p.call.scope.Name, p.call.claims[at].ID, 0)
 		if err != nil {
 			return err
 		}
-		p.call.answers[at] = answer
-		if p.call.settled != nil {
-			p.call.settled[at] = answer.Outcome != dedup.Undecided
+		if answer.Outcome != dedup.Undecided {
+			p.call.settle(at, answer)
 		}
 	}
 	return nil

@@ -66,10 +66,10 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 	if err := k.checkCluster(ctx, e); err != nil {
 		return err
 	}
-	if err := k.checkLayout(ctx, e); err != nil {
+	if err := CheckMoved(ctx, k.store, e.ClaimScope()); err != nil {
 		return err
 	}
-	if err := CheckMoved(ctx, k.store, e.ClaimScope()); err != nil {
+	if err := k.checkLayout(ctx, e); err != nil {
 		return err
 	}
 	strange, err := k.strangeFences(ctx, client, e)
