@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
@@ -318,44 +317,6 @@ func (s sight) reaches(e Entry, now, late int64) bool {
 		return s.Next == e.At
 	}
 	return s.Epoch == e.Epoch && s.Next <= e.At && now-s.Time <= late
-}
-
-// known are claims whose IDs were owned at a place of their shard.
-type known struct {
-	at       []int32
-	answers  []dedup.Answer
-	until    int64 // the first of the owners ends then
-	removals int64 // of the shard, up to the place
-}
-
-// divide says which of the claims for a shard are free where it was read up to, and which are not.
-// A claim that has ended by now, but not at the last block, is not free yet.
-func (m *machine) divide(
-	shard int, scope string, claims []dedup.Claim, at []int32,
-) (free []int32, k known, err error) {
-	s := &m.shards[shard]
-	tag := s.tag(scope)
-	free = make([]int32, 0, len(at))
-	k.until, k.removals = math.MaxInt64, m.removals[shard]
-	for _, i := range at {
-		m.key = append(append(m.key[:0], tag[:]...), claims[i].ID...)
-		owner, ends, found, err := m.get(m.key, s.Time, 0)
-		if err != nil {
-			return nil, known{}, err
-		}
-		if !found {
-			free = append(free, i)
-			continue
-		}
-		k.at, k.answers = append(k.at, i), append(k.answers, owner.answer(dedup.Exists))
-		k.until = min(k.until, ends)
-	}
-	return free, k, nil
-}
-
-// stand tells whether the answers to known claims are the same at the last block of the shard.
-func (m *machine) stand(shard int, k *known) bool {
-	return m.removals[shard] == k.removals && m.shards[shard].Time < k.until
 }
 
 func (m *machine) release(tag [tagBytes]byte, now int64) error {

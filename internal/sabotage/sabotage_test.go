@@ -429,13 +429,13 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "a known ID is looked up again once claims of its shard were removed",
-		file:  "dedup/claimlog/machine.go", old: "m.removals[shard] == k.removals && ",
+		file:  "dedup/claimlog/known.go", old: "m.removals[shard] == k.removals && ",
 		caughtBy: "./dedup/claimlog",
 		tests:    "TestAnOwnerThatGoesWhileItsIDIsClaimedIsNotTheAnswer/released",
 	},
 	{
 		guard: "a known ID is looked up again once one of them has ended",
-		file:  "dedup/claimlog/machine.go", old: " && m.shards[shard].Time < k.until",
+		file:  "dedup/claimlog/known.go", old: " && m.shards[shard].Time < k.until",
 		caughtBy: "./dedup/claimlog",
 		tests:    "TestAnOwnerThatGoesWhileItsIDIsClaimedIsNotTheAnswer/ended",
 	},
