@@ -36,7 +36,7 @@ func TestSetupMakesAClaimLogInCassandra(t *testing.T) {
 	testkit.Cassandra(t)
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	p := inLayout(t, brokers, keyspace, "log")
-	p.must(1, "keyspace "+keyspace+" does not exist; create it with: kdedup setup -c FILE",
+	p.must(1, "keyspace "+keyspace+" does not exist; create it with: kdedup setup -c ",
 		"validate")
 	p.must(0, "would make the claim log of orders-dedup with 2 shards, if it is missing",
 		"setup --dry-run")

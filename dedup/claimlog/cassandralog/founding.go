@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
 
 	"github.com/gocql/gocql"
 
 	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 // founding is what a log is, as setup made it. It stands without a TTL in both tables. Where one of
@@ -45,6 +49,9 @@ func parseFounding(text []byte) (f founding, id gocql.UUID, err error) {
 	return f, id, nil
 }
 
+// settling is how long a founding may stand in one of the tables only while somebody writes it.
+const settling = time.Second
+
 const setupRemedy = "run: kdedup setup -c FILE"
 
 var errMissing = errors.New("it does not exist, or a table of it was truncated")
@@ -72,8 +79,9 @@ func (l *Logs) Found(
 		return err
 	}
 	r, s := &registry{l, group}, l.statements()
-	const attempts = 5 // of several setups at the same time one wins
+	const attempts = 10 // of several setups at the same time one wins
 	made := false
+	var before [2][]byte
 	for range attempts {
 		here, there, err := readFoundings(ctx, session, s, r)
 		if err != nil {
@@ -93,6 +101,14 @@ func (l *Logs) Found(
 				say(name + " exists")
 			}
 			return nil
+		}
+		now := [2][]byte{here, there}
+		if there != nil && !slices.EqualFunc(now[:], before[:], bytes.Equal) {
+			before = now // another setup may be between its two writes
+			if !pause.For(ctx, settling/2+rand.N(settling)) {
+				return context.Cause(ctx)
+			}
+			continue
 		}
 		id, err := gocql.RandomUUID()
 		if err != nil {
