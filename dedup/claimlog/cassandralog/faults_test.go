@@ -296,6 +296,29 @@ func TestAClockThatJumpsStopsTheProcess(t *testing.T) {
 	other.wantRead("a", "c")
 }
 
+func TestSeveralSetupsMakeOneLog(t *testing.T) {
+	o := optionsFor(t, testkit.Cassandra(t))
+	share(t, newMade(t, o, 2))
+	var setups sync.WaitGroup
+	for range 4 {
+		setups.Go(func() {
+			logs := cassandralog.New(cassandralog.Options{Cassandra: o})
+			defer logs.Close()
+			if err := logs.Found(t.Context(), group, 2, false, func(string) {}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	setups.Wait()
+	log, err := share(t, newMade(t, o, 2)).Open(t.Context(), group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatIsMissingNamesTheRemedy(t *testing.T) {
 	o := optionsFor(t, testkit.Cassandra(t))
 	logs := cassandralog.New(cassandralog.Options{Cassandra: o})
