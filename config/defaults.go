@@ -78,6 +78,8 @@ func DefaultTopic() Topic {
 		Buckets:            128,
 		Mode:               ModeEnforce,
 		OnMissingID:        ActionDeadLetter,
+		OnTombstone:        ActionAsAny,
+		Fingerprint:        Fingerprint{Of: FingerprintAll},
 		OnConflict:         ActionDrop,
 		OnReplay:           ActionDrop,
 		OnUndeliverable:    ActionDeadLetter,

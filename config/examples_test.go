@@ -42,10 +42,15 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	want.Tracing.Endpoint, want.Tracing.Protocol = "http://localhost:4318", OTLPOverHTTP
 	want.Tracing.Headers = []TracingHeader{{Name: "x-tenant", Value: "orders"}}
 	want.Store.Postgres.Hosts = []string{"postgres-1:5432", "postgres-2:5432"}
+	want.Topics[0].MessageID.Occurrence = OccurrenceFirst
+	want.Topics[0].MessageID.Normalize = []string{}
+	want.Topics[0].MessageID.Ignore, want.Topics[0].MessageID.Only = []string{}, []string{}
+	want.Topics[0].OnlyIf.Is = []string{}
+	want.Topics[0].Fingerprint.Ignore, want.Topics[0].Fingerprint.Only = []string{}, []string{}
 	second := &want.Topics[1]
 	second.DeadLetterTopic, second.OnMissingID = "", ActionFail
 	second.MessageID = MessageID{From: FromComposite, Parts: []MessageID{
-		{From: FromHeader, Name: "tenant"}, {From: FromJSON, Path: "payment.id"},
+		{From: FromHeader, Name: "tenant"}, {From: FromJSON, Path: "payment.id", Part: PartValue},
 	}}
 	if diff := cmp.Diff(want.Derived(), got); diff != "" {
 		t.Errorf("examples/kdedup.yaml (-want +got):\n%s", diff)
@@ -100,7 +105,7 @@ func settingsOf(of reflect.Type, path string) []string {
 	}
 	// shown in parts
 	return slices.DeleteFunc(all, func(p string) bool {
-		return strings.HasSuffix(p, "message_id.path")
+		return strings.HasSuffix(p, "message_id.path") || strings.HasSuffix(p, "message_id.part")
 	})
 }
 

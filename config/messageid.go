@@ -7,6 +7,27 @@ const (
 	FromJSON      = "json"
 	FromValueHash = "value_hash"
 	FromComposite = "composite"
+	FromFirstOf   = "first_of"
+)
+
+// Occurrences of a header.
+const (
+	OccurrenceFirst = "first"
+	OccurrenceLast  = "last"
+)
+
+// Steps of a normalization.
+const (
+	NormalizeTrim    = "trim"
+	NormalizeUnquote = "unquote"
+	NormalizeLower   = "lower"
+	NormalizeUUID    = "uuid"
+)
+
+// Parts of a record that may be a JSON document.
+const (
+	PartValue = "value"
+	PartKey   = "key"
 )
 
 // MessageID says where a record carries its ID. Records with equal IDs in one scope are copies of
@@ -14,16 +35,45 @@ const (
 // changing this section stops the next start, because the old claims would mean nothing.
 type MessageID struct {
 	// Required. `header`: the header `name`. `key`: the record's key. `json`: the field `path` of
-	// the value, a JSON document. `value_hash`: SHA-256 of the value, so that equal values are
-	// copies. `composite`: all of `parts` together.
+	// a JSON document, the value or the key. The five bytes of a schema registry before it (a zero
+	// and the ID of a schema) are skipped, and so is a byte order mark; `NaN` and `Infinity` are
+	// numbers; what stands behind the field need not be JSON. `value_hash`: SHA-256 of the value,
+	// so that equal values are copies. `composite`: all of `parts` together. `first_of`: the first
+	// of `parts` that is not missing; an ID is the same whichever part has it.
 	From string `mapstructure:"from"`
 	// Name of the header, case-sensitive. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
-	// Place of the field, for example `order.id`; a number is an index into an array, as in
-	// `items.0.id`; `\.` is a dot inside a name and `\\` a backslash. Required with `from: json`,
-	// refused otherwise.
+	// With `from: header`, which one counts if the header stands more than once: `first`, what the
+	// producer set, or `last`, what was appended behind it.
+	//
+	// Default: `first`.
+	Occurrence string `mapstructure:"occurrence"`
+	// Place of the field, for example `order.id`; `items[0].id` or `items.0.id` is the one of an
+	// array's first element; `payload|json.id` is a field of the document that lies as text in the
+	// field `payload` (or lies there as it is). A backslash takes one of `\`, `.`, `[`, `]`, `|`
+	// and `$` for a character of a name: `order\.id`. Required with `from: json`, refused
+	// otherwise.
 	Path string `mapstructure:"path"`
-	// Two or more places, each with `from` and so on, none of them `composite`. The order matters.
-	// If one part is missing, the ID is. Required with `from: composite`, refused otherwise.
+	// With `from: json`, what of the record is the document: `value` or `key`.
+	//
+	// Default: `value`.
+	Part string `mapstructure:"part"`
+	// What is done to the bytes of a header, a key or a JSON field, in the given order, at most 8
+	// steps. `trim`: white space of ASCII at both ends is taken away. `unquote`: a JSON string is
+	// replaced by what it stands for, everything else stays. `lower`: letters of ASCII become small
+	// ones. `uuid`: a UUID in capitals, without hyphens, in braces or parentheses or behind
+	// `urn:uuid:` is written as `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`, everything else stays. An
+	// ID of which nothing is left is missing. Refused with other places; `parts` have their own.
+	Normalize []string `mapstructure:"normalize"`
+	// With `from: value_hash`, fields of a JSON value that do not count, as in
+	// `fingerprint.ignore`: values that differ in nothing else are copies. A value that is not JSON
+	// counts as a whole.
+	Ignore []string `mapstructure:"ignore"`
+	// With `from: value_hash`, the only fields of a JSON value that count, as in
+	// `fingerprint.only`. A value without one of them counts as a whole.
+	Only []string `mapstructure:"only"`
+	// Two or more places, each with `from` and so on. The order matters. Those of a `composite` are
+	// neither `composite` nor `first_of`, and if one is missing, the ID is. Those of a `first_of`
+	// may be `composite`. Required with these two, refused otherwise.
 	Parts []MessageID `mapstructure:"parts"`
 }

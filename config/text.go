@@ -42,6 +42,8 @@ func textHook(variables *expander) mapstructure.DecodeHookFuncValue {
 			return parsed(text, parseBool)
 		case []string:
 			return splitList(text), nil
+		case Fingerprint:
+			return Fingerprint{Of: text}, nil
 		default:
 			return text, nil
 		}

@@ -29,6 +29,7 @@ const (
 	ActionBlock      Action = "block"
 	ActionReread     Action = "reread"
 	ActionAccept     Action = "accept"
+	ActionAsAny      Action = "as_any"
 
 	PartitionerPreserve Partitioner = "preserve"
 	PartitionerByKey    Partitioner = "by_key"
@@ -61,9 +62,17 @@ type Topic struct {
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`
+	// Which records have a message ID, by what they have in a header, the key or a JSON field, for
+	// example `{from: header, name: type, is: [order]}`. All others are forwarded as they are, in
+	// their order and in every `mode`, and no ID is looked for in them: verdict `exempt`, outcome
+	// `passed_through`. Where the place cannot be read, a record is treated as if it had the value.
+	// It may be changed at any time: the IDs of the others stay the same.
+	OnlyIf Condition `mapstructure:"only_if"`
+	// What of records with equal IDs makes them copies of each other.
+	Fingerprint Fingerprint `mapstructure:"fingerprint"`
 	// Namespace of the message IDs: claims are stored under (scope_group, scope). Pipelines that
 	// share both share their claims, so that a message on two input topics is forwarded once; they
-	// must agree on `message_id`, `ttl` and `buckets`.
+	// must agree on `message_id`, `fingerprint`, `ttl` and `buckets`.
 	//
 	// Default: the input topic.
 	Scope string `mapstructure:"scope"`
@@ -87,6 +96,12 @@ type Topic struct {
 	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
 	// `fail`: the process ends with exit code 1, and its error names the record.
 	OnMissingID Action `mapstructure:"on_missing_id"`
+	// A tombstone, a record without a value, with which a compacted topic forgets a key. `as_any`:
+	// kdedup treats it as any other record, so with `from: json` it has no ID, and with `from: key`
+	// it is in conflict with the record that it is to delete. `forward`: kdedup forwards every
+	// tombstone, its copies too, in its place, and claims nothing for it. `dead_letter` (needs
+	// `dead_letter_topic`) or `drop`: kdedup keeps it from the clean topic. Verdict `tombstone`.
+	OnTombstone Action `mapstructure:"on_tombstone"`
 	// A record with a known ID but another key or value, which is a producer's mistake: `drop`,
 	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
 	OnConflict Action `mapstructure:"on_conflict"`
@@ -116,7 +131,7 @@ type Topic struct {
 	// Topic that gets the dropped duplicates. Empty means that they are only counted.
 	DuplicatesTopic string `mapstructure:"duplicates_topic"`
 	// Topic for records that have no ID, that are in conflict, or that the clean topic refuses.
-	// Required when `on_missing_id` or `on_conflict` is `dead_letter`.
+	// Required when `on_missing_id`, `on_tombstone` or `on_conflict` is `dead_letter`.
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 	// Compacted topic that tells which records were forwarded and committed, with as many
 	// partitions as the input. It belongs to this pipeline alone.

@@ -47,6 +47,8 @@ func (c *treeCheck) value(node *yaml.Node, t reflect.Type, path string) {
 		c.problems.places[path] = fmt.Sprintf("line %d", node.Line)
 	}
 	switch {
+	case isFingerprintWord(node, t):
+		c.problems.places[path+".of"] = c.problems.places[path]
 	case t.Kind() == reflect.Struct:
 		c.mapping(node, t, path)
 	case t.Kind() == reflect.Slice:

@@ -18,7 +18,9 @@ const maxTTL = 630720000 * time.Second
 
 func (t Topic) check(p *problems, path string) {
 	t.checkNames(p, path)
-	t.MessageID.check(p, path+".message_id", true)
+	t.MessageID.check(p, path+".message_id")
+	t.OnlyIf.check(p, path+".only_if")
+	t.Fingerprint.check(p, path+".fingerprint")
 	t.checkChoices(p, path)
 	within(p, path+".lanes", t.Lanes, 1, 64)
 	within(p, path+".ttl", t.TTL, time.Second, maxTTL)
@@ -40,6 +42,8 @@ func (t Topic) checkChoices(p *problems, path string) {
 	oneOf(p, path+".mode", t.Mode, ModeEnforce, ModeAnnotate, ModeObserve)
 	oneOf(p, path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop,
 		ActionFail)
+	oneOf(p, path+".on_tombstone", t.OnTombstone, ActionAsAny, ActionForward, ActionDeadLetter,
+		ActionDrop)
 	oneOf(p, path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)
 	oneOf(p, path+".on_replay", t.OnReplay, ActionDrop, ActionForward)
 	oneOf(p, path+".on_undeliverable", t.OnUndeliverable, ActionDeadLetter, ActionDrop, ActionStop)
@@ -92,6 +96,11 @@ func (t Topic) checkDeadLetter(p *problems, path string) {
 		p.add(path+".dead_letter_topic",
 			"name a topic, or set on_missing_id to forward, drop or fail",
 			"is required while on_missing_id is dead_letter")
+	}
+	if t.OnTombstone == ActionDeadLetter {
+		p.add(path+".dead_letter_topic",
+			"name a topic, or set on_tombstone to as_any, forward or drop",
+			"is required while on_tombstone is dead_letter")
 	}
 	if t.OnConflict == ActionDeadLetter {
 		p.add(path+".dead_letter_topic", "name a topic, or set on_conflict to drop or forward",

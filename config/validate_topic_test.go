@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,14 @@ func TestTopicChoices(t *testing.T) {
 			`topics[0].delivery: must be exactly_once or at_least_once, got "exactly-once"; did you mean exactly_once?`},
 		{"mode", topic(func(t *Topic) { t.Mode = "off" }),
 			`topics[0].mode: must be enforce, annotate or observe, got "off"`},
+		{"on_tombstone", topic(func(t *Topic) { t.OnTombstone = "forwards" }),
+			`topics[0].on_tombstone: must be as_any, forward, dead_letter or drop, got "forwards"; did you mean forward?`},
+		{"on_tombstone fails nothing", topic(func(t *Topic) { t.OnTombstone = ActionFail }),
+			`topics[0].on_tombstone: must be as_any, forward, dead_letter or drop, got "fail"`},
+		{"on_tombstone needs a topic", topic(func(t *Topic) {
+			t.DeadLetterTopic, t.OnMissingID, t.OnTombstone = "", ActionDrop, ActionDeadLetter
+		}),
+			"topics[0].dead_letter_topic: is required while on_tombstone is dead_letter; name a topic, or set on_tombstone to as_any, forward or drop"},
 		{"on_missing_id", topic(func(t *Topic) { t.OnMissingID = "block" }),
 			`topics[0].on_missing_id: must be dead_letter, forward, drop or fail, got "block"`},
 		{"on_conflict", topic(func(t *Topic) { t.OnConflict = "fail" }),
@@ -189,7 +198,7 @@ func TestMessageIDRules(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"no from", id(MessageID{Name: "x"}), "topics[0].message_id.from: is required"},
 		{"unknown from", id(MessageID{From: "headers"}),
-			`topics[0].message_id.from: must be header, key, json, value_hash or composite, got "headers"; did you mean header?`},
+			`topics[0].message_id.from: must be header, key, json, value_hash, composite or first_of, got "headers"; did you mean header?`},
 		{"header without name", id(MessageID{From: FromHeader}),
 			"topics[0].message_id.name: is required with from: header"},
 		{"header with path", id(MessageID{From: FromHeader, Name: "x", Path: "a"}),
@@ -199,6 +208,17 @@ func TestMessageIDRules(t *testing.T) {
 		{"json with name", id(MessageID{From: FromJSON, Name: "x", Path: "a"}),
 			"topics[0].message_id.name: belongs to from: header, not to from: json"},
 		{"json path", id(json(`items.0.order\.id.a\\b`)), ""},
+		{"json path with brackets and a document", id(json(`items[0].payload|json.id`)), ""},
+		{"json path of another language", id(json(`$.items[0].id`)),
+			`topics[0].message_id.path: begins with $, which stands for nothing here: "$.items[0].id"; write items[0].id, or \$ for a member of this name`},
+		{"json path with a wildcard", id(json(`items[*].id`)),
+			`topics[0].message_id.path: has a bracket without an index: "items[*].id"; write items[0] or items.0 for an element, and \[ for a bracket in a name`},
+		{"json of the key", id(MessageID{From: FromJSON, Path: "id", Part: PartKey}), ""},
+		{"json of the value", id(MessageID{From: FromJSON, Path: "id", Part: PartValue}), ""},
+		{"json of another part", id(MessageID{From: FromJSON, Path: "id", Part: "keys"}),
+			`topics[0].message_id.part: must be value or key, got "keys"; did you mean key?`},
+		{"part without json", id(MessageID{From: FromKey, Part: PartKey}),
+			"topics[0].message_id.part: belongs to from: json, not to from: key"},
 		{"json path with an empty segment", id(json("a..b")),
 			`topics[0].message_id.path: has an empty segment: "a..b"`},
 		{"json path that begins with a dot", id(json(".a")),
@@ -212,7 +232,7 @@ func TestMessageIDRules(t *testing.T) {
 			"topics[0].message_id.name: belongs to from: header, not to from: key"},
 		{"value_hash", id(MessageID{From: FromValueHash}), ""},
 		{"value_hash with parts", id(MessageID{From: FromValueHash, Parts: []MessageID{key, key}}),
-			"topics[0].message_id.parts: belongs to from: composite, not to from: value_hash"},
+			"topics[0].message_id.parts: belongs to from: composite and first_of, not to from: value_hash"},
 		{"composite", id(MessageID{From: FromComposite, Parts: []MessageID{key, json("a")}}), ""},
 		{"composite without parts", id(MessageID{From: FromComposite}),
 			"topics[0].message_id.parts: is required with from: composite"},
@@ -221,7 +241,90 @@ func TestMessageIDRules(t *testing.T) {
 		{"composite in a composite",
 			id(MessageID{From: FromComposite, Parts: []MessageID{key, {From: FromComposite}}}),
 			`topics[0].message_id.parts[1].from: must be header, key, json or value_hash, got "composite"`},
+		{"first_of", id(MessageID{From: FromFirstOf, Parts: []MessageID{key, json("a"),
+			{From: FromComposite, Parts: []MessageID{key, json("a")}}}}), ""},
+		{"first_of without parts", id(MessageID{From: FromFirstOf}),
+			"topics[0].message_id.parts: is required with from: first_of"},
+		{"first_of in a first_of",
+			id(MessageID{From: FromFirstOf, Parts: []MessageID{key, {From: FromFirstOf}}}),
+			`topics[0].message_id.parts[1].from: must be header, key, json, value_hash or composite, got "first_of"`},
+		{"first_of in a composite",
+			id(MessageID{From: FromComposite, Parts: []MessageID{key, {From: FromFirstOf}}}),
+			`topics[0].message_id.parts[1].from: must be header, key, json or value_hash, got "first_of"`},
+		{"occurrence", id(MessageID{From: FromHeader, Name: "x", Occurrence: OccurrenceLast}), ""},
+		{"unknown occurrence", id(MessageID{From: FromHeader, Name: "x", Occurrence: "lst"}),
+			`topics[0].message_id.occurrence: must be first or last, got "lst"; did you mean last?`},
+		{"occurrence of a key", id(MessageID{From: FromKey, Occurrence: OccurrenceLast}),
+			"topics[0].message_id.occurrence: belongs to from: header, not to from: key"},
+		{"normalize", id(MessageID{From: FromKey, Normalize: []string{"trim", "unquote", "lower",
+			"uuid", "trim"}}), ""},
+		{"unknown step", id(MessageID{From: FromKey, Normalize: []string{"trim", "lowercase"}}),
+			`topics[0].message_id.normalize[1]: must be trim, unquote, lower or uuid, got "lowercase"`},
+		{"too many steps", id(MessageID{From: FromKey, Normalize: slices.Repeat(
+			[]string{"trim"}, 9)}),
+			"topics[0].message_id.normalize: must be at most 8 steps, got 9"},
+		{"normalize of a hash", id(MessageID{From: FromValueHash, Normalize: []string{"trim"}}),
+			"topics[0].message_id.normalize: belongs to from: header, key and json, not to from: value_hash"},
+		{"normalize of a composite", id(MessageID{From: FromComposite,
+			Normalize: []string{"trim"}, Parts: []MessageID{key, json("a")}}),
+			"topics[0].message_id.normalize: belongs to places without parts, not to from: composite; set it in the parts"},
 		{"wrong part", id(MessageID{From: FromComposite, Parts: []MessageID{key, json("a..b")}}),
 			`topics[0].message_id.parts[1].path: has an empty segment: "a..b"`},
+	})
+}
+
+func TestConditionRules(t *testing.T) {
+	only := func(c Condition) func(*Config) { return topic(func(t *Topic) { t.OnlyIf = c }) }
+	testRules(t, []string{"orders"}, []rule{
+		{"none", only(Condition{}), ""},
+		{"header", only(Condition{From: FromHeader, Name: "type", Is: []string{"a", "b"}}), ""},
+		{"key", only(Condition{From: FromKey}), ""},
+		{"json", only(Condition{From: FromJSON, Path: "op", Is: []string{"true"}}), ""},
+		{"no from", only(Condition{Name: "type"}), "topics[0].only_if.from: is required"},
+		{"values and no place", only(Condition{Is: []string{"a"}}),
+			"topics[0].only_if.from: is required"},
+		{"a place that is none", only(Condition{From: FromValueHash}),
+			`topics[0].only_if.from: must be header, key or json, got "value_hash"`},
+		{"header without name", only(Condition{From: FromHeader}),
+			"topics[0].only_if.name: is required with from: header"},
+		{"wrong path", only(Condition{From: FromJSON, Path: "$.op"}),
+			`topics[0].only_if.path: begins with $, which stands for nothing here: "$.op"; write op, or \$ for a member of this name`},
+		{"name of a key", only(Condition{From: FromKey, Name: "x"}),
+			"topics[0].only_if.name: belongs to from: header, not to from: key"},
+		{"an empty value", only(Condition{From: FromKey, Is: []string{"a", ""}}),
+			"topics[0].only_if.is[1]: must not be empty; leave the list empty for any value that is not empty"},
+	})
+}
+
+func TestFingerprintRules(t *testing.T) {
+	of := func(f Fingerprint) func(*Config) { return topic(func(t *Topic) { t.Fingerprint = f }) }
+	hash := func(ignore, only []string) func(*Config) {
+		return topic(func(t *Topic) {
+			t.MessageID = MessageID{From: FromValueHash, Ignore: ignore, Only: only}
+		})
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"none", of(Fingerprint{Of: FingerprintNone}), ""},
+		{"ignore", of(Fingerprint{Of: FingerprintAll, Ignore: []string{"ts_ms", "a[0].b"}}), ""},
+		{"only", of(Fingerprint{Of: FingerprintAll, Only: []string{"order"}}), ""},
+		{"unknown", of(Fingerprint{Of: "value"}),
+			`topics[0].fingerprint.of: must be all or none, got "value"`},
+		{"none with fields", of(Fingerprint{Of: FingerprintNone, Ignore: []string{"a"}}),
+			"topics[0].fingerprint.of: must not be none with fields that count or do not; set it to all, or leave out ignore and only"},
+		{"both", of(Fingerprint{Of: FingerprintAll, Ignore: []string{"a"}, Only: []string{"b"}}),
+			"topics[0].fingerprint.only: excludes topics[0].fingerprint.ignore; what is not in only is ignored"},
+		{"wrong path", of(Fingerprint{Of: FingerprintAll, Ignore: []string{"a", "$.b"}}),
+			`topics[0].fingerprint.ignore[1]: begins with $, which stands for nothing here: "$.b"; write b, or \$ for a member of this name`},
+		{"within a string", of(Fingerprint{Of: FingerprintAll, Only: []string{"a.b|json.c"}}),
+			`topics[0].fingerprint.only[0]: must not lead into a document within a string: "a.b|json.c"; name the string: a.b`},
+		{"too many", of(Fingerprint{Of: FingerprintAll, Only: slices.Repeat([]string{"a"}, 33)}),
+			"topics[0].fingerprint.only: must be at most 32 fields, got 33"},
+		{"a hash without fields", hash([]string{"a"}, nil), ""},
+		{"a hash of fields", hash(nil, []string{"a"}), ""},
+		{"a hash of both", hash([]string{"a"}, []string{"b"}),
+			"topics[0].message_id.only: excludes topics[0].message_id.ignore; what is not in only is ignored"},
+		{"a key without fields", topic(func(t *Topic) {
+			t.MessageID = MessageID{From: FromKey, Ignore: []string{"a"}}
+		}), "topics[0].message_id.ignore: belongs to from: value_hash, not to from: key"},
 	})
 }

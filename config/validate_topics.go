@@ -90,6 +90,7 @@ func checkScopes(p *problems, topics []Topic) {
 		}
 		other := topics[earlier]
 		differ("message_id", reflect.DeepEqual(t.MessageID, other.MessageID))
+		differ("fingerprint", reflect.DeepEqual(t.Fingerprint, other.Fingerprint))
 		differ("ttl", t.TTL == other.TTL)
 		differ("buckets", t.Buckets == other.Buckets)
 	}

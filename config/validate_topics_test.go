@@ -68,6 +68,9 @@ func TestEntriesThatShareClaimsAgree(t *testing.T) {
 	testRules(t, []string{"orders", "payments"}, []rule{
 		{"equal", share(func(*Topic) {}), ""},
 		{"message_id", share(func(t *Topic) { t.MessageID.Name = "id" }), want("message_id")},
+		{"fingerprint", share(func(t *Topic) {
+			t.Fingerprint = Fingerprint{Of: FingerprintNone}
+		}), want("fingerprint")},
 		{"ttl", share(func(t *Topic) { t.TTL = time.Hour }), want("ttl")},
 		{"buckets", share(func(t *Topic) { t.Buckets = 64 }), want("buckets")},
 		{"the scope alone is not shared", share(func(t *Topic) {

@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,40 @@ func BenchmarkExtract(b *testing.B) {
 				if _, missing := extractor.Extract(record); missing != NotMissing {
 					b.Fatal(missing)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkFingerprint compares what counts: all, or fields of a JSON value of 500 bytes.
+func BenchmarkFingerprint(b *testing.B) {
+	value, err := json.Marshal(map[string]any{"ts_ms": 1_700_000_000_000, "op": "c",
+		"source": map[string]any{"db": "shop", "table": "orders", "ts_ms": 1_700_000_000_000},
+		"after": map[string]any{"id": 1029, "lines": []int{1, 2, 3, 4}, "total": "17.50",
+			"note": strings.Repeat(string(workload.Default().Value(1)[8:108]), 3)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	record := &kgo.Record{Key: []byte("order-1029"), Value: value}
+	for _, c := range []struct {
+		name    string
+		content Content
+	}{{"all", Content{}}, {"none", Content{None: true}},
+		{"ignore", Content{Ignore: []string{"ts_ms", "source.ts_ms"}}},
+		{"only", Content{Only: []string{"after.id", "after.total"}}}} {
+		b.Run(c.name, func(b *testing.B) {
+			e, err := NewExtractor(Source{From: "key"})
+			if err == nil {
+				e, err = e.With(Rules{Fingerprint: c.content})
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			f := e.Fingerprinter()
+			b.SetBytes(int64(len(value)))
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Of(record)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func New(scope Scope, store Claimer, o Options) *Deduper {
 	}
 	return &Deduper{
 		scope: scope, store: store, extractor: o.Extractor, retry: o.Retry, observer: o.Observer,
-		log: o.Logger, fingerprints: NewFingerprinter(),
+		log: o.Logger, fingerprints: o.Extractor.Fingerprinter(),
 		folded: folded{seen: claimTable{seed: maphash.MakeSeed()}},
 	}
 }
@@ -77,6 +77,10 @@ func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, e
 	defer batch.letGo()
 	if err != nil {
 		return nil, err
+	}
+	if d.extractor.framed.tell() {
+		d.log.Info("documents stand behind the five bytes of a schema registry, which are skipped",
+			"message_id", d.extractor.String())
 	}
 	start := time.Now()
 	answers, err := d.insist(ctx, batch.claims)

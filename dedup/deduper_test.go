@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -389,6 +390,23 @@ func TestScopeMismatchNamesBothValues(t *testing.T) {
 	if err := CompareScopes(now, registered); !errors.Is(err, ErrScopeMismatch) ||
 		err.Error() != want {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnotherFingerprintIsAMismatchOfItsOwn(t *testing.T) {
+	registered := Scope{ConsumerGroup: "g", Name: "orders", Extractor: `json:"id"`}
+	now := registered
+	now.Extractor = `json:"id"; fingerprint ignore "ts_ms"`
+	for want, scopes := range map[string][2]Scope{
+		`fingerprint was all and is now ignore "ts_ms"`: {registered, now},
+		`fingerprint was ignore "ts_ms" and is now all`: {now, registered},
+		`message_id was key and is now json:"id"; fingerprint ignore "ts_ms"`: {
+			{Extractor: "key"}, now},
+	} {
+		err := CompareScopes(scopes[1], scopes[0])
+		if !errors.Is(err, ErrScopeMismatch) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // ErrScopeMismatch is wrapped by Store.Register when a scope was registered with other settings.
@@ -15,11 +16,31 @@ func CompareScopes(now, registered Scope) error {
 	case now.Buckets != registered.Buckets:
 		return scopeMismatch(now, "buckets", strconv.Itoa(registered.Buckets),
 			strconv.Itoa(now.Buckets), ": kdedup migrate moves the claims there")
+	case idsOf(now) == idsOf(registered) && now.Extractor != registered.Extractor:
+		return scopeMismatch(now, "fingerprint", contentOf(registered), contentOf(now),
+			" to start without them")
 	case now.Extractor != registered.Extractor:
 		return scopeMismatch(now, "message_id", registered.Extractor, now.Extractor,
 			" to start without them")
 	}
 	return nil
+}
+
+// contentMark is between how IDs are made and what fingerprints are of, where that is not all.
+const contentMark = "; fingerprint "
+
+func idsOf(s Scope) string {
+	if at := strings.LastIndex(s.Extractor, contentMark); at >= 0 {
+		return s.Extractor[:at]
+	}
+	return s.Extractor
+}
+
+func contentOf(s Scope) string {
+	if at := strings.LastIndex(s.Extractor, contentMark); at >= 0 {
+		return s.Extractor[at+len(contentMark):]
+	}
+	return "all"
 }
 
 func scopeMismatch(scope Scope, setting, registered, now, another string) error {

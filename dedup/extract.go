@@ -20,51 +20,114 @@ const longIDPrefix = "sha256:"
 
 // Source says where records carry their ID.
 type Source struct {
-	From  string   // header, key, json, value_hash or composite
-	Name  string   // of the header
-	Path  string   // of the JSON field: order.id, items.0.id; a literal dot is written \.
-	Parts []Source // of a composite, two or more
+	From string // header, key, json, value_hash, composite or first_of
+	Name string // of the header
+	// Occurrence of a header that stands more than once: OccurrenceFirst, the default, or
+	// OccurrenceLast.
+	Occurrence string
+	// Path of the JSON field: order.id, items[0].id, payload|json.id; a literal dot is written \.
+	Path string
+	Part string // of the record that is JSON: PartValue, the default, or PartKey
+	// Normalize lists what is done to the bytes of a header, a key or a JSON field, in this order:
+	// NormalizeTrim and so on.
+	Normalize []string
+	// Ignore lists JSON fields of a value that do not count in its hash, Only those that do.
+	Ignore, Only []string
+	Parts        []Source // of a composite or a first_of, two or more
 }
+
+// Occurrences of a header.
+const (
+	OccurrenceFirst = "first"
+	OccurrenceLast  = "last"
+)
+
+// Parts of a record.
+const (
+	PartValue = "value"
+	PartKey   = "key"
+)
 
 // Extractor finds the message ID of a record. It is safe for concurrent use.
 type Extractor struct {
-	find func(*kgo.Record) (ID, MissingReason)
-	name string
+	find    finder
+	name    string
+	framed  *sighting
+	content *content // of fingerprints; nil: all of key and value
 }
+
+type finder = func(*kgo.Record) (ID, MissingReason)
 
 // NewExtractor checks the source.
 func NewExtractor(s Source) (*Extractor, error) {
-	e, err := extractor(s)
+	framed := new(sighting)
+	find, name, err := newFinder(s, framed)
 	if err != nil {
 		return nil, fmt.Errorf("message_id: %w", err)
 	}
-	return e, nil
+	return &Extractor{find: find, name: name, framed: framed}, nil
 }
 
-func extractor(s Source) (*Extractor, error) {
+// newFinder returns with what it finds IDs the description that String has.
+func newFinder(s Source, framed *sighting) (find finder, name string, err error) {
+	find, name, err = newPlace(s, framed)
+	if s.From != "value_hash" && len(s.Ignore)+len(s.Only) > 0 {
+		return nil, "", errors.New("ignore and only belong to from value_hash")
+	}
+	if err != nil || len(s.Normalize) == 0 {
+		return find, name, err
+	}
+	if s.From != "header" && s.From != "key" && s.From != "json" {
+		return nil, "", errNormalize
+	}
+	return normalized(find, name, s.Normalize)
+}
+
+func newPlace(s Source, framed *sighting) (find finder, name string, err error) {
 	switch s.From {
 	case "header":
-		if s.Name == "" {
-			return nil, errors.New("from header needs a name")
-		}
-		return &Extractor{fromHeader(s.Name), "header:" + strconv.Quote(s.Name)}, nil
+		return newHeader(s)
 	case "key":
-		return &Extractor{fromKey, "key"}, nil
+		return fromKey, "key", nil
 	case "value_hash":
-		return &Extractor{fromValueHash, "value_hash"}, nil
+		return newValueHash(s)
 	case "json":
-		path, err := parseJSONPath(s.Path)
+		source, err := newJSONSource(s, framed)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return &Extractor{fromJSON(path), "json:" + strconv.Quote(s.Path)}, nil
-	case "composite":
-		return composite(s.Parts)
+		return source.find, source.String(), nil
+	case "composite", "first_of":
+		parts, names, err := newParts(s, framed)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s%w", s.From, err)
+		}
+		name = s.From + "(" + strings.Join(names, ",") + ")"
+		if s.From == "first_of" {
+			return firstOf(parts), name, nil
+		}
+		return composite(parts), name, nil
 	}
-	return nil, fmt.Errorf("from %q is not header, key, json, value_hash or composite", s.From)
+	return nil, "", fmt.Errorf(
+		"from %q is not header, key, json, value_hash, composite or first_of", s.From)
 }
 
-// Extract returns the record's ID, or why it has none. The ID may share memory with the record.
+func newParts(s Source, framed *sighting) (parts []finder, names []string, err error) {
+	if len(s.Parts) < 2 {
+		return nil, nil, errors.New(" needs at least two parts")
+	}
+	for _, s := range s.Parts {
+		part, name, err := newFinder(s, framed)
+		if err != nil {
+			return nil, nil, fmt.Errorf(": %w", err)
+		}
+		parts, names = append(parts, part), append(names, name)
+	}
+	return parts, names, nil
+}
+
+// Extract returns the record's ID, or why it has none, or why none is looked for. The ID may share
+// memory with the record.
 func (e *Extractor) Extract(r *kgo.Record) (ID, MissingReason) {
 	id, missing := e.find(r)
 	if missing != NotMissing {
@@ -99,9 +162,24 @@ func shared(b []byte) (ID, MissingReason) {
 	return ID(unsafe.String(unsafe.SliceData(b), len(b))), NotMissing
 }
 
+func newHeader(s Source) (find finder, name string, err error) {
+	switch {
+	case s.Name == "":
+		return nil, "", errors.New("from header needs a name")
+	case s.Occurrence == OccurrenceLast:
+		return fromLastHeader(s.Name), "header_last:" + strconv.Quote(s.Name), nil
+	case s.Occurrence == "" || s.Occurrence == OccurrenceFirst:
+		return fromHeader(s.Name), "header:" + strconv.Quote(s.Name), nil
+	}
+	return nil, "", fmt.Errorf("occurrence %q is not first or last", s.Occurrence)
+}
+
+// bytesOf shares memory with the ID, and is not modified.
+func bytesOf(id ID) []byte { return unsafe.Slice(unsafe.StringData(string(id)), len(id)) }
+
 // fromHeader takes the first header of that name: what the producer set, not what a proxy or an
 // interceptor appended behind it.
-func fromHeader(name string) func(*kgo.Record) (ID, MissingReason) {
+func fromHeader(name string) finder {
 	return func(r *kgo.Record) (ID, MissingReason) {
 		for i := range r.Headers {
 			if r.Headers[i].Key == name {
@@ -112,7 +190,31 @@ func fromHeader(name string) func(*kgo.Record) (ID, MissingReason) {
 	}
 }
 
+// fromLastHeader takes what was appended last, for records that are sent on with an ID of their
+// own.
+func fromLastHeader(name string) finder {
+	return func(r *kgo.Record) (ID, MissingReason) {
+		for i := len(r.Headers) - 1; i >= 0; i-- {
+			if r.Headers[i].Key == name {
+				return shared(r.Headers[i].Value)
+			}
+		}
+		return "", MissingAbsent
+	}
+}
+
 func fromKey(r *kgo.Record) (ID, MissingReason) { return shared(r.Key) }
+
+func newValueHash(s Source) (find finder, name string, err error) {
+	part, err := newContent(Content{Ignore: s.Ignore, Only: s.Only})
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("value_hash: %w", err)
+	case part == nil:
+		return fromValueHash, "value_hash", nil
+	}
+	return part.valueHash, "value_hash(" + part.name + ")", nil
+}
 
 // fromValueHash makes equal contents equal IDs. A tombstone and an empty value have no content.
 func fromValueHash(r *kgo.Record) (ID, MissingReason) {
@@ -125,25 +227,11 @@ func fromValueHash(r *kgo.Record) (ID, MissingReason) {
 
 // composite joins its parts, each behind its length, so that "a","bc" is not "ab","c". One missing
 // part makes the whole ID missing.
-func composite(sources []Source) (*Extractor, error) {
-	if len(sources) < 2 {
-		return nil, errors.New("composite needs at least two parts")
-	}
-	var (
-		parts []*Extractor
-		names []string
-	)
-	for _, s := range sources {
-		part, err := extractor(s)
-		if err != nil {
-			return nil, fmt.Errorf("composite: %w", err)
-		}
-		parts, names = append(parts, part), append(names, part.name)
-	}
-	find := func(r *kgo.Record) (ID, MissingReason) {
+func composite(parts []finder) finder {
+	return func(r *kgo.Record) (ID, MissingReason) {
 		var joined []byte
 		for _, part := range parts {
-			id, missing := part.find(r)
+			id, missing := part(r)
 			if missing != NotMissing {
 				return "", missing
 			}
@@ -152,5 +240,18 @@ func composite(sources []Source) (*Extractor, error) {
 		}
 		return shared(joined)
 	}
-	return &Extractor{find, "composite(" + strings.Join(names, ",") + ")"}, nil
+}
+
+// firstOf takes the first part that is not missing. Equal IDs are equal whichever part they are of:
+// so a producer may move its ID from one place to another. If all are missing, the last one's
+// reason counts.
+func firstOf(parts []finder) finder {
+	return func(r *kgo.Record) (id ID, missing MissingReason) {
+		for _, part := range parts {
+			if id, missing = part(r); missing == NotMissing {
+				return id, NotMissing
+			}
+		}
+		return "", missing
+	}
 }

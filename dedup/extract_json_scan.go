@@ -6,9 +6,10 @@ import (
 	"math/bits"
 )
 
-// The scanner accepts what encoding/json accepts and nothing else (RFC 8259). Each function takes
-// the position of what it reads and returns the position after it, or invalid. Passing invalid on
-// is safe: no byte stands there, so the next function returns invalid as well.
+// The scanner accepts what encoding/json accepts (RFC 8259), and the numbers NaN, Infinity and
+// -Infinity, which some serializers write. Each function takes the position of what it reads and
+// returns the position after it, or invalid. Passing invalid on is safe: no byte stands there, so
+// the next function returns invalid as well.
 const invalid = -1
 
 // maxJSONDepth bounds the recursion; encoding/json draws the same line.
@@ -30,7 +31,8 @@ func skipSpace(doc []byte, i int) int {
 }
 
 // scanValue reads one value and returns the field to which the path leads from there; without a
-// path it only reads. It may be depth levels deep. Where end is invalid, field means nothing.
+// path it only reads. It may be depth levels deep. Where end is invalid, field is one that was
+// complete before: a comma, or the end of what it lies in, stands behind it.
 func scanValue(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, end int) {
 	switch c := at(doc, i); c {
 	case '"':
@@ -59,18 +61,22 @@ func scanObject(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, en
 	if i = skipSpace(doc, i+1); at(doc, i) == '}' {
 		return jsonSpan{}, i + 1
 	}
+	led := false // the path leads to the last member that was read
 	for more := true; more; {
 		name := jsonSpan{i, skipString(doc, i)}
 		if i = skipSpace(doc, name.end); at(doc, i) != ':' {
-			return jsonSpan{}, invalid
+			return field, invalid
 		}
 		i = skipSpace(doc, i+1)
-		if path.leadsTo(doc, name) {
+		if led = path.leadsTo(doc, name); led {
 			field, i = path.enter(doc, i, depth)
 		} else {
 			_, i = scanValue(doc, i, nil, depth)
 		}
 		i, more = skipSeparator(doc, i, '}')
+	}
+	if i == invalid && led {
+		return path.complete(field), invalid
 	}
 	return field, i
 }
@@ -79,15 +85,28 @@ func scanArray(doc []byte, i int, path jsonPath, depth int) (field jsonSpan, end
 	if i = skipSpace(doc, i+1); at(doc, i) == ']' {
 		return jsonSpan{}, i + 1
 	}
+	led := false
 	for index, more := 0, true; more; index++ {
-		if len(path) > 0 && path[0].index == index {
+		if led = len(path) > 0 && path[0].Index == index; led {
 			field, i = path.enter(doc, i, depth)
 		} else {
 			_, i = scanValue(doc, i, nil, depth)
 		}
 		i, more = skipSeparator(doc, i, ']')
 	}
+	if i == invalid && led {
+		return path.complete(field), invalid
+	}
 	return field, i
+}
+
+// complete is about a field behind which neither a comma nor the end of what it lies in stands: 12
+// may be the beginning of 123. One that lies deeper has its own end behind it.
+func (p jsonPath) complete(field jsonSpan) jsonSpan {
+	if len(p) == 1 {
+		return jsonSpan{}
+	}
+	return field
 }
 
 // skipSeparator reads what stands behind a member or an element: a comma, and then there is more,
@@ -110,13 +129,14 @@ func skipWord(doc []byte, i int, word string) int {
 }
 
 func skipNumber(doc []byte, i int) int {
+	start := i
 	if at(doc, i) == '-' {
 		i++
 	}
 	if at(doc, i) == '0' {
 		i++
-	} else {
-		i = skipDigits(doc, i)
+	} else if i = skipDigits(doc, i); i == invalid {
+		return skipNoNumber(doc, start)
 	}
 	if at(doc, i) == '.' {
 		i = skipDigits(doc, i+1)
@@ -128,6 +148,16 @@ func skipNumber(doc []byte, i int) int {
 		i = skipDigits(doc, i+1)
 	}
 	return i
+}
+
+// skipNoNumber reads the words that stand for a number that JSON cannot write.
+func skipNoNumber(doc []byte, i int) int {
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		if at(doc, i) == word[0] && bytes.HasPrefix(doc[i:], []byte(word)) {
+			return i + len(word)
+		}
+	}
+	return invalid
 }
 
 // skipDigits wants at least one.

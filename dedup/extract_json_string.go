@@ -8,11 +8,14 @@ import (
 )
 
 // unquote returns what a valid string stands for; quoted is what lies between its quotes.
-func unquote(quoted []byte) (ID, MissingReason) {
+func unquote(quoted []byte) (ID, MissingReason) { return shared(unescaped(quoted)) }
+
+// unescaped shares memory with a string that has no escapes.
+func unescaped(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return shared(quoted)
+		return quoted
 	}
-	return ID(appendUnescaped(nil, quoted)), NotMissing
+	return appendUnescaped(make([]byte, 0, len(quoted)), quoted)
 }
 
 // appendUnescaped resolves the escapes of a valid string. Unlike encoding/json it puts U+FFFD in

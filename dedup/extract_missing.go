@@ -12,19 +12,34 @@ const (
 	MissingNull
 	// MissingEmpty: it is there and has no bytes.
 	MissingEmpty
-	// MissingUnparsable: the value is not one valid JSON document.
+	// MissingUnparsable: up to the field, or as a whole if it has none, it is not valid JSON.
 	MissingUnparsable
 	// MissingUnsupportedType: the JSON field is a boolean, an object or an array.
 	MissingUnsupportedType
+	// MissingExempt: no ID is looked for, because the condition of Rules does not hold.
+	MissingExempt
+	// MissingTombstone: no ID is looked for, because Rules tell tombstones apart.
+	MissingTombstone
 )
 
 var missingReasonNames = [...]string{"not_missing", "absent", "null", "empty", "unparsable",
-	"unsupported_type"}
+	"unsupported_type", "exempt", "tombstone"}
 
 // String is the reason in metrics, headers and logs.
 func (m MissingReason) String() string { return missingReasonNames[m] }
 
-// MissingReasons lists every reason but NotMissing, for metrics that exist from the start.
+// Verdict is that about a record without an ID.
+func (m MissingReason) Verdict() Verdict {
+	switch m {
+	case MissingExempt:
+		return VerdictExempt
+	case MissingTombstone:
+		return VerdictTombstone
+	}
+	return VerdictMissing
+}
+
+// MissingReasons lists those of VerdictMissing, for counts that exist from the start.
 func MissingReasons() []MissingReason {
 	return []MissingReason{MissingAbsent, MissingNull, MissingEmpty, MissingUnparsable,
 		MissingUnsupportedType}

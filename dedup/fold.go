@@ -68,7 +68,7 @@ func (f *folded) judge(messages []Message, answers []Answer) []Judgement {
 	for i, m := range messages {
 		claim := f.claimOf[i]
 		if claim < 0 {
-			judgements[i] = Judgement{Verdict: VerdictMissing, Missing: f.missing[i]}
+			judgements[i] = Judgement{Verdict: f.missing[i].Verdict(), Missing: f.missing[i]}
 			continue
 		}
 		judgements[i] = judge(m, f.fingerprints[i], answers[claim])

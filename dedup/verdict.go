@@ -24,10 +24,17 @@ const (
 	// VerdictInherited: another record owns the ID, which was never forwarded and is gone from the
 	// input: compacted away, for example. Package dedup cannot know that; kdedup's pipeline does.
 	VerdictInherited
+	// VerdictExempt: the record is none of those that have a message ID, see Rules.
+	VerdictExempt
+	// VerdictTombstone: the record has no value, and Rules tell such records apart.
+	VerdictTombstone
 )
 
+// VerdictCount is the length of an array by verdict.
+const VerdictCount = len(verdictNames)
+
 var verdictNames = [...]string{"unclaimed", "missing", "first", "mine", "replay", "duplicate",
-	"conflict", "inherited"}
+	"conflict", "inherited", "exempt", "tombstone"}
 
 // String is the verdict in metrics, headers and logs.
 func (v Verdict) String() string { return verdictNames[v] }
@@ -45,7 +52,7 @@ func Verdicts() []Verdict {
 type Judgement struct {
 	Verdict   Verdict
 	Missing   MissingReason // why there is no ID, when the verdict is VerdictMissing
-	Owner     Coordinates   // who owns the ID, unless it is missing or unclaimed
+	Owner     Coordinates   // who owns the ID, if the record has one and could claim it
 	ClaimedAt time.Time
 }
 
@@ -54,6 +61,9 @@ func (j *Judgement) Own() bool {
 	return j.Verdict == VerdictFirst || j.Verdict == VerdictMine || j.Verdict == VerdictReplay ||
 		j.Verdict == VerdictInherited
 }
+
+// Owned reports whether the ID's owner is known, which may be the record itself.
+func (j *Judgement) Owned() bool { return j.Own() || j.Copy() }
 
 // Copy reports whether another record owns the ID.
 func (j *Judgement) Copy() bool {

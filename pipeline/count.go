@@ -13,7 +13,7 @@ import (
 // comparisons; the shared series are touched once for each batch.
 type counts struct {
 	outcomes [len(outcomeNames)]int
-	verdicts [dedup.VerdictInherited + 1]int
+	verdicts [dedup.VerdictCount]int
 
 	judged  time.Time
 	ages    map[dedup.Verdict]*telemetry.Tally // made with the first copy

@@ -376,7 +376,7 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 		found[f.GetName()] = len(f.GetMetric())
 	}
 	for name, series := range map[string]int{
-		"kdedup_records_total": 7, "kdedup_verdicts_total": 8, "kdedup_batches_total": 3,
+		"kdedup_records_total": 7, "kdedup_verdicts_total": 10, "kdedup_batches_total": 3,
 		"kdedup_lane_failures_total":      8,
 		"kdedup_forward_duration_seconds": 1, "kdedup_commit_duration_seconds": 1,
 		"kdedup_claim_duration_seconds": 1,

@@ -15,12 +15,14 @@ import (
 type Outcome uint8
 
 const (
-	Forwarded     Outcome = iota // to the clean topic, as the first of its ID
-	Duplicate                    // not forwarded: a copy of an ID that another record owns
-	Conflict                     // not forwarded: as Duplicate, with other content
-	Replay                       // not forwarded: it was, before the group's offsets were set back
-	PassedThrough                // to the clean topic without being the first: by mode or policy
-	// not forwarded: it has no ID, or the clean topic does not take it, and the policy says drop
+	Forwarded Outcome = iota // to the clean topic, as the first of its ID
+	Duplicate                // not forwarded: a copy of an ID that another record owns
+	Conflict                 // not forwarded: as Duplicate, with other content
+	Replay                   // not forwarded: it was, before the group's offsets were set back
+	// to the clean topic without being the first: by mode or policy, or because it is exempt
+	PassedThrough
+	// not forwarded: it has no ID, is a tombstone, or the clean topic does not take it, and the
+	// policy says drop
 	Dropped
 	DeadLettered // to the dead-letter topic
 )
@@ -142,7 +144,8 @@ func (l *lane) decide(
 
 // clean forwards the record. It reports false if the clean topic does not admit its size.
 func (p Policy) clean(to *forwarder.Outgoing, r consumer.Record, j *dedup.Judgement) bool {
-	if p.Mode == Annotate || j.Verdict == dedup.VerdictUnclaimed {
+	if p.Mode == Annotate && j.Verdict != dedup.VerdictExempt ||
+		j.Verdict == dedup.VerdictUnclaimed {
 		return to.Marked(r.Record, note(j))
 	}
 	return to.Clean(r.Record)
@@ -171,7 +174,7 @@ func placeOf(r consumer.Record) consumer.Place {
 
 func note(j *dedup.Judgement) forwarder.Note {
 	n := forwarder.Note{Verdict: j.Verdict.String(), ClaimedAt: j.ClaimedAt}
-	n.Owned = j.Verdict != dedup.VerdictMissing && j.Verdict != dedup.VerdictUnclaimed
+	n.Owned = j.Owned()
 	n.Owner.TopicID, n.Owner.Partition, n.Owner.Offset = j.Owner.TopicID, j.Owner.Partition,
 		j.Owner.Offset
 	return n

@@ -36,6 +36,7 @@ type Policy struct {
 	OnMissingID Choice // Drop, Forward, DeadLetter or Fail
 	OnConflict  Choice // Drop, Forward or DeadLetter
 	OnReplay    Choice // Drop or Forward
+	OnTombstone Choice // Drop, Forward or DeadLetter, where tombstones are told apart
 
 	OnUndeliverable Undeliverable
 }
@@ -54,7 +55,7 @@ func (p Policy) action(j *dedup.Judgement) (action, Outcome) {
 	switch j.Verdict {
 	case dedup.VerdictFirst, dedup.VerdictMine, dedup.VerdictInherited:
 		return forward, Forwarded
-	case dedup.VerdictUnclaimed:
+	case dedup.VerdictUnclaimed, dedup.VerdictExempt:
 		return forward, PassedThrough
 	}
 	if p.Mode != Enforce {
@@ -63,6 +64,8 @@ func (p Policy) action(j *dedup.Judgement) (action, Outcome) {
 	switch j.Verdict {
 	case dedup.VerdictMissing:
 		return choose(p.OnMissingID, Dropped, PassedThrough)
+	case dedup.VerdictTombstone:
+		return choose(p.OnTombstone, Dropped, PassedThrough)
 	case dedup.VerdictReplay:
 		return choose(p.OnReplay, Replay, Forwarded)
 	case dedup.VerdictConflict:

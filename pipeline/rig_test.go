@@ -47,6 +47,7 @@ type rig struct {
 	lanes         int
 	batch         int
 	policy        pipeline.Policy
+	rules         dedup.Rules
 	retry         dedup.Retry
 	topics        forwarder.Topics
 	ttl           time.Duration
@@ -109,6 +110,9 @@ func (r *running) stop() error {
 func (r *rig) start(instance string) *running {
 	r.t.Helper()
 	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "id"})
+	if err == nil {
+		extractor, err = extractor.With(r.rules)
+	}
 	if err != nil {
 		r.t.Fatal(err)
 	}

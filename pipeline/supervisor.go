@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -123,14 +122,22 @@ func (s *supervisor) identify(ctx context.Context, judgements []dedup.Judgement)
 	if s.identified || s.options.Identify == nil {
 		return nil
 	}
-	missing := func(j dedup.Judgement) bool { return j.Verdict == dedup.VerdictMissing }
-	if len(judgements) == 0 {
-		return nil // markers
-	}
-	if slices.IndexFunc(judgements, func(j dedup.Judgement) bool { return !missing(j) }) < 0 {
-		if err := s.options.Identify(ctx); err != nil {
-			return fmt.Errorf("%w: %w", ErrNoIDs, err)
+	missing := false
+	for _, j := range judgements {
+		switch j.Verdict {
+		case dedup.VerdictExempt, dedup.VerdictTombstone: // they tell nothing
+		case dedup.VerdictMissing:
+			missing = true
+		default:
+			s.identified = true
+			return nil
 		}
+	}
+	if !missing {
+		return nil // also with nothing but markers
+	}
+	if err := s.options.Identify(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoIDs, err)
 	}
 	s.identified = true
 	return nil

@@ -172,7 +172,7 @@ func (f *backfillFlags) claim(
 	if err != nil {
 		return backfill.Counts{}, err
 	}
-	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
+	extractor, err := wiring.ExtractorOf(t)
 	if err != nil {
 		return backfill.Counts{}, err
 	}
@@ -206,5 +206,8 @@ func printBackfill(out io.Writer, dryRun bool, c backfill.Counts) error {
 	row("", c.Taken, "by a record of the input, or by hand")
 	row("", c.Copies, "by another record of the clean topic")
 	row("missing", c.Missing, "without a message ID")
+	if c.Exempt > 0 {
+		row("exempt", c.Exempt, "for only_if or on_tombstone")
+	}
 	return table.Flush()
 }

@@ -86,7 +86,7 @@ func rateOf(topic string, begins, ends kadm.ListedOffsets, now time.Time) float6
 func sampleIDs(
 	ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets,
 ) ([]idorder.Sampled, error) {
-	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
+	extractor, err := wiring.ExtractorOf(t)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if task.ID, err = f.parse(text); err != nil {
 		return err
 	}
-	extractor, err := dedup.NewExtractor(wiring.SourceOf(task.Topic.MessageID))
+	extractor, err := wiring.ExtractorOf(task.Topic)
 	if err != nil {
 		return err
 	}

@@ -253,13 +253,22 @@ func TestAChangedMessageIDStopsTheStart(t *testing.T) {
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"validate", "run"} {
-		code, text := kdedup(t.Context(), command, "-c", path)
-		if want := "message_id was key and is now value_hash"; code != 1 ||
-			!strings.Contains(text, want) {
-			t.Errorf("%s: %d: %s", command, code, text)
+	refused := func(want string) {
+		t.Helper()
+		for _, command := range []string{"validate", "run"} {
+			code, text := kdedup(t.Context(), command, "-c", path)
+			if code != 1 || !strings.Contains(text, want) {
+				t.Errorf("%s: %d: %s", command, code, text)
+			}
 		}
 	}
+	refused("message_id was key and is now value_hash")
+	changed = strings.Replace(string(text), "    message_id: {from: key}",
+		"    fingerprint: {ignore: [ts_ms]}\n    message_id: {from: key}", 1)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(`fingerprint was all and is now ignore "ts_ms"`)
 }
 
 func TestTheDemoFindsNothingLostAndNothingDoubled(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -80,4 +81,38 @@ func TestAMessageIDThatFindsNothingHoldsThePipelineUntilItIsCorrected(t *testing
 		}
 	}
 	testkit.Kafkas(t, 1, run)
+}
+
+// Setup and validate tell what somebody may not know of the newest records.
+func TestWhatTheNewestRecordsShowIsTold(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	path := write(t, brokers, strings.ReplaceAll(ordersTopic, "{from: key}",
+		"{from: json, path: id}\n    only_if: {from: header, name: type, is: [order]}\n"+
+			"    on_tombstone: forward\n    fingerprint: {only: [total]}"))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	order := []kgo.RecordHeader{{Key: "type", Value: []byte("order")}}
+	for _, r := range []*kgo.Record{
+		{Value: []byte("\x00\x00\x00\x00\x07{\"id\":1,\"total\":5}"), Headers: order},
+		{Value: []byte(`{"id":2}`), Headers: order},
+		{Value: []byte("avro")}, {Key: []byte("1")}, {Key: []byte("2"), Headers: order},
+	} {
+		r.Topic = "orders"
+		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"setup", "validate"} {
+		code, text := kdedup(t.Context(), command, "-c", path)
+		const want = "message_id of orders: found in 2 of the newest 5 records; only_if does not " +
+			"hold for 1, which pass as they are; 2 are tombstones, and on_tombstone is forward; " +
+			"the values of 1 count as a whole, for fingerprint does not find its fields in them; " +
+			"documents stand behind the five bytes of a schema registry, which are skipped"
+		if code != 0 || !strings.Contains(text, want) {
+			t.Errorf("%s: exit code %d, want %s, got:\n%s", command, code, want, text)
+		}
+	}
 }

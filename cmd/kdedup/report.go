@@ -135,7 +135,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 func (f *reportFlags) options(
 	ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger,
 ) (report.Options, error) {
-	extractor, err := dedup.NewExtractor(wiring.SourceOf(t.MessageID))
+	extractor, err := wiring.ExtractorOf(t)
 	if err != nil {
 		return report.Options{}, err
 	}

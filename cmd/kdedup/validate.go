@@ -113,6 +113,8 @@ func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *
 			problems = append(problems, n)
 		case n.None():
 			log.Warn("records without a message ID pass unclaimed", "reason", n.Error())
+		case n.Remark() != "":
+			log.Info(n.String())
 		}
 	}
 	return errors.Join(problems...)

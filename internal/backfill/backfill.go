@@ -34,6 +34,7 @@ type Counts struct {
 	Copies  int64 // of an ID that another record of the clean topic owns
 	Taken   int64 // of an ID that a record of an input owns, or that was claimed by hand
 	Missing int64 // without an ID
+	Exempt  int64 // no ID is looked for in them
 }
 
 // errNoTopicIDs refuses brokers on which the places of input and clean topic cannot be told apart.
@@ -114,6 +115,8 @@ func (r *run) count(j *dedup.Judgement) {
 	switch {
 	case j.Verdict == dedup.VerdictMissing:
 		r.counts.Missing++
+	case j.Verdict == dedup.VerdictExempt, j.Verdict == dedup.VerdictTombstone:
+		r.counts.Exempt++
 	case j.Verdict == dedup.VerdictFirst, j.Own() && !j.ClaimedAt.Before(r.began):
 		// the latter's answer was lost at first
 		r.counts.Claimed++

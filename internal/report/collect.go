@@ -19,6 +19,7 @@ type collector struct {
 	records    int64
 	idBytes    int64
 	missing    map[dedup.MissingReason]int64
+	apart      map[dedup.Verdict]int64 // records in which no ID is looked for
 	partitions map[int32]*tally
 	headers    *headerValues // nil without a header
 	clock      clock
@@ -33,9 +34,10 @@ func (t *tally) copies() int64 { return t.duplicates + t.conflicts }
 
 func newCollector(o Options, s *sorter) *collector {
 	c := &collector{
-		options: o, fingerprints: dedup.NewFingerprinter(), sorter: s, total: o.Log.Offsets(),
-		missing: make(map[dedup.MissingReason]int64), partitions: make(map[int32]*tally),
-		clock: newClock(o.Now()), sample: newOrderSample(), series: newSeries(),
+		options: o, fingerprints: o.Extractor.Fingerprinter(), sorter: s, total: o.Log.Offsets(),
+		missing: make(map[dedup.MissingReason]int64), apart: make(map[dedup.Verdict]int64),
+		partitions: make(map[int32]*tally),
+		clock:      newClock(o.Now()), sample: newOrderSample(), series: newSeries(),
 	}
 	if o.Header != "" {
 		c.headers = newHeaderValues(o.Header)
@@ -69,6 +71,10 @@ func (c *collector) addRecord(r *kgo.Record) error {
 		c.headers.tallies[header].records++
 	}
 	id, missing := c.options.Extractor.Extract(r)
+	if v := missing.Verdict(); missing != dedup.NotMissing && v != dedup.VerdictMissing {
+		c.apart[v]++
+		return nil
+	}
 	if missing != dedup.NotMissing {
 		c.missing[missing]++
 		partition.missing++

@@ -69,7 +69,8 @@ func totalsOf(c *collector, a *analysis) Totals {
 		Records: c.records, DistinctIDs: a.ids, Copies: a.copies(), Duplicates: a.duplicates,
 		Conflicts: a.conflicts,
 		CopyShare: share(a.copies(), c.records), ConflictingIDs: a.conflictingIDs,
-		OtherPartition: a.otherPartition,
+		OtherPartition: a.otherPartition, Exempt: c.apart[dedup.VerdictExempt],
+		Tombstones: c.apart[dedup.VerdictTombstone],
 	}
 	for _, n := range c.missing {
 		t.Missing += n
@@ -138,9 +139,14 @@ func (o Options) runOf(c *collector, a *analysis) Run {
 	for _, n := range c.missing {
 		counts[dedup.VerdictMissing] += n
 	}
+	maps.Copy(counts, c.apart)
 	run := Run{Verdicts: []Count{}, Outcomes: []Count{}}
 	for _, v := range []dedup.Verdict{dedup.VerdictFirst, dedup.VerdictDuplicate,
-		dedup.VerdictConflict, dedup.VerdictMissing} {
+		dedup.VerdictConflict, dedup.VerdictMissing, dedup.VerdictExempt,
+		dedup.VerdictTombstone} {
+		if counts[v] == 0 && (v == dedup.VerdictExempt || v == dedup.VerdictTombstone) {
+			continue
+		}
 		run.Verdicts = append(run.Verdicts, Count{v.String(), counts[v]})
 		name := o.Outcome(v)
 		at := slices.IndexFunc(run.Outcomes, func(c Count) bool { return c.Name == name })

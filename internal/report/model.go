@@ -81,6 +81,9 @@ type Totals struct {
 	ConflictingIDs int64   `json:"conflicting_ids"`
 	// copies on another partition than the first record of their ID
 	OtherPartition int64 `json:"other_partition"`
+	// records in which no ID is looked for: only_if does not hold, or on_tombstone is about them
+	Exempt     int64 `json:"exempt"`
+	Tombstones int64 `json:"tombstones"`
 }
 
 // Missing counts records without an ID.

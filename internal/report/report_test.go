@@ -92,6 +92,44 @@ func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
 	return Build(tb.Context(), o)
 }
 
+// The report goes by only_if, on_tombstone and fingerprint, as a pipeline does.
+func TestRecordsWithoutALookedForIDAreCountedApart(t *testing.T) {
+	var in topic
+	in.put(0, 0, "a", `{"n":1,"at":1}`)
+	in.put(0, time.Second, "a", `{"at":2,"n":1}`)
+	in.put(0, 2*time.Second, "a", `{"n":2,"at":1}`)
+	in.put(0, 3*time.Second, "a", `{"at":1}`)
+	in.put(0, 4*time.Second, "a", "").Value = nil
+	in.put(0, 5*time.Second, "", `{"n":1}`)
+	r := in.build(t, func(o *Options) {
+		var err error
+		if o.Extractor, err = o.Extractor.With(dedup.Rules{
+			OnlyIf:      &dedup.Condition{Place: dedup.Source{From: "json", Path: "n"}},
+			Tombstones:  true,
+			Fingerprint: dedup.Content{Ignore: []string{"at"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		known := o.Outcome
+		o.Outcome = func(v dedup.Verdict) string {
+			if v == dedup.VerdictExempt || v == dedup.VerdictTombstone {
+				return "passed_through"
+			}
+			return known(v)
+		}
+	})
+	want := Totals{Records: 6, Missing: 1, DistinctIDs: 1, Copies: 2, Duplicates: 1, Conflicts: 1,
+		CopyShare: 2. / 6, ConflictingIDs: 1, Exempt: 1, Tombstones: 1}
+	if diff := cmp.Diff(want, r.Totals); diff != "" {
+		t.Error(diff)
+	}
+	outcomes := []Count{{"forwarded", 1}, {"duplicate", 1}, {"conflict", 1}, {"dead_lettered", 1},
+		{"passed_through", 2}}
+	if diff := cmp.Diff(outcomes, r.Run.Outcomes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCopiesAreCountedByContentAndPlace(t *testing.T) {
 	var in topic
 	in.put(0, 0, "a", "1")

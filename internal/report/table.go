@@ -46,6 +46,12 @@ func (r *Report) tableOfTotals(w *tableWriter) {
 	for _, m := range r.Missing {
 		w.row("  "+words(m.Reason), count(m.Records), "")
 	}
+	if r.Totals.Exempt > 0 {
+		w.row("exempt", count(r.Totals.Exempt), "only_if does not hold for them")
+	}
+	if r.Totals.Tombstones > 0 {
+		w.row("tombstones", count(r.Totals.Tombstones), "on_tombstone is about them")
+	}
 }
 
 // lagWarning is about a group whose lag comes near the ttl.

@@ -46,6 +46,28 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup", tests: "TestARecordThatIsTwiceInABatchOwnsItsIDOnce",
 	},
 	{
+		guard: "an ID in a document that is cut off is no ID",
+		file:  "dedup/extract_json_scan.go", old: "if len(p) == 1 {", new: "if false {",
+		caughtBy: "./dedup", tests: "TestJSONField",
+	},
+	{
+		guard: "what only_if leaves out passes in every mode",
+		file:  "pipeline/policy.go", old: "dedup.VerdictUnclaimed, dedup.VerdictExempt:",
+		new:      "dedup.VerdictUnclaimed:",
+		caughtBy: "./pipeline", tests: "TestRecordsThatOnlyIfLeavesOutPassUntouchedInEveryMode",
+	},
+	{
+		guard: "a tombstone that is told apart claims nothing",
+		file:  "dedup/condition.go", old: "if r.Value == nil {", new: "if false {",
+		caughtBy: "./dedup", tests: "TestTombstonesAreToldApart",
+	},
+	{
+		guard: "a value that lacks a field that counts counts as a whole",
+		file:  "dedup/content.go", old: "if missing != NotMissing {\n\t\t\treturn to[:start], false",
+		new:      "if missing != NotMissing {\n\t\t\tcontinue",
+		caughtBy: "./dedup", tests: "TestContentIsWhatCounts",
+	},
+	{
 		guard: "an outage that nobody saw go on is over",
 		file:  "dedup/retry.go", old: "d.outageSince = time.Time{}\n\treturn context.Cause(ctx)",
 		new:      "return context.Cause(ctx)",

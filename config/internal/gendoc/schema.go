@@ -85,7 +85,11 @@ func (s *schemas) of(t reflect.Type) object {
 		}
 		properties[key] = property
 	}
-	return object{"type": "object", "additionalProperties": false, "properties": properties}
+	kinds := any("object")
+	if t == reflect.TypeFor[config.Fingerprint]() {
+		kinds = []string{"object", "string"} // the one word
+	}
+	return object{"type": kinds, "additionalProperties": false, "properties": properties}
 }
 
 // wordsOf are those of the words of a topic's setting that the setting takes: on_replay is no

@@ -76,7 +76,7 @@ func errorsOf(err error) []error {
 // Compare finds out whether the claims that the scope has mean to this entry what they meant to
 // those that made them. It changes nothing in the store.
 func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
-	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
+	if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
 		return err
 	}
 	registered, found, err := store.Registered(ctx, e.ClaimScope())

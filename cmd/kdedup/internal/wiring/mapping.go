@@ -36,11 +36,31 @@ func EarlierOf(t config.Topic) client.Earlier {
 	return client.Earlier{Group: t.ScopeGroup, FenceTopic: topic}
 }
 
-// SourceOf is where a message ID stands.
-func SourceOf(m config.MessageID) dedup.Source {
-	s := dedup.Source{From: m.From, Name: m.Name, Path: m.Path}
+// ExtractorOf finds the message IDs of an entry.
+func ExtractorOf(t config.Topic) (*dedup.Extractor, error) {
+	e, err := dedup.NewExtractor(sourceOf(t.MessageID))
+	if err != nil {
+		return nil, err
+	}
+	return e.With(dedup.Rules{OnlyIf: conditionOf(t.OnlyIf),
+		Tombstones: t.OnTombstone != "" && t.OnTombstone != config.ActionAsAny,
+		Fingerprint: dedup.Content{None: t.Fingerprint.Of == config.FingerprintNone,
+			Ignore: t.Fingerprint.Ignore, Only: t.Fingerprint.Only}})
+}
+
+func conditionOf(c config.Condition) *dedup.Condition {
+	if c.From == "" {
+		return nil
+	}
+	return &dedup.Condition{Place: sourceOf(c.Place()), Is: c.Is}
+}
+
+// sourceOf is where a message ID stands.
+func sourceOf(m config.MessageID) dedup.Source {
+	s := dedup.Source{From: m.From, Name: m.Name, Occurrence: m.Occurrence, Path: m.Path,
+		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only}
 	for _, part := range m.Parts {
-		s.Parts = append(s.Parts, SourceOf(part))
+		s.Parts = append(s.Parts, sourceOf(part))
 	}
 	return s
 }
@@ -66,6 +86,7 @@ func PolicyOf(t config.Topic) pipeline.Policy {
 	return pipeline.Policy{
 		Mode: meaning(modes, t.Mode), OnMissingID: meaning(choices, t.OnMissingID),
 		OnConflict: meaning(choices, t.OnConflict), OnReplay: meaning(choices, t.OnReplay),
+		OnTombstone:     meaning(choices, t.OnTombstone),
 		OnUndeliverable: meaning(undeliverable, t.OnUndeliverable),
 	}
 }
@@ -78,6 +99,7 @@ var (
 	choices = map[config.Action]pipeline.Choice{
 		config.ActionDrop: pipeline.Drop, config.ActionForward: pipeline.Forward,
 		config.ActionDeadLetter: pipeline.DeadLetter, config.ActionFail: pipeline.Fail,
+		config.ActionAsAny: pipeline.Forward, // of verdicts that there are not, then
 	}
 	undeliverable = map[config.Action]pipeline.Undeliverable{
 		config.ActionDeadLetter: pipeline.BuryUndeliverable,

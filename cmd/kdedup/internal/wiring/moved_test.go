@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/fence"
 )
@@ -24,7 +23,7 @@ func TestANewStoreStandsForTheOldOneUpToItsFences(t *testing.T) {
 	e := Entry{Topic: config.Topic{Input: "orders", Scope: "orders", ScopeGroup: "g",
 		TTL: time.Hour, Buckets: 1, MessageID: config.MessageID{From: "key"}}}
 	var err error
-	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
+	if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
 		t.Fatal(err)
 	}
 	var h Handled

@@ -24,6 +24,10 @@ const newestLooked = 100
 type Newest struct {
 	entry          Entry
 	looked, found  int
+	exempt         int // no ID is looked for in them, for only_if
+	tombstones     int // nor in these, for on_tombstone
+	whole          int // of those that were found: fingerprint names fields they lack
+	fingerprints   *dedup.Fingerprinter
 	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
 	reason         string          // why the last record without an ID has none
 }
@@ -32,7 +36,8 @@ type Newest struct {
 func LookAtNewest(
 	ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry,
 ) (Newest, error) {
-	n := Newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
+	n := Newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool),
+		fingerprints: e.Extractor.Fingerprinter()}
 	log, err := logreader.Describe(ctx, client, e.Input, logreader.Bounds{MaxRecords: newestLooked})
 	if err == nil {
 		err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
@@ -53,7 +58,7 @@ func (e *Entry) LookAtNewest(
 	ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config,
 	log *slog.Logger,
 ) (n Newest, err error) {
-	if e.Extractor, err = dedup.NewExtractor(SourceOf(e.MessageID)); err != nil {
+	if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
 		return Newest{}, err
 	}
 	return LookAtNewest(ctx, client, connector.AdminOptions("kdedup-"+c.Instance, log), *e)
@@ -62,8 +67,18 @@ func (e *Entry) LookAtNewest(
 func (n *Newest) look(r *kgo.Record) {
 	n.looked++
 	_, missing := n.entry.Extractor.Extract(r)
-	if missing == dedup.NotMissing {
+	switch missing {
+	case dedup.NotMissing:
 		n.found++
+		if !n.fingerprints.Partial(r) {
+			n.whole++
+		}
+		return
+	case dedup.MissingExempt:
+		n.exempt++
+		return
+	case dedup.MissingTombstone:
+		n.tombstones++
 		return
 	}
 	n.reason = missing.String()
@@ -79,7 +94,7 @@ func (n *Newest) look(r *kgo.Record) {
 }
 
 // None says that no record has an ID: the setting is wrong, or the records are.
-func (n Newest) None() bool { return n.looked > 0 && n.found == 0 }
+func (n Newest) None() bool { return n.looked > n.exempt+n.tombstones && n.found == 0 }
 
 // Error is for None.
 func (n Newest) Error() string {
@@ -94,7 +109,7 @@ func (n Newest) Error() string {
 				someOf(slices.Sorted(maps.Keys(seen.names))))
 		}
 	}
-	return text
+	return text + n.Remark()
 }
 
 // someOf keeps a message short.
@@ -114,8 +129,28 @@ func (n Newest) String() string {
 	case n.None():
 		return n.Error()
 	}
-	return fmt.Sprintf("message_id of %s: found in %d of the newest %d records", n.entry.Input,
-		n.found, n.looked)
+	return fmt.Sprintf("message_id of %s: found in %d of the newest %d records%s", n.entry.Input,
+		n.found, n.looked, n.Remark())
+}
+
+// Remark is what somebody may not know of the records, or empty.
+func (n Newest) Remark() (text string) {
+	if n.exempt > 0 {
+		text = fmt.Sprintf("; only_if does not hold for %d, which pass as they are", n.exempt)
+	}
+	if n.tombstones > 0 {
+		text += fmt.Sprintf("; %d are tombstones, and on_tombstone is %s", n.tombstones,
+			n.entry.OnTombstone)
+	}
+	fields := len(n.entry.Fingerprint.Ignore) + len(n.entry.Fingerprint.Only)
+	if fields > 0 && n.whole > 0 {
+		text += fmt.Sprintf("; the values of %d count as a whole, for fingerprint does not find "+
+			"its fields in them", n.whole)
+	}
+	if n.entry.Extractor.SkippedSchemaID() {
+		text += "; documents stand behind the five bytes of a schema registry, which are skipped"
+	}
+	return text
 }
 
 // NeedsIDs reports whether the pipeline keeps records without an ID from the clean topic.

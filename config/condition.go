@@ -1,0 +1,39 @@
+package config
+
+import "fmt"
+
+// Condition is about what a record has in a place. Without `from` there is none.
+type Condition struct {
+	// Place of the value: `header`, `key` or `json`, as for `message_id`. Required with any of the
+	// others.
+	From string `mapstructure:"from"`
+	// Name of the header, with `from: header`.
+	Name string `mapstructure:"name"`
+	// Place of the field, with `from: json`, as for `message_id`.
+	Path string `mapstructure:"path"`
+	// With `from: json`, what of the record is the document: `value` or `key`.
+	//
+	// Default: `value`.
+	Part string `mapstructure:"part"`
+	// The values that hold, byte for byte; a number, `true` or `false` in a document as it is
+	// written. Empty: any value that is not empty or null.
+	Is []string `mapstructure:"is"`
+}
+
+// Place is where the value stands.
+func (c Condition) Place() MessageID {
+	return MessageID{From: c.From, Name: c.Name, Path: c.Path, Part: c.Part}
+}
+
+func (c Condition) check(p *problems, path string) {
+	if c.From == "" && c.Name == "" && c.Path == "" && c.Part == "" && len(c.Is) == 0 {
+		return
+	}
+	c.Place().checkPlace(p, path, []string{FromHeader, FromKey, FromJSON})
+	for i, value := range c.Is {
+		if value == "" {
+			p.add(fmt.Sprintf("%s.is[%d]", path, i),
+				"leave the list empty for any value that is not empty", "must not be empty")
+		}
+	}
+}
