@@ -33,6 +33,7 @@ type deployment struct {
 	delivery string
 	largest  int      // bytes of a record's value
 	settings []string // of the topic, besides those that all have
+	ids      string   // message_id
 }
 
 // place is where a deployment's topics and claims are.
@@ -91,11 +92,18 @@ func deployAt(t *testing.T, at place, delivery string, settings ...string) *depl
 func prepare(t *testing.T, at place, delivery string, settings ...string) *deployment {
 	t.Helper()
 	brokers := at.brokers
-	d := &deployment{t: t, brokers: brokers, delivery: delivery, largest: 2000}
+	d := &deployment{t: t, brokers: brokers, delivery: delivery, largest: 2000,
+		ids: "{from: header, name: message-id}"}
 	d.connect()
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
 	d.group = d.input + "-dedup"
-	d.settings = slices.Clone(settings)
+	d.settings = slices.DeleteFunc(slices.Clone(settings), func(line string) bool {
+		ids, found := strings.CutPrefix(line, "message_id: ")
+		if found {
+			d.ids = ids
+		}
+		return found
+	})
 	if !slices.ContainsFunc(settings, func(line string) bool {
 		return strings.HasPrefix(line, "lanes:")
 	}) {
@@ -134,11 +142,11 @@ topics:
     output: %s
     consumer_group: %s
     delivery: %s
-    message_id: {from: header, name: message-id}
+    message_id: %s
     dead_letter_topic: %s
     buckets: 64
     %s
-`, where.kafka, where.store, d.input, d.output(), d.group, d.delivery, d.input+".dlq", strings.Join(d.settings, "\n    "))
+`, where.kafka, where.store, d.input, d.output(), d.group, d.delivery, d.ids, d.input+".dlq", strings.Join(d.settings, "\n    "))
 	if err := os.WriteFile(seen.config, []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
 	}

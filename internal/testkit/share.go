@@ -59,6 +59,7 @@ var LongTests = []string{
 	"TestAMoveFromRowsToLogsLosesAndDoublesNothing",
 	"TestAMoveFromStoreToStoreLosesAndDoublesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
+	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
 	"TestNothingOfARecreatedInputIsSkipped",
 	"TestOnACassandraLogTwoProcessesCleanABacklog",
 	"TestOnAClaimLogTwoProcessesCleanABacklog",
