@@ -52,6 +52,22 @@ func (d *deployment) check() verdict {
 	return v
 }
 
+// mustBeClean wants each ID once.
+func (d *deployment) mustBeClean() {
+	d.t.Helper()
+	if v := d.check(); v.lost > 0 || v.doubled > 0 {
+		d.t.Errorf("%s: %d lost, %d doubled", d.input, v.lost, v.doubled)
+	}
+}
+
+// mustLoseNothing is mustBeClean behind a crash, which at_least_once may repeat records for.
+func (d *deployment) mustLoseNothing() {
+	d.t.Helper()
+	if v := d.check(); v.lost > 0 || d.delivery == exactlyOnce && v.doubled > 0 {
+		d.t.Errorf("%s: %d lost, %d doubled", d.input, v.lost, v.doubled)
+	}
+}
+
 // checkOrder walks both logs. A record that was forwarded before may come again, see verdict.
 func (d *deployment) checkOrder(partition int32, in, clean []seen) {
 	d.t.Helper()

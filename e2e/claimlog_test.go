@@ -52,16 +52,9 @@ func TestOnACassandraLogAKilledProcessLosesNothing(t *testing.T) {
 
 func killedOnALog(t *testing.T, at place, delivery string) {
 	t.Helper()
-	const n = 100_000
-	d := deployAt(t, at, delivery, "batch_records: 1000", "session_timeout: 6s")
-	d.produce(n, 33)
-	d.start("one")
-	two := d.start("two")
-	two.waitReady()
-	d.waitFor(0.2)
-	two.kill()
-	d.waitFor(0.3)
-	two = d.start("two")
+	d := deployAt(t, at, delivery, killed...)
+	d.produce(100_000, 33)
+	two := d.killInMidRun(nil)
 	two.waitReady()
 	d.waitFor(0.6)
 	two.kill()
@@ -72,13 +65,7 @@ func killedOnALog(t *testing.T, at place, delivery string) {
 	}
 	d.start("two")
 	d.waitFor(1)
-	v := d.check()
-	if v.lost > 0 {
-		t.Errorf("%d lost", v.lost)
-	}
-	if delivery == exactlyOnce && v.doubled > 0 {
-		t.Errorf("%d doubled", v.doubled)
-	}
+	d.mustLoseNothing()
 }
 
 func TestOnAClaimLogTwoProcessesCleanABacklog(t *testing.T) {
@@ -111,9 +98,7 @@ func backlogOnALog(t *testing.T, at place, delivery string) {
 	d.claimByHand() // beside the processes
 	one.stop()
 	two.stop()
-	if v := d.check(); v.lost > 0 || v.doubled > 0 {
-		t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-	}
+	d.mustBeClean()
 	d.command("validate")
 	d.command("bench", "claims", "--ids", "20000")
 }

@@ -38,10 +38,7 @@ func TestABrokerRestartOnlyDelays(t *testing.T) {
 		}
 		d.waitFor(1)
 		one.waitReady()
-		v := d.check()
-		if v.lost > 0 || delivery == "exactly_once" && v.doubled > 0 {
-			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-		}
+		d.mustLoseNothing()
 		one.stop()
 	})
 }
@@ -69,9 +66,7 @@ func TestARestartOfAStaticMemberMovesNothing(t *testing.T) {
 		if after := one.counter("kdedup_rebalances_total"); after != before {
 			t.Errorf("the other member got %v assignments", after-before)
 		}
-		if v := d.check(); v.lost > 0 || v.doubled > 0 {
-			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-		}
+		d.mustBeClean()
 	})
 }
 

@@ -21,24 +21,11 @@ func onPostgres(t *testing.T) place {
 func TestOnPostgresAKilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
-		const n = 100_000
-		d := deployAt(t, onPostgres(t), delivery, "batch_records: 1000", "session_timeout: 6s")
-		d.produce(n, 31)
-		d.start("one")
-		two := d.start("two")
-		two.waitReady()
-		d.waitFor(0.2)
-		two.kill()
-		d.waitFor(0.3)
-		d.start("two")
+		d := deployAt(t, onPostgres(t), delivery, killed...)
+		d.produce(100_000, 31)
+		d.killInMidRun(nil)
 		d.waitFor(1)
-		v := d.check()
-		if v.lost > 0 {
-			t.Errorf("%d lost", v.lost)
-		}
-		if delivery == exactlyOnce && v.doubled > 0 {
-			t.Errorf("%d doubled", v.doubled)
-		}
+		d.mustLoseNothing()
 	})
 }
 
@@ -56,9 +43,7 @@ func TestOnPostgresTwoProcessesCleanABacklog(t *testing.T) {
 		})
 		one.stop()
 		two.stop()
-		if v := d.check(); v.lost > 0 || v.doubled > 0 {
-			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-		}
+		d.mustBeClean()
 		d.command("validate")
 		d.claimByHand()
 		d.command("bench", "claims", "--ids", "20000")

@@ -16,8 +16,6 @@ func TestAssignmentByTheBroker(t *testing.T) {
 			guest.stop()
 		}
 		d.waitFor(1)
-		if v := d.check(); v.lost > 0 || v.doubled > 0 {
-			t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-		}
+		d.mustBeClean()
 	})
 }

@@ -40,29 +40,17 @@ func TestAKilledProcessAndAKilledRedisLoseNothing(t *testing.T) {
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		server := startRedis(t, map[string]string{"appendonly": "yes", "appendfsync": "always"})
-		d := deployAt(t, onRedis(t, server.Addr()), delivery, "batch_records: 1000",
-			"session_timeout: 6s")
+		d := deployAt(t, onRedis(t, server.Addr()), delivery, killed...)
 		d.produce(100_000, 2)
 		d.command("validate")
-		d.start("one")
-		two := d.start("two")
-		two.waitReady()
-		d.waitFor(0.2)
-		two.kill()
-		server.Kill()
-		if err := server.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		d.waitFor(0.4)
-		d.start("two")
+		d.killInMidRun(func() {
+			server.Kill()
+			if err := server.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
 		d.waitFor(1)
-		v := d.check()
-		if v.lost > 0 {
-			t.Errorf("%d lost", v.lost)
-		}
-		if delivery == exactlyOnce && v.doubled > 0 {
-			t.Errorf("%d doubled", v.doubled)
-		}
+		d.mustLoseNothing()
 		if found := d.command("id", "lookup", d.input+"/00000000"); !strings.Contains(found,
 			"partition") {
 			t.Errorf("id lookup: %s", found)

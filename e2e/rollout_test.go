@@ -70,7 +70,7 @@ func TestABackfillBeforeAndBesideThePipeline(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
-		d := deploy(t, delivery, "batch_records: 1000", "session_timeout: 6s")
+		d := deploy(t, delivery, killed...)
 		d.produce(20_000, 22)
 		emitted := d.emitBefore(600)
 		if got := claimed(t, d.command("backfill")); got != emitted {
@@ -86,13 +86,7 @@ func TestABackfillBeforeAndBesideThePipeline(t *testing.T) {
 		d.start("one")
 		d.command("backfill", "--force")
 		d.waitFor(1)
-		v := d.check()
-		if v.lost > 0 {
-			t.Errorf("%d lost", v.lost)
-		}
-		if delivery == exactlyOnce && v.doubled > 0 {
-			t.Errorf("%d doubled", v.doubled)
-		}
+		d.mustLoseNothing()
 	})
 }
 

@@ -130,9 +130,7 @@ func testRefusedStarts(t *testing.T, s *secured) {
 func (d *deployment) checkAll() {
 	d.t.Helper()
 	d.waitFor(1)
-	if v := d.check(); v.lost > 0 || v.doubled > 0 {
-		d.t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-	}
+	d.mustBeClean()
 }
 
 // waitNotReady breaks the line again until it is noticed: files are read at most once a second.

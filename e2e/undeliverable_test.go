@@ -237,9 +237,7 @@ func TestAPartitionIsHeldByItself(t *testing.T) {
 			})
 			d.alter(d.output(), map[string]string{"cleanup.policy": "delete"})
 			d.waitFor(1)
-			if v := d.check(); v.lost > 0 || v.doubled > 0 {
-				t.Errorf("%d lost, %d doubled", v.lost, v.doubled)
-			}
+			d.mustBeClean()
 			if got := one.outcomes(); got["forwarded"] != n {
 				t.Errorf("the outcomes are %v", got)
 			}
