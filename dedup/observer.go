@@ -22,30 +22,3 @@ func (unobserved) Undecided(int)                  {}
 func (unobserved) Again()                         {}
 func (unobserved) Ended()                         {}
 func (unobserved) Judged([]Answer, time.Duration) {}
-
-// Fact is a number that only one type of store has.
-type Fact struct {
-	Name  string
-	Value float64
-	Unit  string // count or bytes
-}
-
-// FactsOf asks the store what it tells of itself.
-func FactsOf(s Store) []Fact {
-	if tells, does := Unwrapped(s).(interface{ Facts() []Fact }); does {
-		return tells.Facts()
-	}
-	return nil
-}
-
-// Unwrapped is the store inside one that stands around it and has a method Unwrap. It may be able
-// to do more than a Store must.
-func Unwrapped(s Store) Store {
-	for {
-		around, is := s.(interface{ Unwrap() Store })
-		if !is {
-			return s
-		}
-		s = around.Unwrap()
-	}
-}

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"github.com/kdedup/kdedup/internal/pagestyle"
 )
 
 //go:embed assets
@@ -30,7 +32,7 @@ func style() template.CSS {
 	if err != nil {
 		panic(err) // it is built in
 	}
-	return template.CSS(text)
+	return template.CSS(pagestyle.CSS + string(text))
 }
 
 // view is what the template shows.

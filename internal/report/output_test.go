@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -94,31 +93,6 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	var back Report
 	if err := json.Unmarshal([]byte(text.String()), &back); err != nil {
 		t.Error(err)
-	}
-}
-
-// The status page and the report have one look: the same colours by the same names.
-func TestTheReportHasTheLookOfTheStatusPage(t *testing.T) {
-	colour := regexp.MustCompile(`(--[a-z-]+): (#\w+);`)
-	read := func(name string) map[string][]string {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := make(map[string][]string)
-		for _, match := range colour.FindAllStringSubmatch(string(text), -1) {
-			found[match[1]] = append(found[match[1]], match[2])
-		}
-		return found
-	}
-	status, ours := read("../server/assets/status.css"), read("assets/report.css")
-	for name, values := range status {
-		if diff := cmp.Diff(values, ours[name]); diff != "" {
-			t.Errorf("%s: -status page +report:\n%s", name, diff)
-		}
-	}
-	if len(status) == 0 {
-		t.Error("the status page has no colours")
 	}
 }
 

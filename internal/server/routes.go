@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/kdedup/kdedup/internal/pagestyle"
 )
 
 //go:embed assets
@@ -27,8 +29,9 @@ func routes(o Options, s *sampler, clean func(string) string) http.Handler {
 	mux.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, o.Source.Settings())
 	})
-	for _, name := range []string{"status.css", "status.js", "icon.svg"} {
-		mux.HandleFunc("GET /assets/"+name, asset(name))
+	for name, before := range map[string]string{"status.css": pagestyle.CSS, "status.js": "",
+		"icon.svg": ""} {
+		mux.HandleFunc("GET /assets/"+name, asset(name, before))
 	}
 	if o.Lookup {
 		mux.HandleFunc("GET /lookup", func(w http.ResponseWriter, r *http.Request) {
@@ -55,12 +58,14 @@ func profiler(mux *http.ServeMux) {
 	}
 }
 
-// asset serves a file of the page. Browsers keep it and ask whether it is still the same.
-func asset(name string) http.HandlerFunc {
+// asset serves a file of the page, behind a text. Browsers keep it and ask whether it is still the
+// same.
+func asset(name, before string) http.HandlerFunc {
 	content, err := assets.ReadFile("assets/" + name)
 	if err != nil {
 		panic(err) // it is part of the program
 	}
+	content = append([]byte(before), content...)
 	tag := fmt.Sprintf(`"%x"`, sha256.Sum256(content))
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")
