@@ -126,6 +126,8 @@ func (w *world) headersFit(a *attempt, s *source, r *kgo.Record) bool {
 	switch {
 	case r.Topic == topicDead:
 		return len(added) > 0 && added[0].Key == forwarder.HeaderReason
+	case s.kind == exempt:
+		return len(added) == 0
 	case r.Topic == topicDuplicates, w.mix.policy.Mode == pipeline.Annotate, s.id != "" &&
 		a.answers[s.id] == nil:
 		return slices.ContainsFunc(added, func(h kgo.RecordHeader) bool {

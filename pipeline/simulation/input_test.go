@@ -23,11 +23,12 @@ type source struct {
 	oversize  bool       // too large for the clean topic
 	ahead     bool       // its time is too far ahead for every topic but the input
 	invalid   bool       // the clean and the duplicates topic refuse it
-	handled   bool       // its offset was committed, or with at_least_once its fence was written
-	commits   int        // how often its offset was committed
-	gone      bool       // compacted away
-	skipped   bool       // an operator wants it out of the way
-	unclaimed bool       // it passed in an outage of the store
+	kind      kind
+	handled   bool // its offset was committed, or with at_least_once its fence was written
+	commits   int  // how often its offset was committed
+	gone      bool // compacted away
+	skipped   bool // an operator wants it out of the way
+	unclaimed bool // it passed in an outage of the store
 	// forwarded for good as the owner of its ID, or without an answer of the store
 	passed bool
 }
@@ -110,16 +111,39 @@ func (w *world) produce() {
 	if s.ahead {
 		s.record.Timestamp = time.UnixMilli(tooFarAhead + int64(w.produced))
 	}
-	if w.dice.oneIn(w.mix.missing) {
+	switch {
+	case w.dice.oneIn(w.mix.missing):
 		s.record.Value, s.oversize = []byte("no id"), false
-	} else if number := w.fill(s); w.mix.compacted {
-		p = number / 2 % w.mix.partitions // as the key says
+	case w.dice.oneIn(w.mix.exempt):
+		s.record.Value, s.oversize, s.kind = []byte("heartbeat"), false, exempt
+	case w.dice.oneIn(w.mix.tombstones):
+		s.record.Key, s.oversize, s.kind = []byte("key"), false, tombstone
+	default:
+		if number := w.fill(s); w.mix.compacted {
+			p = number / 2 % w.mix.partitions // as the key says
+		}
+	}
+	if s.kind != exempt {
+		s.record.Headers = append(s.record.Headers, kgo.RecordHeader{Key: kindHeader,
+			Value: []byte("order")})
 	}
 	s.record.Partition = int32(p)
 	w.appendInput(w.input[p], s)
 	w.bySource[s.record.Timestamp.UnixMilli()] = s
 	w.trace(-1, "produce %v oversize=%t ahead=%t invalid=%t", s, s.oversize, s.ahead, s.invalid)
 }
+
+// kind of a record is whether an ID is looked for in it.
+type kind uint8
+
+const (
+	ordinary  kind = iota
+	exempt         // only_if does not hold
+	tombstone      // it has no value
+)
+
+// kindHeader is on all records of which only_if holds.
+const kindHeader = "kind"
 
 func (w *world) fill(s *source) (number int) {
 	number = w.ids

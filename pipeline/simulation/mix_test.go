@@ -117,7 +117,7 @@ type mix struct {
 	faults    [faults]int // one in …; 0 is never
 
 	// One record in … of those appended; 0 is none.
-	copies, conflicts, missing, oversize, ahead, invalid, gaps int
+	copies, conflicts, missing, exempt, tombstones, oversize, ahead, invalid, gaps int
 	// copies are of one of the last n IDs
 	recent int
 }
@@ -148,7 +148,7 @@ func drawMix(d *dice) mix {
 		sharedInstance: d.oneIn(6), duplicatesTopic: d.oneIn(2),
 		copies: 1 + d.n(4), recent: 2 + d.n(30),
 		conflicts: d.n(2) * 8, missing: d.n(2) * 8, oversize: d.n(2) * 15, ahead: d.n(2) * 12,
-		invalid: d.n(2) * 12, gaps: d.n(2) * 8,
+		invalid: d.n(2) * 12, gaps: d.n(2) * 8, exempt: d.n(2) * 8, tombstones: d.n(2) * 10,
 	}
 	m.compacted, m.skewed, m.moves = d.oneIn(3), d.oneIn(3), d.oneIn(2)
 	if d.oneIn(3) {
@@ -175,6 +175,8 @@ func (m *mix) drawPolicy(d *dice) {
 	m.policy.OnMissingID = []pipeline.Choice{pipeline.Drop, pipeline.Forward, pipeline.DeadLetter,
 		pipeline.Fail}[d.n(4)]
 	m.policy.OnConflict = []pipeline.Choice{pipeline.Drop, pipeline.Forward,
+		pipeline.DeadLetter}[d.n(3)]
+	m.policy.OnTombstone = []pipeline.Choice{pipeline.Drop, pipeline.Forward,
 		pipeline.DeadLetter}[d.n(3)]
 	if d.oneIn(4) {
 		m.policy.OnReplay = pipeline.Forward

@@ -74,6 +74,10 @@ func (w *world) look(a *attempt, i int, o pipeline.Outcome) {
 		w.saw(sightInherited)
 	case o == pipeline.Replay:
 		w.saw(sightReplay)
+	case s.kind == exempt:
+		w.saw(sightExempt)
+	case s.kind == tombstone:
+		w.saw(sightTombstone)
 	case s.id != "" && e == nil:
 		w.saw(sightUnclaimed)
 	case e != nil && e.owner == s:
@@ -166,10 +170,14 @@ func (w *world) drops(s *source) bool {
 // allowed are the outcomes that a record of a committed batch may have.
 func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 	policy, e := w.mix.policy, a.answers[s.id]
+	byPolicy := map[pipeline.Choice]pipeline.Outcome{pipeline.Drop: pipeline.Dropped,
+		pipeline.Forward: pipeline.PassedThrough, pipeline.DeadLetter: pipeline.DeadLettered}
 	switch {
+	case s.kind == exempt:
+		return []pipeline.Outcome{pipeline.PassedThrough}
+	case s.kind == tombstone && policy.Mode == pipeline.Enforce:
+		return []pipeline.Outcome{byPolicy[policy.OnTombstone]}
 	case s.id == "" && policy.Mode == pipeline.Enforce:
-		byPolicy := map[pipeline.Choice]pipeline.Outcome{pipeline.Drop: pipeline.Dropped,
-			pipeline.Forward: pipeline.PassedThrough, pipeline.DeadLetter: pipeline.DeadLettered}
 		return []pipeline.Outcome{byPolicy[policy.OnMissingID]}
 	case s.id == "", e == nil:
 		return []pipeline.Outcome{pipeline.PassedThrough}

@@ -42,6 +42,8 @@ const (
 	sightHeld           // a partition was held
 	sightSkipped        // a record was skipped by an operator
 	sightStopped        // a record without an ID ended a lane
+	sightExempt         // a record passed for which only_if does not hold
+	sightTombstone      // a record without a value went where on_tombstone says
 	sights
 )
 
@@ -51,6 +53,7 @@ var sightNames = [sights]string{
 	"zombie fence", "fenced", "commit unknown", "polled ahead", "late claims", "awaited fence",
 	"unstable offset", "rewind", "late claim", "seek ignored", "placed", "expired offsets",
 	"renamed", "inherited", "compacted owner", "refused", "held", "skipped", "stopped",
+	"exempt", "tombstone",
 }
 
 // sightings counts situations.

@@ -69,7 +69,12 @@ func newWorld(seed uint64, given []byte, trace bool) *world {
 	w.store = newStore(w)
 	w.makeKafka()
 	var err error
-	if w.extractor, err = dedup.NewExtractor(dedup.Source{From: "header", Name: "id"}); err != nil {
+	w.extractor, err = dedup.NewExtractor(dedup.Source{From: "header", Name: "id"})
+	if err == nil {
+		w.extractor, err = w.extractor.With(dedup.Rules{Tombstones: true,
+			OnlyIf: &dedup.Condition{Place: dedup.Source{From: "header", Name: kindHeader}}})
+	}
+	if err != nil {
 		panic(err)
 	}
 	return w
