@@ -28,7 +28,7 @@ type attempt struct {
 	acked    []bool             // by source: and the session knows it
 	became   []pipeline.Outcome // by source, once assessed
 	outcomes [numOutcomes]int
-	either   int // counted as forwarded, which may count as replays
+	either   [numOutcomes]int // what may count as this instead
 	settled  bool
 	zombie   bool // at_least_once: its session was given up when it had written the fences
 }

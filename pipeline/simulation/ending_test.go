@@ -122,9 +122,12 @@ func (w *world) checkMetrics() {
 			}
 		}
 		want := slot.expected
-		either := min(max(want[pipeline.Forwarded]-got[pipeline.Forwarded], 0), slot.either)
-		want[pipeline.Forwarded] -= either
-		want[pipeline.Replay] += either
+		for o, most := range slot.either {
+			more := min(max(got[o]-want[o], 0), max(want[pipeline.Forwarded]-
+				got[pipeline.Forwarded], 0), most)
+			want[o] += more
+			want[pipeline.Forwarded] -= more
+		}
 		if w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable { // neither leaves a trace
 			for _, counts := range []*[numOutcomes]int{&got, &want} {
 				counts[pipeline.Dropped] += counts[pipeline.Replay]

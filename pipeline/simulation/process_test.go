@@ -43,7 +43,7 @@ type slot struct {
 	txnID     *transactionalID
 	skew      time.Duration // of its clock
 	expected  [numOutcomes]int
-	either    int // of the forwarded ones, that may have counted as replays
+	either    [numOutcomes]int // what may have counted as this instead
 }
 
 const transactionTimeout = 15 * time.Second
@@ -254,6 +254,6 @@ func (o *observed) Abort(ctx context.Context, b *consumer.Batch, why error) erro
 func (w *world) count(slot int, a *attempt) {
 	for o, n := range a.outcomes {
 		w.slots[slot].expected[o] += n
+		w.slots[slot].either[o] += a.either[o]
 	}
-	w.slots[slot].either += a.either
 }

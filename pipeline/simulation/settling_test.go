@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -55,12 +56,6 @@ func (w *world) assess(a *attempt) {
 		outcome := w.outcome(a, i)
 		a.became = append(a.became, outcome)
 		a.outcomes[outcome]++
-		if outcome == pipeline.Forwarded && a.wrote[i] == 0 &&
-			!a.batch.Records[i].Settled.IsZero() {
-			// Its session has sent it, and others have written a fence meanwhile: whose claim that
-			// settles is a matter of clocks.
-			a.either++
-		}
 	}
 }
 
@@ -118,12 +113,21 @@ func (w *world) outcome(a *attempt, i int) pipeline.Outcome {
 			allowed[0] = pipeline.DeadLettered
 		}
 	}
-	for _, at := range []destination{a.written(i), a.wrote[i]} {
-		for _, o := range allowed {
-			if o, to := w.destination(o, s); at == to {
-				return o
-			}
-		}
+	goesTo := func(at destination) int {
+		return slices.IndexFunc(allowed, func(o pipeline.Outcome) bool {
+			_, to := w.destination(o, s)
+			return at == to
+		})
+	}
+	there, here := goesTo(a.written(i)), goesTo(a.wrote[i])
+	if there >= 0 && here >= 0 && there != here {
+		// Its session has sent it before, and what others did meanwhile may decide.
+		other, _ := w.destination(allowed[here], s)
+		a.either[other]++
+	}
+	if at := cmp.Or(there+1, here+1); at > 0 {
+		o, _ := w.destination(allowed[at-1], s)
+		return o
 	}
 	must := w.destinations(allowed, s)
 	switch {
