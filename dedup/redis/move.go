@@ -76,13 +76,15 @@ func (s *Store) layout(ctx context.Context) ([]string, error) {
 		all = append(all, one.address+" "+one.runID)
 	}
 	if cluster, is := s.client.(*goredis.ClusterClient); is {
-		slots, err := cluster.ClusterSlots(ctx).Result()
+		shards, err := cluster.ClusterShards(ctx).Result()
 		if err != nil {
-			return nil, fmt.Errorf("ask for the cluster's slots: %w", err)
+			return nil, fmt.Errorf("ask for the cluster's shards: %w", err)
 		}
-		for _, slot := range slots {
-			if len(slot.Nodes) > 0 {
-				all = append(all, fmt.Sprint(slot.Start, "-", slot.End, " ", slot.Nodes[0].ID))
+		for _, shard := range shards {
+			for _, node := range shard.Nodes {
+				if node.Role == "master" {
+					all = append(all, fmt.Sprint(shard.Slots, " ", node.ID))
+				}
 			}
 		}
 	}
