@@ -89,7 +89,7 @@ chart-docs: ## Write the chart's table of values and its schema again
 	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 -run 'TestTheReadmeListsTheValues|TestTheSchemaIsUpToDate' . -update
 
 .PHONY: chaos
-chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|kafka
+chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|cassandra-log|kafka
 	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) CHAOS_STORE=$(STORE) \
 		$(GO) test -race -count=1 -timeout $$(( $(MINUTES) + 40 ))m -v -run TestChaos ./e2e/chaos
 

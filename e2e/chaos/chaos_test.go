@@ -19,7 +19,9 @@ const (
 	atLeastOnce = "at_least_once"
 	periodic    = "periodic"
 
-	inCassandra = "cassandra"
+	// where the claims are
+	inCassandra = "cassandra" // in rows
+	inLog       = "cassandra-log"
 	inKafka     = "kafka"
 )
 
@@ -52,7 +54,7 @@ func readOptions(t *testing.T) options {
 			t.Fatalf("CHAOS_DELIVERY: unknown %q", delivery)
 		}
 	}
-	if !slices.Contains([]string{inCassandra, inKafka}, o.store) {
+	if !slices.Contains([]string{inCassandra, inLog, inKafka}, o.store) {
 		t.Fatalf("CHAOS_STORE: unknown %q", o.store)
 	}
 	seconds := testkit.Number(t, "CHAOS_SECONDS", 90)
@@ -83,7 +85,7 @@ func TestChaos(t *testing.T) {
 			s.waitReady()
 			s.checkCalm(calmRecords)
 			// in a short run once: the claims are the same
-			if o.store == inCassandra && (delivery == exactlyOnce || o.length >= time.Minute) {
+			if o.store != inKafka && (delivery == exactlyOnce || o.length >= time.Minute) {
 				s.loseQuorum(calmRecords)
 			}
 			s.finish(o)
@@ -99,9 +101,9 @@ func (s *storm) finish(o options) {
 		w.stop()
 	}
 	v := s.check()
-	claims := "the claim log in Kafka"
-	if o.store == inCassandra {
-		claims = "Cassandra with commitlog_sync " + o.commitLog
+	claims := o.store
+	if o.store != inKafka {
+		claims += " with commitlog_sync " + o.commitLog
 	}
 	summary := fmt.Sprintf("%s, %s, seed %d, %v of faults, %d CPUs\n%v\n%s",
 		s.delivery, claims, s.seed, o.length, runtime.NumCPU(), v, s.report())

@@ -37,6 +37,7 @@ type storm struct {
 	world    *world
 	seed     uint64
 	delivery string
+	store    string // where the claims are
 	parts    []part
 	dir      string
 
@@ -55,7 +56,7 @@ type storm struct {
 func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	t.Helper()
 	s := &storm{
-		t: t, world: w, seed: o.seed, delivery: delivery, parts: partsFor(o),
+		t: t, world: w, seed: o.seed, delivery: delivery, store: o.store, parts: partsFor(o),
 		dir: filepath.Join(w.dir, delivery), done: make(map[kind]int), start: time.Now(),
 	}
 	brokers := []string{w.kafka.Addr()}
@@ -122,14 +123,20 @@ func (s *storm) storeSection(process int) string {
 	for _, line := range s.world.network.cassandra {
 		hosts = append(hosts, fmt.Sprintf("%q", line.route.Listen))
 	}
+	layout := "rows"
+	if s.store == inLog {
+		layout = "log"
+	}
 	return fmt.Sprintf(`store:
   type: cassandra
   cassandra:
+    layout: %s
+    log: {path: %q}
     hosts: [%s]
     keyspace: %s
     timeout: 3s
     replication: "{'class': 'SimpleStrategy', 'replication_factor': %d}"`,
-		strings.Join(hosts, ", "), s.keyspace, nodes)
+		layout, s.indexes(process), strings.Join(hosts, ", "), s.keyspace, nodes)
 }
 
 // indexes is the directory that a process alone has.

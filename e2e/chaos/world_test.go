@@ -36,7 +36,7 @@ func startWorld(t *testing.T, o options) *world {
 		errs [2]error
 	)
 	wg.Go(func() { w.kafka, errs[0] = startKafka(t.Context(), w.dir) })
-	if o.store == inCassandra {
+	if o.store != inKafka {
 		wg.Go(func() { w.cassandra, errs[1] = startCassandra(t.Context(), w.dir, o.commitLog) })
 	}
 	wg.Wait()

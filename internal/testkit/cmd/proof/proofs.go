@@ -36,7 +36,7 @@ var proofs = []proof{
 		takes: 2 * time.Minute, env: share(3)},
 	{name: "sabotage", pkg: "./internal/sabotage", tests: "^TestEverySabotageIsCaught$", turns: 5,
 		takes: 90 * time.Second, env: share(5)},
-	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 4, takes: 3 * time.Minute,
+	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 6, takes: 3 * time.Minute,
 		env: storm},
 	{name: "releases", turns: len(releases), takes: 3 * time.Minute, releases: releases},
 }
@@ -52,7 +52,7 @@ func fullModel(uint64, int) []string { return []string{"KDEDUP_MODEL_STEPS=20000
 
 // storm has a turn for each store and delivery.
 func storm(seed uint64, turn int) []string {
-	store := []string{"cassandra", "kafka"}[(turn-1)/2]
+	store := []string{"cassandra", "cassandra-log", "kafka"}[(turn-1)/2]
 	delivery := []string{"exactly_once", "at_least_once"}[(turn-1)%2]
 	return []string{
 		"CHAOS_SECONDS=60", "CHAOS_SEED=" + strconv.FormatUint(seed, 10),
