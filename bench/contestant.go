@@ -45,6 +45,7 @@ const (
 	kdedupRedis     = "kdedup-redis"
 	kdedupEmbedded  = "kdedup-embedded"
 	kdedupKafka     = "kdedup-kafka"
+	kdedupLog       = "kdedup-cassandra-log"
 )
 
 // contestants are all, in the order of a round.
@@ -81,6 +82,11 @@ var contestants = []contestant{
 	{
 		name: "kdedup-cassandra-alo", title: "**kdedup, Cassandra, at_least_once**", exact: true,
 		needs: needs{cassandra: true}, setup: setupKdedup("cassandra", "at_least_once"),
+		command: kdedup("run"),
+	},
+	{
+		name: kdedupLog, title: "**kdedup, claim log in Cassandra, exactly_once**", exact: true,
+		needs: needs{cassandra: true}, setup: setupKdedup("cassandra/log", "exactly_once"),
 		command: kdedup("run"),
 	},
 	{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,7 @@ func (s *stage) deleteTopics(ctx context.Context) error {
 }
 
 // setupKdedup writes a configuration of defaults and has kdedup create what it needs.
+// setupKdedup has the store by its type, and behind a slash the layout of one in Cassandra.
 func setupKdedup(store, delivery string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		if err := os.WriteFile(
@@ -158,12 +160,15 @@ func (s *stage) config(store, delivery string) string {
 	line("kafka: {brokers: [%s]}", s.fleet.kafka)
 	line("server: %s", s.profiler.server())
 	line("store:")
-	line("  type: %s", store)
+	kind, layout, _ := strings.Cut(store, "/")
+	line("  type: %s", kind)
 	line("  embedded: {path: %q}", filepath.Join(s.dir, "data"))
 	line("  kafka: {path: %q}", filepath.Join(s.dir, "index"))
 	line("  redis: {addresses: [%s]}", s.fleet.redis)
 	line("  cassandra:")
 	line("    hosts: [%s]", s.fleet.cassandra)
+	line("    layout: %s", cmp.Or(layout, "rows"))
+	line("    log: {path: %q}", filepath.Join(s.dir, "index"))
 	line("    keyspace: %s", s.keyspace())
 	line("    replication: %q", s.replication)
 	for _, setting := range s.settings.cassandra {
