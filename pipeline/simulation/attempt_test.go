@@ -210,8 +210,11 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 
 // finish notes that the owner of an ID was forwarded for good.
 func (a *attempt) finish(i int) {
-	s := a.sources[i]
-	if a.written(i)&(toClean|toDead) == 0 && !a.client.w.drops(s) || s.id == "" {
+	s, w := a.sources[i], a.client.w
+	_, skipped := a.batch.Skipped(i)
+	dropped := skipped || s.undeliverable() &&
+		w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable
+	if a.written(i)&(toClean|toDead) == 0 && !dropped || s.id == "" {
 		return
 	}
 	e := a.answers[s.id]
@@ -220,9 +223,8 @@ func (a *attempt) finish(i int) {
 	}
 	// A copy that an operator skipped is not known to have stood for the owner: behind the fence it
 	// counts as a copy.
-	_, skipped := a.batch.Skipped(i)
 	if e != nil && e.final == nil && (e.owner == s ||
-		e.owner.gone && !skipped && !a.client.w.conflicts(e, s)) {
+		e.owner.gone && !skipped && !w.conflicts(e, s)) {
 		e.final = a // by the owner, or by a copy that stands for it
 	}
 }
