@@ -120,7 +120,8 @@ func durable(t *testing.T, s *subject) {
 	}
 	s.release(t, scope, claims[7].ID)
 
-	reopened := &subject{Store: s.features.Reopen(t, s.Store), features: s.features}
+	reopened := &subject{Store: s.features.Reopen(t, s.Store), features: s.features,
+		began: s.began}
 
 	reopened.wantFree(t, scope, claims[7].ID)
 	for i, c := range claims {

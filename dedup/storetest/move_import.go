@@ -167,7 +167,8 @@ func importDurable(t *testing.T, s *subject) {
 		claims = append(claims, standingOf(fmt.Sprint("order-", n), n))
 	}
 	s.takeOver(t, scope, claims...)
-	reopened := &subject{Store: s.features.Reopen(t, s.Store), features: s.features}
+	reopened := &subject{Store: s.features.Reopen(t, s.Store), features: s.features,
+		began: s.began}
 	reopened.wantAll(t, reopened.export(t, scope), claims)
 	for _, c := range claims {
 		wantTold(t, reopened.lookup(t, scope, c.ID), dedup.Exists, c)

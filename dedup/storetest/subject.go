@@ -20,6 +20,7 @@ const patience = 30 * time.Second
 type subject struct {
 	dedup.Store
 	features   Features
+	began      time.Time
 	registered sync.Map // consumer group and name of a scope -> *sync.Once
 }
 

@@ -58,7 +58,8 @@ func Run(t *testing.T, open func(t *testing.T) dedup.Store, features Features) {
 			for _, b := range group.behaviours {
 				t.Run(b.name, func(t *testing.T) {
 					t.Parallel()
-					b.test(t, &subject{Store: open(t), features: features})
+					b.test(t, &subject{Store: open(t), features: features,
+						began: time.Now()})
 				})
 			}
 		})
