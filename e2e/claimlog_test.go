@@ -129,13 +129,7 @@ func TestAClaimLogThatWasMadeAgainIsRefusedUntilItIsAccepted(t *testing.T) {
 	d.waitFor(1)
 	one.stop()
 	log := d.group + ".claims"
-	if _, err := d.admin.DeleteTopic(t.Context(), log); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, time.Minute, "the log is gone", func() bool {
-		found, err := d.admin.ListTopics(t.Context(), log)
-		return err == nil && found[log].Err != nil
-	})
+	d.deleteTopic(log)
 	if line, _ := d.refused("run", "--instance", "one"); !strings.Contains(line,
 		log+": it does not exist; run: kdedup setup") {
 		t.Error(line)

@@ -87,6 +87,19 @@ func (d *deployment) waitTopics() {
 	})
 }
 
+// deleteTopic returns when the broker takes nothing for the topic any more, which may be later than
+// its answer.
+func (d *deployment) deleteTopic(name string) {
+	d.t.Helper()
+	if _, err := d.admin.DeleteTopic(d.t.Context(), name); err != nil {
+		d.t.Fatal(err)
+	}
+	testkit.Eventually(d.t, time.Minute, "the end of "+name, func() bool {
+		details, err := d.admin.ListTopics(d.t.Context(), name)
+		return err == nil && !details.Has(name)
+	})
+}
+
 // waitUndecided returns when the process has claimed and got no answer.
 func (c *signalled) waitUndecided() {
 	c.t.Helper()

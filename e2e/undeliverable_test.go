@@ -261,9 +261,7 @@ func TestADeadLetterTopicThatIsGoneHoldsUpNobodyElse(t *testing.T) {
 			d.waitTopics()
 			one := d.start("one")
 			one.waitReady()
-			if _, err := d.admin.DeleteTopic(t.Context(), d.input+".dlq"); err != nil {
-				t.Fatal(err)
-			}
+			d.deleteTopic(d.input + ".dlq")
 			records := []*kgo.Record{d.record(3, 0, 0),
 				{Topic: d.input, Partition: 3, Value: []byte("no ID")}, d.record(11, 0, 1)}
 			for i := range 100 {
