@@ -38,6 +38,10 @@ var proofs = []proof{
 		takes: 90 * time.Second, env: share(5)},
 	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 6, takes: 3 * time.Minute,
 		env: storm},
+	{name: "paxos", pkg: "./dedup/claimlog/cassandralog", tests: "^Test", turns: 1,
+		takes: 2 * time.Minute, env: secondShare},
+	{name: "bench", pkg: "./bench", tests: "^TestEveryContestantDrainsItsTopic$", turns: 1,
+		takes: 2 * time.Minute, env: share(1)},
 	{name: "releases", turns: len(releases), takes: 3 * time.Minute, releases: releases},
 }
 
@@ -45,6 +49,11 @@ func share(of int) func(uint64, int) []string {
 	return func(_ uint64, turn int) []string {
 		return []string{testkit.ShareEnv + "=" + testkit.Shared(turn, of)}
 	}
+}
+
+// secondShare is what make test leaves out of two.
+func secondShare(uint64, int) []string {
+	return []string{testkit.ShareEnv + "=" + testkit.Shared(2, 2)}
 }
 
 // fullModel takes back the shorter run that the environment of make test asks for.
