@@ -98,7 +98,8 @@ var parts = []part{
 }
 
 // partsFor leaves out the faults after which nodes may forget claims with a commit log that is
-// written only now and then. With the claims in Kafka no nodes are there. Of a log indexes are lost.
+// written only now and then. With the claims in Kafka no nodes are there. Where they are in a log,
+// indexes are lost.
 func partsFor(o options) []part {
 	processes, cassandra, kafka := parts[0], parts[1], parts[2]
 	if o.store != inCassandra {
