@@ -202,19 +202,24 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 		}
 		// An earlier batch of the session may have sent it, for a claim that has expired since.
 		if e := a.answers[s.id]; e != nil && e.owner == s && e.sent == nil &&
-			a.written(i)&(toClean|toDead) != 0 {
+			a.delivered(i) {
 			e.sent = a
 		}
 	}
 }
 
+// delivered tells that a record went to the clean or the dead-letter topic, or was dropped in place
+// of that: an operator said so, or the policy about what is undeliverable.
+func (a *attempt) delivered(i int) bool {
+	_, skipped := a.batch.Skipped(i)
+	return a.written(i)&(toClean|toDead) != 0 || skipped || a.sources[i].undeliverable() &&
+		a.client.w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable
+}
+
 // finish notes that the owner of an ID was forwarded for good.
 func (a *attempt) finish(i int) {
 	s, w := a.sources[i], a.client.w
-	_, skipped := a.batch.Skipped(i)
-	dropped := skipped || s.undeliverable() &&
-		w.mix.policy.OnUndeliverable == pipeline.DropUndeliverable
-	if a.written(i)&(toClean|toDead) == 0 && !dropped || s.id == "" {
+	if !a.delivered(i) || s.id == "" {
 		return
 	}
 	e := a.answers[s.id]
@@ -223,6 +228,7 @@ func (a *attempt) finish(i int) {
 	}
 	// A copy that an operator skipped is not known to have stood for the owner: behind the fence it
 	// counts as a copy.
+	_, skipped := a.batch.Skipped(i)
 	if e != nil && e.final == nil && (e.owner == s ||
 		e.owner.gone && !skipped && !w.conflicts(e, s)) {
 		e.final = a // by the owner, or by a copy that stands for it
