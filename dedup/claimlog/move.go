@@ -229,24 +229,7 @@ func (s *Store) importAll(
 	}
 	c := importCall(scope, claims, answers, ahead)
 	for open := places32(claims, time.Now()); len(open) > 0; open = c.open(open) {
-		if r, err = space.current(ctx); err != nil {
-			return err
-		}
-		if err := LongEnough(r.log, longest(claims, time.Now())); err != nil {
-			return err
-		}
-		c.parts = nil
-		for shard, at := range split(r.machine.agreed, c.claims, open) {
-			if len(at) == 0 {
-				continue
-			}
-			if err := space.prepare(r, c, shard, at, func() head {
-				return s.head(r, scope)
-			}); err != nil {
-				return err
-			}
-		}
-		if err := space.send(ctx, r, c); err != nil {
+		if err := s.attempt(ctx, space, c, open, longest(claims, time.Now())); err != nil {
 			return err
 		}
 	}

@@ -139,25 +139,8 @@ func (s *Store) claim(
 			open[i] = int32(i)
 		}
 		for len(open) > 0 {
-			r, err := space.current(ctx)
-			if err != nil {
-				return err
-			}
-			if err := LongEnough(r.log, scope.TTL); err != nil {
-				return err
-			}
 			c := &call{scope: scope, claims: claims, answers: answers}
-			for shard, at := range split(r.machine.agreed, claims, open) {
-				if len(at) == 0 {
-					continue
-				}
-				if err := space.prepare(r, c, shard, at, func() head {
-					return s.head(r, scope)
-				}); err != nil {
-					return err
-				}
-			}
-			if err := space.send(ctx, r, c); err != nil {
+			if err := s.attempt(ctx, space, c, open, scope.TTL); err != nil {
 				return err
 			}
 			open = slices.DeleteFunc(open, func(i int32) bool {
@@ -166,6 +149,32 @@ func (s *Store) claim(
 		}
 		return nil
 	})
+}
+
+// attempt makes the blocks for those claims of a call that are open, of which none lives longer than
+// a time, and waits until they are decided.
+func (s *Store) attempt(
+	ctx context.Context, space *space, c *call, open []int32, longest time.Duration,
+) error {
+	r, err := space.current(ctx)
+	if err != nil {
+		return err
+	}
+	if err := LongEnough(r.log, longest); err != nil {
+		return err
+	}
+	c.parts = nil
+	for shard, at := range split(r.machine.agreed, c.claims, open) {
+		if len(at) == 0 {
+			continue
+		}
+		if err := space.prepare(r, c, shard, at, func() head {
+			return s.head(r, c.scope)
+		}); err != nil {
+			return err
+		}
+	}
+	return space.send(ctx, r, c)
 }
 
 // LongEnough refuses a log that would forget claims of this ttl before they end.

@@ -21,12 +21,22 @@ func (s *shard) append(ctx context.Context, batch []*pending) (read int, err err
 	if s.at == firstOf(slice) {
 		return s.begin(ctx, slice, batch)
 	}
+	return s.insertThen(ctx, batch, func() error { return nil })
+}
+
+// insertThen shows what was inserted if the check behind that finds nothing wrong.
+func (s *shard) insertThen(
+	ctx context.Context, batch []*pending, check func() error,
+) (read int, err error) {
 	rows, applied, there, err := s.insert(ctx, batch)
 	switch {
 	case err != nil:
 		return 0, err
 	case !applied:
 		return s.lost(ctx, there)
+	}
+	if err := check(); err != nil {
+		return 0, err
 	}
 	s.losses = 0
 	return len(rows), s.show(ctx, rows)
@@ -53,18 +63,7 @@ func (s *shard) begin(ctx context.Context, slice int64, batch []*pending) (int, 
 			return s.awaitOpener(ctx, slice)
 		}
 	}
-	rows, applied, there, err := s.insert(ctx, batch)
-	switch {
-	case err != nil:
-		return 0, err
-	case !applied:
-		return s.lost(ctx, there)
-	}
-	if err := s.checkBegun(ctx, slice, began); err != nil {
-		return 0, err
-	}
-	s.losses = 0
-	return len(rows), s.show(ctx, rows)
+	return s.insertThen(ctx, batch, func() error { return s.checkBegun(ctx, slice, began) })
 }
 
 // opening is when this process opened a slice.

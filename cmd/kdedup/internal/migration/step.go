@@ -104,9 +104,9 @@ func (s *step) run(ctx context.Context) error {
 			return err
 		}
 	}
-	copied, err := s.copy(ctx)
+	err = s.copy(ctx)
 	if err == nil {
-		err = s.compare(ctx, copied)
+		err = s.compare(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; the old store is as it was, and the new one is refused until all "+
@@ -167,17 +167,17 @@ func (s *step) noteClusters(ctx context.Context) error {
 	return nil
 }
 
-func (s *step) copy(ctx context.Context) (migrate.Copied, error) {
+func (s *step) copy(ctx context.Context) error {
 	c, err := migrate.Copy(ctx, s.options(s.from, s.to, "copied"))
 	s.o.Say(fmt.Sprintf("scope %s: %d claims copied, %d were there, %d had ended, %d differ",
 		s.pair.old, c.Copied, c.There, c.Ended, c.Differ.Count))
 	if err == nil && c.Differ.Count > 0 {
 		err = differs(c.Differ)
 	}
-	return c, err
+	return err
 }
 
-func (s *step) compare(ctx context.Context, _ migrate.Copied) error {
+func (s *step) compare(ctx context.Context) error {
 	c, err := migrate.Compare(ctx, s.options(s.from, s.to, "compared"))
 	if err != nil {
 		return err
