@@ -145,37 +145,10 @@ func (s *scopeState) take(
 	ctx context.Context, claims []dedup.Standing, now time.Time, behind time.Duration,
 	answers []dedup.Answer,
 ) (hashlog.Mark, error) {
-	if err := s.decide(ctx); err != nil {
-		return 0, err
-	}
-	defer s.decided()
-	s.batch.Reset()
-	for i := range claims {
-		if i%64 == 0 && ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		key := append(s.memory[:0], claims[i].ID...)
-		owner, _, found, err := s.get(s.reader, key, now)
-		if err != nil {
-			return 0, err
-		}
-		if found {
-			answers[i] = owner.answer()
-			continue
-		}
-		if claims[i].Ends.UnixMilli() <= now.UnixMilli() {
-			continue
-		}
-		mine := claimRecord{owner: claims[i].Owner, fingerprint: claims[i].Fingerprint,
-			claimedAt: claims[i].ClaimedAt.UnixMilli()}
-		s.memory = mine.append(key)
-		s.batch.Put(s.memory[:len(key)], s.memory[len(key):],
-			claims[i].Ends.Add(behind).UnixMilli())
-		answers[i] = mine.answer()
-		answers[i].Outcome = dedup.Applied
-	}
-	if s.batch.Len() == 0 {
-		return s.claims.Latest(), nil
-	}
-	return s.append(ctx)
+	return s.decideAll(ctx, now, answers, func(i int) proposal {
+		c := &claims[i]
+		return proposal{c.ID, claimRecord{owner: c.Owner, fingerprint: c.Fingerprint,
+			claimedAt: c.ClaimedAt.UnixMilli()}, c.Ends.Add(behind).UnixMilli(),
+			c.Ends.UnixMilli() <= now.UnixMilli()}
+	})
 }

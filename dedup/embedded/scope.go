@@ -43,34 +43,55 @@ func (s *scopeState) decide(ctx context.Context) error {
 
 func (s *scopeState) decided() { <-s.deciding }
 
-// claim reads every ID and appends the claims of those that are free. The answers are good once the
-// mark is synced: it stands for what was appended, and for all that was read.
+// claim claims for a ttl from now.
 func (s *scopeState) claim(
 	ctx context.Context, claims []dedup.Claim, now, ends time.Time, answers []dedup.Answer,
+) (hashlog.Mark, error) {
+	claimedAt := dedup.ClaimTime(claims, now).UnixMilli()
+	return s.decideAll(ctx, now, answers, func(i int) proposal {
+		c := &claims[i]
+		return proposal{c.ID, claimRecord{owner: c.Owner, fingerprint: c.Fingerprint,
+			claimedAt: claimedAt}, ends.UnixMilli(), false}
+	})
+}
+
+// proposal is a claim that is made if its ID is free.
+type proposal struct {
+	id    dedup.ID
+	mine  claimRecord
+	ends  int64 // in milliseconds
+	ended bool  // before it could be made
+}
+
+// decideAll reads every ID and appends the claims of those that are free. The answers are good once
+// the mark is synced: it stands for what was appended, and for all that was read.
+func (s *scopeState) decideAll(
+	ctx context.Context, now time.Time, answers []dedup.Answer, propose func(i int) proposal,
 ) (hashlog.Mark, error) {
 	if err := s.decide(ctx); err != nil {
 		return 0, err
 	}
 	defer s.decided()
 	s.batch.Reset()
-	mine := claimRecord{claimedAt: dedup.ClaimTime(claims, now).UnixMilli()}
-	for i := range claims {
+	for i := range answers {
 		if i%64 == 0 && ctx.Err() != nil { // a look-up reads the disk
 			return 0, context.Cause(ctx)
 		}
-		key := append(s.memory[:0], claims[i].ID...)
+		p := propose(i)
+		key := append(s.memory[:0], p.id...)
 		owner, _, found, err := s.get(s.reader, key, now)
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		if found {
+		case found:
 			answers[i] = owner.answer()
 			continue
+		case p.ended:
+			continue
 		}
-		mine.owner, mine.fingerprint = claims[i].Owner, claims[i].Fingerprint
-		s.memory = mine.append(key)
-		s.batch.Put(s.memory[:len(key)], s.memory[len(key):], ends.UnixMilli())
-		answers[i] = mine.answer()
+		s.memory = p.mine.append(key)
+		s.batch.Put(s.memory[:len(key)], s.memory[len(key):], p.ends)
+		answers[i] = p.mine.answer()
 		answers[i].Outcome = dedup.Applied
 	}
 	if s.batch.Len() == 0 {

@@ -86,27 +86,12 @@ func (s *Store) Import(
 		return answers, fmt.Errorf("import %d claims: %w", len(claims), err)
 	}
 	s.checkClaimsLocked(scope, asked)
-	space, now, failed := s.spaceLocked(scope), s.millis(), 0
-	for i := range claims {
-		effect := Answered
-		if fault.Effect != nil {
-			effect = fault.Effect(i)
-		}
-		if effect != NotApplied {
-			answers[i] = space.take(&claims[i], now)
-		}
-		if effect != Answered {
-			answers[i] = dedup.Answer{}
-			failed++
-		}
+	space, now := s.spaceLocked(scope), s.millis()
+	err := fault.decide(answers, func(i int) dedup.Answer { return space.take(&claims[i], now) })
+	if err != nil {
+		return answers, fmt.Errorf("import %d claims, %w", len(claims), err)
 	}
-	if failed == 0 {
-		return answers, nil
-	}
-	if fault.Err == nil {
-		fault.Err = ErrInjected
-	}
-	return answers, fmt.Errorf("import %d claims, %d undecided: %w", len(claims), failed, fault.Err)
+	return answers, nil
 }
 
 // take decides one claim of another store.

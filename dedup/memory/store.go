@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,14 +124,25 @@ func (s *Store) Claim(
 	s.checkClaimsLocked(scope, claims)
 	space, now := s.spaceLocked(scope), s.millis()
 	claimedAt := dedup.ClaimTime(claims, now)
+	err := fault.decide(answers, func(i int) dedup.Answer {
+		return space.claim(&claims[i], now, claimedAt, scope.TTL)
+	})
+	if err != nil {
+		return answers, fmt.Errorf("claim %d ids, %w", len(claims), err)
+	}
+	return answers, nil
+}
+
+// decide fills in the answers as the fault lets them. The error counts those that it swallows.
+func (f Fault) decide(answers []dedup.Answer, decide func(i int) dedup.Answer) error {
 	undecided := 0
-	for i := range claims {
+	for i := range answers {
 		effect := Answered
-		if fault.Effect != nil {
-			effect = fault.Effect(i)
+		if f.Effect != nil {
+			effect = f.Effect(i)
 		}
 		if effect != NotApplied {
-			answers[i] = space.claim(&claims[i], now, claimedAt, scope.TTL)
+			answers[i] = decide(i)
 		}
 		if effect != Answered {
 			answers[i] = dedup.Answer{}
@@ -138,12 +150,9 @@ func (s *Store) Claim(
 		}
 	}
 	if undecided == 0 {
-		return answers, nil
+		return nil
 	}
-	if fault.Err == nil {
-		fault.Err = ErrInjected
-	}
-	return answers, fmt.Errorf("claim %d ids, %d undecided: %w", len(claims), undecided, fault.Err)
+	return fmt.Errorf("%d undecided: %w", undecided, cmp.Or(f.Err, ErrInjected))
 }
 
 // Lookup implements dedup.Store.
