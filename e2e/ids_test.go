@@ -28,7 +28,8 @@ func TestATopicOfManyKindsOfRecordsIsCleanedOnce(t *testing.T) {
 		d.waitFor(1)
 		d.mustLoseNothing()
 		if dead := d.read(d.input + ".dlq"); len(dead) > 0 {
-			t.Errorf("dead letters of %d partitions: a copy was taken for another message", len(dead))
+			t.Errorf("dead letters of %d partitions: a copy was taken for another message",
+				len(dead))
 		}
 	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,18 +15,9 @@ import (
 func inLayout(t *testing.T, brokers []string, keyspace, layout string) *place {
 	t.Helper()
 	p := newPlace(t, brokers, "orders", "unused", "    ttl: 24h\n    buckets: 2\n")
-	text, err := os.ReadFile(p.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := fmt.Sprintf("store: {type: cassandra, cassandra: {hosts: [%q], keyspace: %s, "+
-		"timeout: 20s, layout: %s, log: {shards: 2, path: %s}}}", testkit.Cassandra(t), keyspace,
-		layout, filepath.Join(t.TempDir(), "index"))
-	before, rest, _ := strings.Cut(string(text), "store: ")
-	_, after, _ := strings.Cut(rest, "\n")
-	if err := os.WriteFile(p.path, []byte(before+store+"\n"+after), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.inStore(fmt.Sprintf("{type: cassandra, cassandra: {hosts: [%q], keyspace: %s, timeout: 20s, "+
+		"layout: %s, log: {shards: 2, path: %s}}}", testkit.Cassandra(t), keyspace, layout,
+		filepath.Join(t.TempDir(), "index")))
 	return p
 }
 

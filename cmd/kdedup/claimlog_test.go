@@ -19,18 +19,23 @@ import (
 func onTheLog(t *testing.T, brokers []string, settings, more string) *place {
 	t.Helper()
 	p := newPlace(t, brokers, "orders", "unused", more)
+	p.inStore("{type: kafka, kafka: {path: " + filepath.Join(t.TempDir(), "index") + settings +
+		"}}")
+	return p
+}
+
+// inStore has the claims in the store that is configured by a text.
+func (p *place) inStore(store string) {
+	p.t.Helper()
 	text, err := os.ReadFile(p.path)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	store := "store: {type: kafka, kafka: {path: " + filepath.Join(t.TempDir(), "index") +
-		settings + "}}"
 	before, rest, _ := strings.Cut(string(text), "store: ")
 	_, after, _ := strings.Cut(rest, "\n")
-	if err := os.WriteFile(p.path, []byte(before+store+"\n"+after), 0o600); err != nil {
-		t.Fatal(err)
+	if err := os.WriteFile(p.path, []byte(before+"store: "+store+"\n"+after), 0o600); err != nil {
+		p.t.Fatal(err)
 	}
-	return p
 }
 
 func TestSetupMakesTheTopicsOfAClaimLogAndRaisesTheirRetention(t *testing.T) {

@@ -65,15 +65,18 @@ func TestClaimsComeBackAsTheyWere(t *testing.T) {
 			b.seen != (sight{Position{1 << 41, 3}, 5}) {
 			t.Errorf("head %+v, ttl %v", b.head, b.ttl)
 		}
-		var got []dedup.Claim
-		for _, c := range b.claims {
-			got = append(got, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
-				Fingerprint: c.fingerprint})
-		}
-		if diff := cmp.Diff(claims, got); diff != "" {
+		if diff := cmp.Diff(claims, claimsIn(&b)); diff != "" {
 			t.Error(diff)
 		}
 	}
+}
+
+func claimsIn(b *block) (claims []dedup.Claim) {
+	for _, c := range b.claims {
+		claims = append(claims, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
+			Fingerprint: c.fingerprint})
+	}
+	return claims
 }
 
 // livesOf are of any age and end.
@@ -95,12 +98,7 @@ func TestImportedClaimsComeBackAsTheyWere(t *testing.T) {
 		if err := b.parse(data); err != nil {
 			t.Fatal(err)
 		}
-		var got []dedup.Claim
-		for _, c := range b.claims {
-			got = append(got, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
-				Fingerprint: c.fingerprint})
-		}
-		if diff := cmp.Diff(claims, got); diff != "" {
+		if diff := cmp.Diff(claims, claimsIn(&b)); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff(lives, b.lives, cmp.AllowUnexported(life{})); diff != "" {

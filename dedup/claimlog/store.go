@@ -151,8 +151,8 @@ func (s *Store) claim(
 	})
 }
 
-// attempt makes the blocks for those claims of a call that are open, of which none lives longer than
-// a time, and waits until they are decided.
+// attempt makes the blocks for those claims of a call that are open, of which none lives longer
+// than a time, and waits until they are decided.
 func (s *Store) attempt(
 	ctx context.Context, space *space, c *call, open []int32, longest time.Duration,
 ) error {

@@ -34,6 +34,7 @@ var layers = []struct {
 		"internal/hashlog", "internal/pause", "internal/siphash"}},
 	{"dedup/claimlog/cassandralog", []string{"dedup/cassandra", "dedup/claimlog",
 		"internal/pause"}},
+	{"dedup/claimlog/logtest", []string{"dedup", "dedup/claimlog", "dedup/storetest"}},
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
 	{"forwarder", []string{"internal/crashpoint"}},
@@ -123,7 +124,8 @@ var dependencies = []struct {
 	{"github.com/chromedp/chromedp", []string{"internal/testkit/browser"}, true},
 	{"go.opentelemetry.io/...", []string{"pipeline/tracing"}, true},
 	{"github.com/twmb/franz-go/plugin/kotel", []string{"pipeline/tracing"}, false},
-	{"testing", []string{"internal/testkit/...", "dedup/storetest", "idempotency/storetest"}, true},
+	{"testing", []string{"internal/testkit/...", "dedup/storetest", "dedup/claimlog/logtest",
+		"idempotency/storetest"}, true},
 }
 
 func TestImportDirections(t *testing.T) {
@@ -272,7 +274,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
 		{"internal/server/server.go", "testing", []string{
 			"internal/server/server.go imports testing: only internal/testkit/..., " +
-				"dedup/storetest, idempotency/storetest may"}},
+				"dedup/storetest, dedup/claimlog/logtest, idempotency/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -9,11 +9,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/claimlog/cassandralog"
-	"github.com/kdedup/kdedup/dedup/storetest"
+	"github.com/kdedup/kdedup/dedup/claimlog/logtest"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -79,19 +78,6 @@ func share(t *testing.T, m *made) shared {
 	return shared{m}
 }
 
-func open(t *testing.T, o claimlog.Options) *claimlog.Store {
-	t.Helper()
-	s := claimlog.Open(o)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-const patience = 30 * time.Second
-
 // paxosVariants are the real servers.
 var paxosVariants = map[string]func(testing.TB) string{"paxos v2": testkit.Cassandra,
 	"paxos v1": testkit.CassandraV1}
@@ -105,28 +91,14 @@ func onEach(t *testing.T, test func(t *testing.T, host string)) {
 
 func TestConformance(t *testing.T) {
 	onEach(t, func(t *testing.T, host string) {
-		logs := share(t, newMade(t, optionsFor(t, host), 4))
-		storetest.Run(t, func(t *testing.T) dedup.Store {
-			return open(t, claimlog.Options{Opener: logs, Path: t.TempDir(), Wait: patience})
-		}, storetest.Features{
-			ExpiryGranularity: time.Second,
-			Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
-				return open(t, claimlog.Options{Opener: logs, Wait: patience})
-			},
-		})
+		logtest.Conformance(t, share(t, newMade(t, optionsFor(t, host), 4)))
 	})
 }
 
-// Every process has an index and a connection of its own, and all answer alike.
+// Each process has a connection of its own, too.
 func TestConformanceOfSeveralProcesses(t *testing.T) {
 	onEach(t, func(t *testing.T, host string) {
 		o := optionsFor(t, host)
-		one, two := share(t, newMade(t, o, 2)), share(t, newMade(t, o, 2))
-		storetest.Run(t, func(t *testing.T) dedup.Store {
-			return storetest.InTurn(
-				open(t, claimlog.Options{Opener: one, Wait: patience}),
-				open(t, claimlog.Options{Opener: two, Wait: patience, Path: t.TempDir()}),
-			)
-		}, storetest.Features{ExpiryGranularity: time.Second})
+		logtest.OfSeveralProcesses(t, share(t, newMade(t, o, 2)), share(t, newMade(t, o, 2)))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/claimlog/cassandralog"
+	"github.com/kdedup/kdedup/dedup/claimlog/logtest"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -164,27 +165,28 @@ func TestATruncatedTableIsNoticed(t *testing.T) {
 			logs, operator := share(t, newMade(t, o, 2)), cluster(t, o)
 			scope := dedup.Scope{ConsumerGroup: group, Name: "orders", TTL: time.Hour, Buckets: 16,
 				Extractor: "key"}
-			running := open(t, claimlog.Options{Opener: logs, Wait: 3 * time.Second,
+			running := logtest.Open(t, claimlog.Options{Opener: logs, Wait: 3 * time.Second,
 				Path: t.TempDir()})
 			stopped := claimlog.Options{Opener: logs, Wait: 3 * time.Second, Path: t.TempDir()}
 			before := claimlog.Open(stopped)
-			wantOwner(t, mustClaim(t, running, scope, claimOf("a", 1)), 1)
-			wantOwner(t, mustClaim(t, before, scope, claimOf("a", 2)), 1)
+			logtest.WantOwner(t, logtest.MustClaim(t, running, scope, logtest.ClaimOf("a", 1)), 1)
+			logtest.WantOwner(t, logtest.MustClaim(t, before, scope, logtest.ClaimOf("a", 2)), 1)
 			if err := before.Close(); err != nil {
 				t.Fatal(err)
 			}
 			mustRun(t, operator, "TRUNCATE "+table)
 			testkit.Eventually(t, time.Minute, "nothing is claimed", func() bool {
-				_, err := running.Claim(t.Context(), scope, []dedup.Claim{claimOf("b", 3)})
+				_, err := running.Claim(t.Context(), scope, []dedup.Claim{logtest.ClaimOf("b", 3)})
 				return err != nil && strings.Contains(err.Error(),
 					"it does not exist, or a table of it was truncated; run: kdedup setup")
 			})
 			if err := logs.Found(t.Context(), group, 2, false, func(string) {}); err != nil {
 				t.Fatal(err)
 			}
-			wantOwner(t, mustClaim(t, open(t, stopped), scope, claimOf("a", 4)), 4)
+			again := logtest.Open(t, stopped)
+			logtest.WantOwner(t, logtest.MustClaim(t, again, scope, logtest.ClaimOf("a", 4)), 4)
 			testkit.Eventually(t, time.Minute, "the process that runs claims nothing", func() bool {
-				_, err := running.Claim(t.Context(), scope, []dedup.Claim{claimOf("a", 5)})
+				_, err := running.Claim(t.Context(), scope, []dedup.Claim{logtest.ClaimOf("a", 5)})
 				return err != nil && strings.Contains(err.Error(), "deleted and made again, so its")
 			})
 		})
@@ -362,32 +364,6 @@ func TestWhatIsMissingNamesTheRemedy(t *testing.T) {
 	if _, err := again.Open(t.Context(), group); err == nil ||
 		!strings.Contains(err.Error(), "claim_log_registry has the columns [id], want") {
 		t.Error(err)
-	}
-}
-
-func claimOf(id string, offset int64) dedup.Claim {
-	return dedup.Claim{ID: dedup.ID(id),
-		Owner: dedup.Coordinates{TopicID: [16]byte{1}, Offset: offset}}
-}
-
-// mustClaim claims one ID until it is decided, as a lane does.
-func mustClaim(t *testing.T, s *claimlog.Store, scope dedup.Scope, c dedup.Claim) dedup.Answer {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		answers, err := s.Claim(t.Context(), scope, []dedup.Claim{c})
-		if answers[0].Outcome != dedup.Undecided {
-			return answers[0]
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
-func wantOwner(t *testing.T, got dedup.Answer, offset int64) {
-	t.Helper()
-	if got.Owner.Offset != offset {
-		t.Fatalf("answer %+v, want the owner at %d", got, offset)
 	}
 }
 

@@ -115,12 +115,14 @@ func (f *tail) read() (texts []string) {
 
 func (f *tail) wantRead(texts ...string) {
 	f.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !slices.Equal(f.read(), texts); {
-		if time.Now().After(deadline) {
-			f.t.Fatalf("read %q, want %q (%v)", f.read(), texts, f.why())
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("read %q (%v)", f.read(), f.why())
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	}()
+	testkit.Eventually(f.t, 30*time.Second, fmt.Sprintf("the blocks %q", texts), func() bool {
+		return slices.Equal(f.read(), texts)
+	})
 }
 
 // places are those of what was read; they follow on each other.

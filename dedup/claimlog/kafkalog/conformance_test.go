@@ -12,10 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
-	"github.com/kdedup/kdedup/dedup/storetest"
+	"github.com/kdedup/kdedup/dedup/claimlog/logtest"
 	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -76,43 +75,16 @@ func (m *made) Registry(group string) claimlog.Registry {
 	return m.Logs.Registry(group)
 }
 
-func open(t *testing.T, o claimlog.Options) *claimlog.Store {
-	t.Helper()
-	s := claimlog.Open(o)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-const patience = 30 * time.Second
-
 func TestConformance(t *testing.T) {
 	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
-		logs := newMade(t, brokers, 4)
-		storetest.Run(t, func(t *testing.T) dedup.Store {
-			return open(t, claimlog.Options{Opener: logs, Path: t.TempDir(), Wait: patience})
-		}, storetest.Features{
-			ExpiryGranularity: time.Second,
-			Reopen: func(t *testing.T, _ dedup.Store) dedup.Store {
-				return open(t, claimlog.Options{Opener: logs, Wait: patience})
-			},
-		})
+		logtest.Conformance(t, newMade(t, brokers, 4))
 	})
 }
 
-// Every process has an index of its own, and all answer alike.
 func TestConformanceOfSeveralProcesses(t *testing.T) {
 	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs := newMade(t, brokers, 2)
-		storetest.Run(t, func(t *testing.T) dedup.Store {
-			return storetest.InTurn(
-				open(t, claimlog.Options{Opener: logs, Wait: patience}),
-				open(t, claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}),
-			)
-		}, storetest.Features{ExpiryGranularity: time.Second})
+		logtest.OfSeveralProcesses(t, logs, logs)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/dedup/claimlog/logtest"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -25,48 +26,24 @@ func newScope(t *testing.T) dedup.Scope {
 		Extractor: "key"}
 }
 
-func claimOf(id string, offset int64) dedup.Claim {
-	return dedup.Claim{ID: dedup.ID(id),
-		Owner: dedup.Coordinates{TopicID: [16]byte{1}, Offset: offset}}
-}
-
-// mustClaim claims one ID until it is decided, as a lane does.
-func mustClaim(t *testing.T, s *claimlog.Store, scope dedup.Scope, c dedup.Claim) dedup.Answer {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		answers, err := s.Claim(t.Context(), scope, []dedup.Claim{c})
-		if answers[0].Outcome != dedup.Undecided {
-			return answers[0]
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
-func wantOwner(t *testing.T, got dedup.Answer, offset int64) {
-	t.Helper()
-	if got.Owner.Offset != offset {
-		t.Fatalf("answer %+v, want the owner at %d", got, offset)
-	}
-}
-
 // A topic that was deleted and made again has none of the claims that an index still knows.
 func TestARecreatedTopicIsNoticed(t *testing.T) {
 	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs, scope := newMade(t, brokers, 2), newScope(t)
-		running := open(t, claimlog.Options{Opener: logs, Wait: 2 * time.Second, Path: t.TempDir()})
+		running := logtest.Open(t, claimlog.Options{Opener: logs, Wait: 2 * time.Second,
+			Path: t.TempDir()})
 		stopped := claimlog.Options{Opener: logs, Wait: 2 * time.Second, Path: t.TempDir()}
 		before := claimlog.Open(stopped)
-		wantOwner(t, mustClaim(t, running, scope, claimOf("a", 1)), 1)
-		wantOwner(t, mustClaim(t, before, scope, claimOf("a", 2)), 1)
+		logtest.WantOwner(t, logtest.MustClaim(t, running, scope, logtest.ClaimOf("a", 1)), 1)
+		logtest.WantOwner(t, logtest.MustClaim(t, before, scope, logtest.ClaimOf("a", 2)), 1)
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
 		recreate(t, logs, logs.Topic(scope.ConsumerGroup))
-		wantOwner(t, mustClaim(t, open(t, stopped), scope, claimOf("a", 4)), 4)
+		again := logtest.Open(t, stopped)
+		logtest.WantOwner(t, logtest.MustClaim(t, again, scope, logtest.ClaimOf("a", 4)), 4)
 		testkit.Eventually(t, time.Minute, "the process that runs claims nothing", func() bool {
-			_, err := running.Claim(t.Context(), scope, []dedup.Claim{claimOf("a", 3)})
+			_, err := running.Claim(t.Context(), scope, []dedup.Claim{logtest.ClaimOf("a", 3)})
 			return err != nil && strings.Contains(err.Error(), "deleted and made again, so its")
 		})
 	})
@@ -89,23 +66,23 @@ func recreate(t *testing.T, logs *made, topic string) {
 func TestALogWhoseBeginningHasPassedTheIndexIsReadAgain(t *testing.T) {
 	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 		logs, scope := newMade(t, brokers, 1), newScope(t)
-		stopped := claimlog.Options{Opener: logs, Wait: patience, Path: t.TempDir()}
+		stopped := claimlog.Options{Opener: logs, Wait: logtest.Patience, Path: t.TempDir()}
 		before := claimlog.Open(stopped)
-		wantOwner(t, mustClaim(t, before, scope, claimOf("a", 1)), 1)
+		logtest.WantOwner(t, logtest.MustClaim(t, before, scope, logtest.ClaimOf("a", 1)), 1)
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
-		other := open(t, claimlog.Options{Opener: logs, Wait: patience})
-		wantOwner(t, mustClaim(t, other, scope, claimOf("b", 2)), 2)
-		wantOwner(t, mustClaim(t, other, scope, claimOf("c", 3)), 3)
+		other := logtest.Open(t, claimlog.Options{Opener: logs, Wait: logtest.Patience})
+		logtest.WantOwner(t, logtest.MustClaim(t, other, scope, logtest.ClaimOf("b", 2)), 2)
+		logtest.WantOwner(t, logtest.MustClaim(t, other, scope, logtest.ClaimOf("c", 3)), 3)
 		var removed kadm.Offsets
 		removed.AddOffset(logs.Topic(scope.ConsumerGroup), 0, 2, -1)
 		if _, err := kadm.NewClient(logs.client).DeleteRecords(t.Context(), removed); err != nil {
 			t.Fatal(err)
 		}
-		again := open(t, stopped)
-		wantOwner(t, mustClaim(t, again, scope, claimOf("c", 4)), 3)
-		wantOwner(t, mustClaim(t, again, scope, claimOf("a", 5)), 5)
+		again := logtest.Open(t, stopped)
+		logtest.WantOwner(t, logtest.MustClaim(t, again, scope, logtest.ClaimOf("c", 4)), 3)
+		logtest.WantOwner(t, logtest.MustClaim(t, again, scope, logtest.ClaimOf("a", 5)), 5)
 	})
 }
 
@@ -114,10 +91,10 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 	cluster, brokers := testkit.FakeKafka(t, kfake.NumBrokers(2))
 	logs, scope := newMade(t, brokers, 1), newScope(t)
 	said := &testkit.Printed{}
-	s := open(t, claimlog.Options{Opener: logs, Wait: time.Second,
+	s := logtest.Open(t, claimlog.Options{Opener: logs, Wait: time.Second,
 		Logger: slog.New(slog.NewTextHandler(said, nil))})
-	wantOwner(t, mustClaim(t, s, scope, claimOf("a", 1)), 1)
-	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 2)), 2)
+	logtest.WantOwner(t, logtest.MustClaim(t, s, scope, logtest.ClaimOf("a", 1)), 1)
+	logtest.WantOwner(t, logtest.MustClaim(t, s, scope, logtest.ClaimOf("b", 2)), 2)
 	topic := logs.Topic(scope.ConsumerGroup)
 	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch),
 		func(request kmsg.Request) (kmsg.Response, error, bool) {
@@ -144,10 +121,10 @@ func TestANewLeaderIsAskedWhatItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, time.Minute, "the cut is noticed", func() bool {
-		_, _ = s.Claim(t.Context(), scope, []dedup.Claim{claimOf("c", 3)})
+		_, _ = s.Claim(t.Context(), scope, []dedup.Claim{logtest.ClaimOf("c", 3)})
 		return strings.Contains(said.String(), "the index is made again from the claim log")
 	})
-	wantOwner(t, mustClaim(t, s, scope, claimOf("b", 4)), 2)
+	logtest.WantOwner(t, logtest.MustClaim(t, s, scope, logtest.ClaimOf("b", 4)), 2)
 }
 
 func TestATopicThatCannotBeAClaimLogIsRefused(t *testing.T) {
