@@ -45,8 +45,8 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if task.Topic, err = chooseTopic(c.Topics, f.topic); err != nil {
 		return err
 	}
-	if task.ID, err = f.parse(text); err != nil {
-		return err
+	if task.ID, err = parseID(text, f.hex); err != nil {
+		return usageError{err}
 	}
 	extractor, err := wiring.ExtractorOf(task.Topic)
 	if err != nil {
@@ -78,13 +78,14 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	return work(task)
 }
 
-func (f *idFlags) parse(text string) (dedup.ID, error) {
-	if !f.hex {
+// parseID reads an ID of the command line.
+func parseID(text string, inHex bool) (dedup.ID, error) {
+	if !inHex {
 		return dedup.NewID([]byte(text)), nil
 	}
 	id, err := hex.DecodeString(text)
 	if err != nil {
-		return "", usageError{fmt.Errorf("--hex: %w", err)}
+		return "", fmt.Errorf("--hex: %w", err)
 	}
 	return dedup.NewID(id), nil
 }

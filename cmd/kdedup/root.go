@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newRun(), newValidate(), newConfig(), newSetup(), newReport(), newBackfill(),
 		newMigrate(),
-		newID(), newSkip(), newDemo(), newBench(), newReady(), newVersion(), newMan())
+		newID(), newSkip(), newRedrive(), newDemo(), newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
 }

@@ -55,6 +55,9 @@ var layers = []struct {
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
 		"internal/pagestyle"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},
+	{"internal/dryrun", []string{"dedup"}},
+	{"internal/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "internal/dryrun",
+		"internal/logreader", "internal/pause"}},
 	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
 	{"internal/kafka", []string{"config", "internal/certs", "internal/pause"}},
@@ -92,9 +95,10 @@ var layers = []struct {
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
-		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/idorder",
-		"internal/kafka", "internal/logreader", "internal/pause", "internal/report",
-		"internal/telemetry", "internal/workload", "pipeline", "pipeline/tracing",
+		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
+		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
+		"internal/redrive", "internal/report", "internal/telemetry", "internal/workload",
+		"pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -232,9 +236,9 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
-				"internal/idorder, internal/kafka, internal/logreader, internal/pause, " +
-				"internal/report, internal/telemetry, internal/workload, pipeline, " +
-				"pipeline/tracing",
+				"internal/dryrun, internal/idorder, internal/kafka, internal/logreader, " +
+				"internal/pause, internal/redrive, internal/report, internal/telemetry, " +
+				"internal/workload, pipeline, pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{

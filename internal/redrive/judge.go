@@ -1,0 +1,95 @@
+package redrive
+
+import (
+	"context"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/dryrun"
+)
+
+// claimer claims only for what is then sent to the clean topic.
+func (o *Options) claimer() dedup.Claimer {
+	if o.DryRun || o.Into == Input {
+		return dryrun.Claimer{Store: o.Store}
+	}
+	return o.Store
+}
+
+// judge returns the letters that are to be sent, and counts the others.
+func (r *run) judge(ctx context.Context, letters []*letter) (send []*letter, err error) {
+	messages := make([]dedup.Message, len(letters))
+	for i, l := range letters {
+		messages[i] = dedup.Message{Record: l.Record, Owner: l.place}
+	}
+	judgements, err := r.judges.Judge(ctx, messages)
+	if err != nil {
+		return nil, err
+	}
+	contents := make(map[mark]bool)
+	for i, l := range letters {
+		refusal := r.decide(l, &judgements[i])
+		if refusal == "" && l.content != (mark{}) {
+			if contents[l.content] {
+				refusal = Duplicate
+			}
+			contents[l.content] = true
+		}
+		if refusal != "" {
+			r.report.refuse(refusal, l.String())
+			continue
+		}
+		send = append(send, l)
+	}
+	return send, nil
+}
+
+// decide tells why a letter is not sent, or nothing.
+func (r *run) decide(l *letter, j *dedup.Judgement) (refusal string) {
+	if r.Into == Input && !j.Own() && r.Passes(j.Verdict) {
+		return ""
+	}
+	switch j.Verdict {
+	case dedup.VerdictMine: // by an attempt that went to the clean topic, and did not end
+		l.release = r.Into == Input
+	case dedup.VerdictMissing:
+		if r.Passes(j.Verdict) {
+			return ""
+		}
+		return MissingID
+	case dedup.VerdictTombstone:
+		if r.Into == Clean {
+			return ""
+		}
+		return Tombstone
+	case dedup.VerdictDuplicate, dedup.VerdictConflict:
+		return r.decideCopy(l, j)
+	}
+	return ""
+}
+
+func (r *run) decideCopy(l *letter, j *dedup.Judgement) (refusal string) {
+	switch {
+	case r.bySource(l, j) && !r.Handled(j.Owner, j.ClaimedAt):
+		return NotCommitted
+	case r.bySource(l, j):
+		l.release = r.Into == Input
+		return ""
+	case j.Verdict == dedup.VerdictDuplicate:
+		return Duplicate
+	case r.Into == Input || !r.Conflicts:
+		return Conflict
+	}
+	l.content = contentMark(r.Scope, l.id, r.fingerprints.Of(l.Record))
+	if r.marks.within(l.content, r.Scope.TTL) {
+		return Duplicate
+	}
+	return ""
+}
+
+// bySource reports whether the claim is the one that the letter's record made before no topic took
+// it. A record that had no ID then, and owns one now, was read again since, and forwarded.
+func (r *run) bySource(l *letter, j *dedup.Judgement) bool {
+	return l.undeliverable() && j.Verdict == dedup.VerdictDuplicate &&
+		j.Owner.TopicID == r.InputID && j.Owner.Partition == l.Record.Partition &&
+		j.Owner.Offset == l.Record.Offset
+}
