@@ -147,7 +147,7 @@ func TestARedriveThatSaysTooLittleOrTooMuchIsAUsageError(t *testing.T) {
 		"--from must be before --to":                   into + "--from 1h --to 2h",
 		"and that is the fence_topic: give this entry": fenced + " --into input",
 	} {
-		code, text := kdedup(t.Context(), append([]string{"redrive", "-c"}, strings.Fields(args)...)...)
+		code, text := kdedup(t.Context(), strings.Fields("redrive -c "+args)...)
 		if code != exitUsage || !strings.Contains(text, want) {
 			t.Errorf("%v: exit code %d, want %q:\n%s", args, code, want, text)
 		}
