@@ -144,7 +144,7 @@ func testRights(t *testing.T, s *secured, delivery string) {
 func redriveWithRights(t *testing.T, s *secured, d *deployment, rights []acl) {
 	t.Helper()
 	for i := range 2 {
-		letter := d.record(50+i, 0, 3000+i)
+		letter := d.record(100_000+i, 0, 3000+i)
 		letter.Topic = d.input + ".dlq"
 		letter.Headers = append(letter.Headers, deadLetterHeaders(d.input, i)...)
 		d.mustProduce(letter)
