@@ -91,6 +91,10 @@ func TestDeadLettersAreRedrivenOnceTheirCauseIsMended(t *testing.T) {
 		"--offset", "0"); report.Redriven != 1 {
 		t.Errorf("%+v", report)
 	}
+	if code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "b"); code != 0 ||
+		!strings.Contains(text, "by kdedup redrive, of the letter at orders.dlq[0]@1") {
+		t.Errorf("lookup: %d:\n%s", code, text)
+	}
 	produceKeys(t, brokers, "orders", "b")
 	runUntilRead(t, path, "forwarded", 1)
 	if report := redriveReport(t, path, "--into", "clean"); report.Redriven != 1 ||
@@ -107,6 +111,17 @@ func TestDeadLettersAreRedrivenOnceTheirCauseIsMended(t *testing.T) {
 	}
 	code, text := kdedup(t.Context(), "redrive", "-c", path, "--into", "clean", "-y")
 	if code != 0 || !strings.Contains(text, "3  redriven before") {
+		t.Errorf("%d:\n%s", code, text)
+	}
+}
+
+// What such a topic forgets would be redriven again.
+func TestARedriveWhoseMarksWouldBeDeletedIsRefused(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders", "orders-dedup.redrive"))
+	path := deadLetters(t, brokers, "a")
+	code, text := kdedup(t.Context(), "redrive", "-c", path, "--into", "clean", "--yes")
+	if code != 1 || !strings.Contains(text,
+		"topic orders-dedup.redrive must have cleanup.policy=compact") {
 		t.Errorf("%d:\n%s", code, text)
 	}
 }

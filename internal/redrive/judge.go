@@ -45,7 +45,11 @@ func (r *run) judge(ctx context.Context, letters []*letter) (send []*letter, err
 
 // decide tells why a letter is not sent, or nothing.
 func (r *run) decide(l *letter, j *dedup.Judgement) (refusal string) {
-	if r.Into == Input && !j.Own() && r.Passes(j.Verdict) {
+	switch {
+	case j.Own() && j.Owner.TopicID != l.place.TopicID:
+		// of a record of the input with the same numbers, by a broker that told no topic ID
+		return Duplicate
+	case r.Into == Input && !j.Own() && r.Passes(j.Verdict):
 		return ""
 	}
 	switch j.Verdict {
@@ -89,7 +93,7 @@ func (r *run) decideCopy(l *letter, j *dedup.Judgement) (refusal string) {
 // bySource reports whether the claim is the one that the letter's record made before no topic took
 // it. A record that had no ID then, and owns one now, was read again since, and forwarded.
 func (r *run) bySource(l *letter, j *dedup.Judgement) bool {
-	return l.undeliverable() && j.Verdict == dedup.VerdictDuplicate &&
-		j.Owner.TopicID == r.InputID && j.Owner.Partition == l.Record.Partition &&
-		j.Owner.Offset == l.Record.Offset
+	source := dedup.Coordinates{TopicID: r.InputID, Partition: l.Record.Partition,
+		Offset: l.Record.Offset, LeaderEpoch: j.Owner.LeaderEpoch} // the letter tells no epoch
+	return l.undeliverable() && j.Verdict == dedup.VerdictDuplicate && j.Owner.Same(source)
 }

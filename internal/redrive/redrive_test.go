@@ -125,6 +125,16 @@ func TestARecordThatWasReadAgainIsACopyOfItself(t *testing.T) {
 	r.want(r.run(r.options(Input, r.dlq)), 0, 0, "duplicate 1")
 }
 
+// Brokers before 3.1 tell no topic IDs with the records of the input.
+func TestTheOwnerWithoutATopicIDIsNotTakenForALetterWithItsNumbers(t *testing.T) {
+	r := fakeRig(t)
+	a := r.record("a", "A")
+	a.Partition, a.Offset = 0, 0
+	r.claim(a, dedup.Coordinates{})
+	r.dead(a, absent) // to the same place
+	r.want(r.run(r.options(Clean, r.dlq)), 0, 0, "duplicate 1")
+}
+
 func TestWhatWouldComeBackOrBeTwiceIsRefused(t *testing.T) {
 	r := fakeRig(t)
 	first := r.record("taken", "first")
