@@ -21,8 +21,8 @@ import (
 )
 
 // testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup,
-// report, backfill, skip and redrive, each by its own user. Taken away one by one, each right is missed, and
-// the error says on what.
+// report, backfill, skip and redrive, each by its own user. Taken away one by one, each right is
+// missed, and the error says on what.
 func testRights(t *testing.T, s *secured, delivery string) {
 	users := map[string]*user{}
 	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report",

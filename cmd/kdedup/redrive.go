@@ -143,6 +143,9 @@ func (f *redriveFlags) run(cmd *cobra.Command) error {
 	if err != nil && cmd.Context().Err() != nil {
 		err = fmt.Errorf("interrupted; what was redriven stands, run it again to go on: %w", err)
 	}
+	if err != nil && report.Read == 0 {
+		return err
+	}
 	write := report.WriteTable
 	if f.format == formatJSON {
 		write = report.WriteJSON

@@ -2,6 +2,7 @@ package redrive
 
 import (
 	"context"
+	"strings"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/dryrun"
@@ -27,6 +28,7 @@ func (r *run) judge(ctx context.Context, letters []*letter) (send []*letter, err
 	}
 	contents := make(map[mark]bool)
 	for i, l := range letters {
+		r.recall(l, &judgements[i])
 		refusal := r.decide(l, &judgements[i])
 		if refusal == "" && l.content != (mark{}) {
 			if contents[l.content] {
@@ -41,6 +43,26 @@ func (r *run) judge(ctx context.Context, letters []*letter) (send []*letter, err
 		send = append(send, l)
 	}
 	return send, nil
+}
+
+// recall makes a letter the copy of one that this redrive has sent and nobody has claimed for yet:
+// the pipeline will, or it is a dry run.
+func (r *run) recall(l *letter, j *dedup.Judgement) {
+	sent, known := r.sent[l.id]
+	if !known || j.Verdict != dedup.VerdictFirst {
+		return
+	}
+	j.Owner = dedup.Coordinates{Partition: -1, Offset: -1}
+	if j.Verdict = dedup.VerdictConflict; sent.Matches(r.fingerprints.Of(l.Record)) {
+		j.Verdict = dedup.VerdictDuplicate
+	}
+}
+
+// remember is for recall.
+func (r *run) remember(l *letter) {
+	if l.missing == dedup.NotMissing && (r.Into == Input || r.DryRun) {
+		r.sent[dedup.ID(strings.Clone(string(l.id)))] = r.fingerprints.Of(l.Record)
+	}
 }
 
 // decide tells why a letter is not sent, or nothing.

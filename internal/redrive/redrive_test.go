@@ -173,6 +173,27 @@ func TestWhatWouldComeBackOrBeTwiceIsRefused(t *testing.T) {
 	r.want(r.run(o), 1, 0, "not_a_letter 1")
 }
 
+// The pipeline need not have judged the first one yet, and a dry run claims nothing.
+func TestCopiesAmongTheLettersOfOneRedriveAreTold(t *testing.T) {
+	r := fakeRig(t)
+	first := r.record("a", "A")
+	r.dead(first, absent)
+	for _, value := range []string{"A", "B"} {
+		record := r.record("a", value)
+		record.Partition = first.Partition
+		r.dead(record, absent)
+	}
+	for _, into := range []Into{Input, Clean} {
+		o := r.options(into, r.dlq)
+		o.BatchRecords, o.DryRun = 1, into == Clean
+		if into == Clean {
+			o.Marks = testkit.Topic(t, r.brokers, "redrive.nothing", 1, nil)
+		}
+		r.want(r.run(o), 1, 0, "duplicate 1", "conflict 1")
+	}
+	r.wantOn(r.name, "A")
+}
+
 func TestARecordThatComesBackIsCountedAndRefusedInTheEnd(t *testing.T) {
 	r := fakeRig(t)
 	r.dead(r.record("a", "A"), absent)

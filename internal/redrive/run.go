@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -59,6 +60,7 @@ type run struct {
 	fingerprints *dedup.Fingerprinter
 	session      *session // nil in a dry run
 	marks        *marks
+	sent         map[dedup.ID]dedup.Fingerprint // in this run, without a claim
 	batch        []*letter
 	bytes        int
 	done         int64 // offsets
@@ -70,6 +72,7 @@ func newRun(o *Options) *run {
 		o.Progress = func(int64, int64) {}
 	}
 	return &run{Options: o, fingerprints: o.Extractor.Fingerprinter(),
+		sent: make(map[dedup.ID]dedup.Fingerprint),
 		judges: dedup.New(o.Scope, o.claimer(), dedup.Options{Extractor: o.Extractor,
 			Logger: o.Logger})}
 }
@@ -179,6 +182,7 @@ func (r *run) send(ctx context.Context, letters []*letter) (again []*letter, err
 			again = append(again, l)
 		default:
 			r.marks.add(l, at)
+			r.remember(l)
 			r.report.redrove(l)
 		}
 	}
@@ -218,7 +222,7 @@ func Scan(ctx context.Context, o Options) (Found, error) {
 			}
 			found.Letters++
 			if l.missing == dedup.NotMissing {
-				found.IDs[dedup.ID([]byte(l.id))] = true // not the record's memory
+				found.IDs[dedup.ID(strings.Clone(string(l.id)))] = true
 			}
 		}
 		o.Progress(r.done, o.Letters.Offsets())
