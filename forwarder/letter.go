@@ -3,6 +3,7 @@ package forwarder
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -62,8 +63,8 @@ func Open(r *kgo.Record) (Letter, error) {
 			rest[0].Key)
 	}
 	l.Record.Headers = r.Headers[:at:at]
-	l.Redrives, err = redrives(l.Record.Headers)
-	return l, err
+	l.Redrives = redrives(l.Record.Headers)
+	return l, nil
 }
 
 func (l *Letter) openDead(
@@ -137,17 +138,18 @@ func (l *Letter) Redriven() *kgo.Record {
 	return &r
 }
 
-// redrives reads the count. One that is no number would end the guard against loops.
-func redrives(headers []kgo.RecordHeader) (int, error) {
+// redrives reads the count. A text that is none, which a producer has written, counts as more than
+// any limit: the guard against loops holds, and the way to the clean topic is open.
+func redrives(headers []kgo.RecordHeader) int {
 	at := lastIndex(headers, HeaderRedrives)
 	if at < 0 {
-		return 0, nil
+		return 0
 	}
 	n, err := strconv.ParseUint(string(headers[at].Value), 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s: %w", ErrNoLetter, HeaderRedrives, err)
+		return math.MaxInt32
 	}
-	return int(n), nil
+	return int(n)
 }
 
 func lastIndex(headers []kgo.RecordHeader, key string) int {
