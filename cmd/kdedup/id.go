@@ -9,6 +9,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 func newID() *cobra.Command {
@@ -81,11 +82,11 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 // parseID reads an ID of the command line.
 func parseID(text string, inHex bool) (dedup.ID, error) {
 	if !inHex {
-		return dedup.NewID([]byte(text)), nil
+		return messageid.Of([]byte(text)), nil
 	}
 	id, err := hex.DecodeString(text)
 	if err != nil {
 		return "", fmt.Errorf("--hex: %w", err)
 	}
-	return dedup.NewID(id), nil
+	return messageid.Of(id), nil
 }

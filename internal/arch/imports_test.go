@@ -22,7 +22,8 @@ var layers = []struct {
 	// What a session does, and below it how, on a client of Kafka.
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
-	{"dedup", []string{"internal/jsonpath", "internal/pause"}},
+	{"dedup", []string{"internal/pause"}},
+	{"dedup/messageid", []string{"dedup", "internal/jsonpath"}},
 	{"internal/claimmetrics", []string{"dedup", "internal/telemetry"}},
 	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause",
 		"internal/siphash", "internal/telemetry"}},
@@ -221,7 +222,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, " +
 			"internal/pause, internal/telemetry"}},
 		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports " +
-			"dedup/memory: of this module dedup may import internal/jsonpath, internal/pause"}},
+			"dedup/memory: of this module dedup may import internal/pause"}},
 		{"idempotency/lease.go", module + "dedup",
 			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
 				"nothing"}},

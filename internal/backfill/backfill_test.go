@@ -14,6 +14,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/dryrun"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -81,7 +82,7 @@ func (r *rig) emit(client *kgo.Client, partition int32, ids ...string) {
 
 func (r *rig) deduper(claimer dedup.Claimer) *dedup.Deduper {
 	r.t.Helper()
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "key"})
+	extractor, err := messageid.New(messageid.Source{From: "key"})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ type Options struct {
 
 	Store     Store
 	Scope     dedup.Scope
-	Extractor *dedup.Extractor
+	Extractor dedup.Extractor
 	// Passes tells what the pipeline lets through to the clean topic.
 	Passes func(dedup.Verdict) bool
 	// Handled tells whether the pipeline has committed the record that claimed its ID then: it

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -128,9 +129,9 @@ func (r *rig) claim(record *kgo.Record, owner dedup.Coordinates) dedup.Verdict {
 	return judgements[0].Verdict
 }
 
-func (r *rig) extractor() *dedup.Extractor {
+func (r *rig) extractor() dedup.Extractor {
 	r.t.Helper()
-	e, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "id"})
+	e, err := messageid.New(messageid.Source{From: "header", Name: "id"})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (r *run) all(ctx context.Context) error {
 type run struct {
 	*Options
 	judges       *dedup.Deduper
-	fingerprints *dedup.Fingerprinter
+	fingerprints dedup.Fingerprinter
 	session      *session // nil in a dry run
 	marks        *marks
 	sent         map[dedup.ID]dedup.Fingerprint // in this run, without a claim

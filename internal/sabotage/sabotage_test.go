@@ -46,9 +46,15 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup", tests: "TestARecordThatIsTwiceInABatchOwnsItsIDOnce",
 	},
 	{
+		guard: "a record that is fetched twice is once in a batch",
+		file:  "consumer/batch.go", old: "if records = b.notYet(records); len(records) == 0 {",
+		new:      "if len(records) == 0 {",
+		caughtBy: "./consumer", tests: "TestARecordThatIsFetchedTwiceIsOnceInABatch",
+	},
+	{
 		guard: "an ID in a document that is cut off is no ID",
-		file:  "dedup/extract_json_scan.go", old: "if len(p) == 1 {", new: "if false {",
-		caughtBy: "./dedup", tests: "TestJSONField",
+		file:  "dedup/messageid/json_scan.go", old: "if len(p) == 1 {", new: "if false {",
+		caughtBy: "./dedup/messageid", tests: "TestJSONField",
 	},
 	{
 		guard: "what only_if leaves out passes in every mode",
@@ -58,14 +64,15 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "a tombstone that is told apart claims nothing",
-		file:  "dedup/condition.go", old: "if r.Value == nil {", new: "if false {",
-		caughtBy: "./dedup", tests: "TestTombstonesAreToldApart",
+		file:  "dedup/messageid/condition.go", old: "if r.Value == nil {", new: "if false {",
+		caughtBy: "./dedup/messageid", tests: "TestTombstonesAreToldApart",
 	},
 	{
-		guard: "a value that lacks a field that counts counts as a whole",
-		file:  "dedup/content.go", old: "if missing != NotMissing {\n\t\t\treturn to[:start], false",
-		new:      "if missing != NotMissing {\n\t\t\tcontinue",
-		caughtBy: "./dedup", tests: "TestContentIsWhatCounts",
+		guard:    "a value that lacks a field that counts counts as a whole",
+		file:     "dedup/messageid/content.go",
+		old:      "if missing != dedup.NotMissing {\n\t\t\treturn to[:start], false",
+		new:      "if missing != dedup.NotMissing {\n\t\t\tcontinue",
+		caughtBy: "./dedup/messageid", tests: "TestContentIsWhatCounts",
 	},
 	{
 		guard: "an outage that nobody saw go on is over",
