@@ -228,6 +228,7 @@ type Assignment struct {
 	Partition int32
 	Fence     int64  // offset below which everything was handled; 0 if that is not known
 	Lag       *int64 // nil until it was measured
+	Hidden    int64  // records behind an open transaction of a producer, which are in no lag
 	Held      *Held  // nil unless it waits at a record
 }
 
@@ -238,7 +239,8 @@ func (m *member) Assignments() []Assignment {
 	owned := m.ownedLocked()
 	assigned := make([]Assignment, len(owned))
 	for i, p := range owned {
-		assigned[i] = Assignment{Partition: p, Fence: m.fences[p].Next()}
+		assigned[i] = Assignment{Partition: p, Fence: m.fences[p].Next(),
+			Hidden: m.hidden[p].records}
 		if lag, ok := m.lags[p]; ok {
 			assigned[i].Lag = &lag
 		}

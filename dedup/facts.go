@@ -7,6 +7,12 @@ type Fact struct {
 	Unit  string // count or bytes
 }
 
+// Facts of several stores. From the two together it is known how large a claim is.
+const (
+	FactDisk   = "disk_used"   // in bytes
+	FactClaims = "claims_kept" // also those that have ended and are still to be deleted
+)
+
 // FactsOf asks the store what it tells of itself.
 func FactsOf(s Store) []Fact {
 	if tells, does := Unwrapped(s).(interface{ Facts() []Fact }); does {

@@ -58,6 +58,7 @@ type lane struct {
 
 	identify func(context.Context, []dedup.Judgement) error // of the supervisor
 	odd      *oddLog                                        // of the supervisor
+	dropped  *droppedCopies                                 // of the pipeline
 
 	// records that the clean topic refused, and why; their batch was given back
 	refused map[consumer.Place]string
@@ -102,6 +103,7 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 	}
 	l.metrics.count(plan)
 	l.forget(batch)
+	l.dropped.add(batch, plan, time.Now())
 	l.odd.add(&plan.odds, l.log, time.Now())
 	if plan.late > 0 {
 		l.log.Warn("records were forwarded by claims whose life is half over; copies that come "+

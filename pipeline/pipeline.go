@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
 )
 
@@ -23,7 +26,10 @@ type Options struct {
 	// Identify is asked once a lane's first batch has no message ID at all, before what the policy
 	// says is done with it. Its error says that the input shows none: the lane gives the batch
 	// back, and asks again with the next session. Nil: such a batch is like any other.
-	Identify        func(ctx context.Context) error
+	Identify func(ctx context.Context) error
+	// Extract tells the message ID of a copy that was dropped, for those who ask which ones were.
+	// Nil: nobody asks for IDs.
+	Extract         func(*kgo.Record) (dedup.ID, dedup.MissingReason)
 	Policy          Policy
 	TTL             time.Duration // for the metrics: how long a claim holds
 	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
@@ -39,14 +45,15 @@ type Options struct {
 type Pipeline struct {
 	options     Options
 	supervisors []*supervisor
+	dropped     droppedCopies
 }
 
 // New prepares the lanes; it connects to nothing.
 func New(o Options) *Pipeline {
-	p := &Pipeline{options: o}
+	p := &Pipeline{options: o, dropped: droppedCopies{extract: o.Extract}}
 	for n := range o.Lanes {
 		s := &supervisor{
-			number: n, options: &p.options, judge: o.Judge(n),
+			number: n, options: &p.options, judge: o.Judge(n), dropped: &p.dropped,
 			metrics: o.Collectors.For(o.Name, n).within(o.TTL),
 			log:     o.Logger.With("topic", o.Name, "lane", n),
 		}

@@ -135,7 +135,8 @@ func (r *rig) start(instance string) *running {
 				Observer: claims.For(input, strconv.Itoa(lane)), Logger: log,
 			})
 		},
-		Identify: r.identify, Policy: r.policy, ShutdownTimeout: 10 * time.Second,
+		Identify: r.identify, Extract: extractor.Extract, Policy: r.policy,
+		ShutdownTimeout: 10 * time.Second,
 		Collectors: pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -19,6 +19,7 @@ type supervisor struct {
 	options *Options
 	judge   Judge
 	metrics *Metrics
+	dropped *droppedCopies // of the pipeline
 	log     *slog.Logger
 
 	mu       sync.Mutex
@@ -91,7 +92,7 @@ func (s *supervisor) serve(polling, work context.Context) (committed bool, err e
 		number: s.number, session: watched, judge: judge, policy: s.options.Policy,
 		topics:  topics,
 		metrics: s.metrics, tracer: s.options.tracer(), log: s.log, identify: s.identify,
-		odd: &s.odd,
+		odd: &s.odd, dropped: s.dropped,
 	}
 	for polling.Err() == nil {
 		err := l.turn(polling, work)

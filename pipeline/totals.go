@@ -12,6 +12,7 @@ type Totals struct {
 	Outcomes map[string]float64 // records of committed batches, by Outcome
 	Verdicts map[string]float64 // the same records, by dedup.Verdict
 	Batches  map[string]float64 // by result, see Results
+	Refused  float64            // of the same records, those that the clean topic did not take
 	Failures float64            // sessions that ended with an error
 	InHand   map[string]float64 // records of the batch that a lane works on, by the lane's number
 
@@ -25,6 +26,7 @@ func (c *Collectors) Totals(input string) Totals {
 		Outcomes: telemetry.Totals(c.records, its, "outcome"),
 		Verdicts: telemetry.Totals(c.verdicts, its, "verdict"),
 		Batches:  telemetry.Totals(c.batches, its, "result"),
+		Refused:  telemetry.Totals(c.undeliverable, its, "")[""],
 		Failures: telemetry.Totals(c.failures, its, "")[""],
 		InHand:   telemetry.Totals(c.inFlight, its, "lane"),
 

@@ -163,7 +163,10 @@ func (f *fileIndex) save(ctx context.Context, mark uint64, p progress) error {
 	return nil
 }
 
-func (f *fileIndex) bytes() int64 { return f.claims.Stats().Bytes }
+func (f *fileIndex) size() (claims int, bytes int64) {
+	stats := f.claims.Stats()
+	return stats.Records, stats.Bytes
+}
 
 // reset deletes the progress first: without it the rest counts for nothing.
 func (f *fileIndex) reset() error {

@@ -40,8 +40,8 @@ type index interface {
 	mark() uint64
 	// save keeps a progress, once all up to the mark is durable, if the index outlives the process.
 	save(ctx context.Context, mark uint64, p progress) error
-	// bytes is how much disk the index takes.
-	bytes() int64
+	// size is how many claims the index has, and how much disk they take.
+	size() (claims int, bytes int64)
 	// reset makes the index empty.
 	reset() error
 	close() error

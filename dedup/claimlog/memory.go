@@ -104,6 +104,10 @@ func (m *memoryIndex) reset() error {
 	return nil
 }
 
-func (m *memoryIndex) bytes() int64 { return 0 }
+func (m *memoryIndex) size() (claims int, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.claims), 0
+}
 
 func (m *memoryIndex) close() error { return nil }

@@ -366,6 +366,7 @@ func (s *space) save(ctx context.Context, r *reading) (progress, error) {
 	if err := r.machine.index.save(ctx, mark, p); err != nil {
 		return progress{}, fmt.Errorf("save the index: %w", err)
 	}
-	s.metrics.bytes.Set(float64(r.machine.index.bytes()))
+	_, bytes := r.machine.index.size()
+	s.metrics.bytes.Set(float64(bytes))
 	return p, nil
 }

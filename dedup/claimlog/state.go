@@ -15,6 +15,7 @@ type State struct {
 	AtEnd    bool
 	Left, Of int64 // blocks that are still to be read until then, and how many there were
 	Bytes    int64 // of the index, on disk
+	Claims   int   // in the index
 	Err      error // why the log is not read now; nil while it is
 }
 
@@ -54,17 +55,19 @@ func (s *space) state() State {
 		return state
 	}
 	state.AtEnd, state.Left, state.Of = r.ends == nil, r.left(), r.blocks
-	state.Bytes = r.machine.index.bytes()
+	state.Claims, state.Bytes = r.machine.index.size()
 	return state
 }
 
 // Facts are for the status page.
 func (s *Store) Facts() []dedup.Fact {
-	var unread, size float64
+	var unread, size, claims float64
 	for _, state := range s.States() {
 		unread += float64(state.Left)
 		size += float64(state.Bytes)
+		claims += float64(state.Claims)
 	}
 	return []dedup.Fact{{Name: "blocks_unread", Value: unread, Unit: "count"},
-		{Name: "disk_used", Value: size, Unit: "bytes"}}
+		{Name: dedup.FactDisk, Value: size, Unit: "bytes"},
+		{Name: dedup.FactClaims, Value: claims, Unit: "count"}}
 }

@@ -35,7 +35,7 @@ func TestAwaitReturnsOnceTheLogWasRead(t *testing.T) {
 	if err := s.Await(t.Context(), testScope); err != nil {
 		t.Error(err)
 	}
-	want := []State{{Group: testScope.ConsumerGroup, AtEnd: true}}
+	want := []State{{Group: testScope.ConsumerGroup, AtEnd: true, Claims: 2}}
 	got := s.States()
 	got[0].Of = 0 // one or two blocks
 	if diff := cmp.Diff(want, got); diff != "" {

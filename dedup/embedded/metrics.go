@@ -38,5 +38,10 @@ func diskBytes(all []hashlog.Stats) (sum float64) {
 
 // Facts are for the status page.
 func (s *Store) Facts() []dedup.Fact {
-	return []dedup.Fact{{Name: "disk_used", Value: diskBytes(s.stats()), Unit: "bytes"}}
+	all, claims := s.stats(), 0
+	for _, scope := range all {
+		claims += scope.Records
+	}
+	return []dedup.Fact{{Name: dedup.FactDisk, Value: diskBytes(all), Unit: "bytes"},
+		{Name: dedup.FactClaims, Value: float64(claims), Unit: "count"}}
 }

@@ -171,6 +171,7 @@ func (l *Log) fail(err error) error {
 type Stats struct {
 	Bytes    int64 // of all segments and indexes
 	Segments int
+	Records  int // one for each key, and those that it had in other segments
 	Indexes  int // that a look-up may have to look into, with the tables in memory
 }
 
@@ -185,12 +186,17 @@ func (l *Log) Empty() bool {
 func (l *Log) Stats() Stats {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	stats := Stats{Segments: len(l.segments), Indexes: len(l.indexes) + len(l.full) + 1}
+	stats := Stats{Segments: len(l.segments), Records: l.table.count,
+		Indexes: len(l.indexes) + len(l.full) + 1}
 	for _, s := range l.segments {
 		stats.Bytes += s.size.Load()
 	}
 	for _, x := range l.indexes {
 		stats.Bytes += x.bytes
+		stats.Records += x.entries
+	}
+	for _, f := range l.full {
+		stats.Records += f.table.count
 	}
 	return stats
 }

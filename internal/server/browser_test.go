@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -24,6 +25,8 @@ func TestInABrowser(t *testing.T) {
 	t.Run("numbers move", b.numbersMove)
 	t.Run("look up an ID", b.lookUp)
 	t.Run("look up an ID without JavaScript", b.lookUpWithoutScript)
+	t.Run("a click looks a dropped copy up", b.lookUpDropped)
+	t.Run("fifty pipelines fit a screen", b.fifty)
 	t.Run("a server that is gone", b.serverGone)
 	t.Run("a phone has nothing to scroll sideways", b.phone)
 	t.Run("dark and light", b.colours)
@@ -91,6 +94,7 @@ const whole = `document.body.outerHTML.replace(/>\s+</g, '><').trim()`
 // spoil changes all that the script writes, takes rows away and adds some.
 const spoil = `
 for (const e of document.querySelectorAll('[data-text]')) e.textContent = 'spoilt';
+for (const e of document.querySelectorAll('[data-value]')) e.setAttribute('value', 'spoilt');
 for (const e of document.querySelectorAll('[data-is]')) e.dataset.state = 'spoilt';
 for (const e of document.querySelectorAll('[data-hide]')) e.hidden = !e.hidden;
 for (const e of document.querySelectorAll('[data-dim]')) e.classList.toggle('zero');
@@ -114,7 +118,7 @@ func (b pages) scriptEqualsServer(t *testing.T) {
 	b.Do(t, chromedp.Navigate(server.URL))
 	rendered := browser.Evaluate[string](t, b.Browser, whole)
 	for _, part := range []string{"13,888", "9,877,777", "blocked", "5.0 MiB", "times since",
-		"one name each", "M145 1.0"} {
+		"one name each", "M145 1.0", "11 %", "91 s", "00ff", "orders[5] held at offset 7"} {
 		if !strings.Contains(rendered, part) {
 			t.Errorf("the page does not show %q", part)
 		}
@@ -146,7 +150,7 @@ func (b pages) open(t *testing.T, s *Server) {
 func (b pages) numbersMove(t *testing.T) {
 	s, _, _ := serve(t)
 	b.open(t, s)
-	const total, chart = `.rates td:last-child`,
+	const total, chart = `#store ~ .columns .rates td:last-child`,
 		`document.querySelector('.tile path.line').getAttribute('d')`
 	first, line := b.Text(t, total), browser.Evaluate[string](t, b.Browser, chart)
 	testkit.Eventually(t, time.Minute, "another total", func() bool {
@@ -161,7 +165,7 @@ func (b pages) lookUp(t *testing.T) {
 	s, source, _ := serve(t)
 	b.open(t, s)
 	b.Do(t, chromedp.SendKeys(chromedp.CSS("#id"), "a/b?c=ü"),
-		chromedp.Click(chromedp.CSS("form button")))
+		chromedp.Click(chromedp.CSS("#ask button")))
 	testkit.Eventually(t, time.Minute, "the answer", func() bool {
 		return strings.Contains(b.Text(t, "#answer"), "yes, in orders")
 	})
@@ -170,6 +174,56 @@ func (b pages) lookUp(t *testing.T) {
 	}
 	if at := browser.Evaluate[string](t, b.Browser, "location.href"); at != s.URL() {
 		t.Errorf("the page is at %s now", at)
+	}
+}
+
+func (b pages) lookUpDropped(t *testing.T) {
+	s, source, _ := serve(t)
+	b.open(t, s)
+	b.Do(t, chromedp.Click(chromedp.CSS(".dropped tr:last-child button")))
+	testkit.Eventually(t, time.Minute, "the answer", func() bool {
+		return strings.Contains(b.Text(t, "#answer"), "yes, in orders")
+	})
+	if got := <-source.asked; got != "\x00\xff" {
+		t.Errorf("asked for %q", got)
+	}
+	if shown := browser.Evaluate[string](t, b.Browser,
+		"document.getElementById('id').value"); shown != "00ff" {
+		t.Errorf("the form shows %q", shown)
+	}
+}
+
+// many is a script of fifty pipelines.
+type many struct{ script }
+
+func (m *many) Snapshot() Snapshot {
+	snap := m.script.Snapshot()
+	one := snap.Pipelines[0]
+	snap.Pipelines = nil
+	for n := range 50 {
+		one.Input = fmt.Sprintf("tenant-%d.orders", n)
+		snap.Pipelines = append(snap.Pipelines, one)
+	}
+	return snap
+}
+
+func (b pages) fifty(t *testing.T) {
+	o, _ := scripted(t, 0)
+	source := &many{script{step: 1000}}
+	o.Source, o.Gatherer = source, prometheus.NewRegistry()
+	probes := &prober{found: []checkStatus{{Name: StoreCheck, OK: true}}, at: noon}
+	sampler := newSampler(o, probes, Cleaner(nil))
+	sampler.sample(noon)
+	server := httptest.NewServer(protect(o, true, probes, routes(o, sampler, Cleaner(nil))))
+	defer server.Close()
+	defer b.Do(t, chromedp.Navigate("about:blank"))
+	b.Do(t, chromedp.EmulateViewport(1920, 1080))
+	defer b.Do(t, chromedp.EmulateViewport(1280, 900))
+	b.Do(t, chromedp.Navigate(server.URL))
+	bottom := browser.Evaluate[float64](t, b.Browser,
+		`[...document.querySelectorAll('summary.line')].at(-1).getBoundingClientRect().bottom`)
+	if bottom > 1080 {
+		t.Errorf("the last pipeline ends at %v of 1080", bottom)
 	}
 }
 
@@ -187,7 +241,7 @@ func (b pages) lookUpWithoutScript(t *testing.T) {
 	defer script(false)
 	b.open(t, s)
 	b.Do(t, chromedp.SendKeys(chromedp.CSS("#id"), "00ff"), chromedp.Click(chromedp.CSS("#hex")),
-		chromedp.Click(chromedp.CSS("form button")),
+		chromedp.Click(chromedp.CSS("#ask button")),
 		chromedp.WaitVisible(chromedp.CSS("#answer dl")))
 	if got := <-source.asked; got != "\x00\xff" {
 		t.Errorf("asked for %q", got)
@@ -211,7 +265,7 @@ func (b pages) phone(t *testing.T) {
 	s, _, _ := serve(t)
 	b.CheckPhone(t, func() {
 		b.open(t, s)
-		browser.Evaluate[any](t, b.Browser, `document.querySelector('details').open = true`)
+		browser.Evaluate[any](t, b.Browser, `document.querySelectorAll('details').forEach((d) => { d.open = true; })`)
 	})
 }
 
@@ -225,19 +279,19 @@ func (b pages) colours(t *testing.T) {
 func (b pages) keyboard(t *testing.T) {
 	s, _, _ := serve(t)
 	b.open(t, s)
-	const nameless = `[...document.querySelectorAll('input, select')].filter((e) => e.labels.length === 0).length +
+	const nameless = `[...document.querySelectorAll('input:not([type="hidden"]), select')].filter((e) => e.labels.length === 0).length +
 		[...document.querySelectorAll('table')].filter((e) => [...e.querySelectorAll('th')].some((h) => !h.scope)).length +
 		[...document.querySelectorAll('section')].filter((e) => !e.ariaLabel && !document.getElementById(e.getAttribute('aria-labelledby'))).length`
 	if got := browser.Evaluate[int](t, b.Browser, nameless); got != 0 {
 		t.Errorf("%d fields, tables or sections have no name", got)
 	}
 	var order []string
-	for range 6 {
+	for range 9 {
 		b.Do(t, chromedp.KeyEvent("\t"))
 		order = append(order, browser.Evaluate[string](t, b.Browser,
 			`document.activeElement.id || document.activeElement.localName`))
 	}
-	if want := "div div topic id hex button"; strings.Join(order, " ") != want {
+	if want := "summary summary div button button topic id hex button"; strings.Join(order, " ") != want {
 		t.Errorf("the tab key leads to %v, want %s", order, want)
 	}
 	if got := browser.Evaluate[string](

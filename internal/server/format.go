@@ -81,12 +81,37 @@ func fixed(v float64, digits int) string {
 	return strconv.FormatFloat(math.Floor(v*unit+0.5)/unit, 'f', digits, 64)
 }
 
-// formatAgo says how long something lasts, in the unit that leaves at least two of it.
+// formatShare is in percent, with one digit after the point below ten.
+func formatShare(share *float64) string {
+	switch {
+	case share == nil:
+		return none
+	case *share == 0:
+		return "0 %"
+	case *share < 0.0005:
+		return "<0.1 %"
+	case *share < 0.0995:
+		return fixed(*share*100, 1) + " %"
+	default:
+		return fixed(*share*100, 0) + " %"
+	}
+}
+
+// formatAgo says how long ago something was.
 func formatAgo(m moment) string {
 	if m.at.IsZero() {
 		return none
 	}
-	s := math.Max(0, math.Floor(m.now.Sub(m.at).Seconds()))
+	seconds := m.now.Sub(m.at).Seconds()
+	return formatLasting(&seconds)
+}
+
+// formatLasting says how long something lasts, in the unit that leaves at least two of it.
+func formatLasting(seconds *float64) string {
+	if seconds == nil {
+		return none
+	}
+	s := math.Max(0, math.Floor(*seconds))
 	switch {
 	case s < 120:
 		return fmt.Sprintf("%.0f s", s)

@@ -50,6 +50,11 @@ var formats = template.FuncMap{
 				return none
 			}
 			return formatCount(float64(*n))
+		case *float64:
+			if n == nil {
+				return none
+			}
+			return formatCount(*n)
 		case int64:
 			return formatCount(float64(n))
 		case uint64:
@@ -59,6 +64,12 @@ var formats = template.FuncMap{
 		default:
 			panic(fmt.Sprintf("count of a %T", v))
 		}
+	},
+	"bytes": func(n *float64) string {
+		if n == nil {
+			return none
+		}
+		return formatBytes(*n)
 	},
 	"fact": func(f Fact) string {
 		if f.Unit == "bytes" {
@@ -73,6 +84,9 @@ var formats = template.FuncMap{
 		return formatCount(float64(offset))
 	},
 	"rate": formatRate, "seconds": formatSeconds, "ago": formatAgo, "words": words,
+	"share": formatShare, "lasting": formatLasting, "meaning": func(name string) string {
+		return meanings[name]
+	},
 	"time": func(m moment) string { return formatTime(m.at) }, "clock": formatTime,
 	"stamp": func(t time.Time) string { return t.Format(time.RFC3339Nano) }, "millis": moment.stamp,
 	"line": formatLine, "area": formatArea,
@@ -80,6 +94,7 @@ var formats = template.FuncMap{
 	"blank": func() blanks { return blanks{} },
 	"list":  func(names []string) string { return strings.Join(names, ", ") },
 	"odd":   func(name string) bool { return slices.Contains(odd, name) },
+	"row":   func(l *lookupView, d droppedStatus) droppedRow { return droppedRow{d, l != nil} },
 	"rates": func(head, list string, all []rate) table { return table{head, list, all} },
 }
 
@@ -94,10 +109,17 @@ type table struct {
 	Rates []rate
 }
 
+// droppedRow is a dropped copy whose ID can be looked up, or not.
+type droppedRow struct {
+	droppedStatus
+	Asked bool
+}
+
 // blanks are what the script copies for new rows.
 type blanks struct {
 	Partition Partition
 	Event     eventStatus
+	Dropped   droppedStatus
 }
 
 // view is all that the template needs.

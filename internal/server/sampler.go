@@ -18,6 +18,7 @@ type sampler struct {
 	about  About
 	probes *prober
 	clean  func(string) string
+	lookup bool // IDs may be shown
 	latest atomic.Pointer[status]
 
 	// Owned by the goroutine that calls sample.
@@ -39,7 +40,7 @@ type sighting struct {
 
 func newSampler(o Options, probes *prober, clean func(string) string) *sampler {
 	return &sampler{
-		source: o.Source, about: o.About, probes: probes, clean: clean,
+		source: o.Source, about: o.About, probes: probes, clean: clean, lookup: o.Lookup,
 		counters: make(map[string]*counter), lags: make(map[string]*history),
 		states: make(map[string]sighting),
 	}
@@ -75,7 +76,9 @@ func (s *sampler) sample(now time.Time) {
 		made.Pipelines = append(made.Pipelines, s.pipeline(p, now, interval))
 	}
 	made.Totals = s.totals(made.Pipelines, interval)
+	made.Held, made.Dropped = held(snap.Pipelines), s.dropped(snap.Pipelines, now)
 	made.Store = s.store(snap.Store, made.Checks, now, interval)
+	made.Store.Forecast = s.forecast(snap.Pipelines, snap.Store.Facts)
 	made.Events = s.events(snap.Events, now)
 	s.latest.Store(made)
 }
@@ -103,58 +106,6 @@ func (s *sampler) rates(
 	return shown, all.shownAs(kind)
 }
 
-func (s *sampler) pipeline(p Pipeline, now time.Time, interval time.Duration) pipelineStatus {
-	shown := pipelineStatus{Pipeline: p}
-	shown.Outcomes, shown.Records = s.rates(p.Input, "records", p.Outcomes, interval)
-	shown.Verdicts, _ = s.rates(p.Input, "verdicts", p.Verdicts, interval)
-	shown.Batches, _ = s.rates(p.Input, "batches", p.Batches, interval)
-	shown.Lag = s.lag(p.Input, p.Partitions)
-	if shown.Partitions == nil {
-		shown.Partitions = []Partition{}
-	}
-	for _, l := range p.Lanes {
-		shown.Lanes = append(shown.Lanes, s.lane(p.Input, l, now))
-	}
-	return shown
-}
-
-// lag is the sum of the partitions whose lag is known.
-func (s *sampler) lag(of string, partitions []Partition) lagging {
-	lags := make([]*int64, len(partitions))
-	for i, p := range partitions {
-		lags[i] = p.Lag
-	}
-	return s.sumOfLags(of, lags)
-}
-
-func (s *sampler) sumOfLags(of string, lags []*int64) lagging {
-	if s.lags[of] == nil {
-		s.lags[of] = &history{}
-	}
-	var sum *int64
-	for _, lag := range lags {
-		if lag != nil && sum == nil {
-			sum = new(int64)
-		}
-		if lag != nil {
-			*sum += *lag
-		}
-	}
-	if sum != nil {
-		s.lags[of].push(float64(*sum))
-	}
-	return lagging{Records: sum, History: s.lags[of].shown()}
-}
-
-func (s *sampler) lane(of string, l Lane, now time.Time) laneStatus {
-	shown := laneStatus{Lane: l,
-		Since: moment{s.since(fmt.Sprint("lane ", l.Lane, " of ", of), l.State, now), now}}
-	if f := l.Failure; f != nil {
-		shown.Failure = &failureStatus{Text: s.clean(f.Text), Hint: f.Hint, At: moment{f.At, now}}
-	}
-	return shown
-}
-
 // since is when something was first seen in its present state.
 func (s *sampler) since(what, state string, now time.Time) time.Time {
 	if seen, ok := s.states[what]; ok && seen.state == state {
@@ -168,7 +119,9 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 	var (
 		records   = Count{Name: "records"}
 		forwarded = Count{Name: "forwarded"}
+		doubled   = Count{Name: "duplicates"}
 		lags      []*int64
+		made      totals
 	)
 	for _, p := range pipelines {
 		records.Total += p.Records.Total
@@ -177,10 +130,18 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 				forwarded.Total += o.Total
 			}
 		}
+		doubled.Total += p.Duplicates.Total
+		made.Problems = made.Problems.and(p.Problems)
 		lags = append(lags, p.Lag.Records)
+		made.Lag.Hidden += p.Lag.Hidden
 	}
-	shown, _ := s.rates("", "totals", []Count{records, forwarded}, interval)
-	return totals{Records: shown[0], Forwarded: shown[1], Lag: s.sumOfLags("", lags)}
+	hidden := made.Lag.Hidden
+	_, made.Records = s.rates("", "records", []Count{records}, interval)
+	_, made.Forwarded = s.rates("", "forwarded", []Count{forwarded}, interval)
+	made.Duplicates = s.duplicates("", doubled, interval)
+	made.Lag = s.sumOfLags("", lags)
+	made.Lag.Hidden = hidden
+	return made
 }
 
 func (s *sampler) store(

@@ -48,14 +48,16 @@ func threeDigits(v float64) float64 {
 // counter turns a growing total into a rate.
 type counter struct {
 	history
-	total float64
-	known bool
+	total  float64
+	known  bool
+	totals history // where each interval began
 }
 
 // set takes the total after another interval.
 func (c *counter) set(total float64, interval time.Duration) {
 	if c.known && interval > 0 {
 		c.push(max(0, total-c.total) / interval.Seconds())
+		c.totals.push(c.total)
 	}
 	c.total, c.known = total, true
 }
@@ -66,12 +68,24 @@ func (c *counter) perSecond() *float64 {
 	if len(recent) == 0 {
 		return nil
 	}
+	mean := meanOf(recent)
+	return &mean
+}
+
+func meanOf(values []float64) float64 {
 	sum := 0.0
-	for _, v := range recent {
+	for _, v := range values {
 		sum += v
 	}
-	mean := sum / float64(len(recent))
-	return &mean
+	return sum / float64(len(values))
+}
+
+// recent is by how much it grew in the time that the charts show.
+func (c *counter) recent() float64 {
+	if len(c.totals.values) == 0 {
+		return 0
+	}
+	return max(0, c.total-c.totals.values[0])
 }
 
 func (c *counter) shownAs(name string) rate {

@@ -35,11 +35,16 @@ type Pipeline struct {
 	Mode          string `json:"mode"`
 	Failures      uint64 `json:"failures"` // of all lanes, since the start
 
-	Lanes      []Lane      `json:"-"`
-	Partitions []Partition `json:"partitions"` // of this process
-	Outcomes   []Count     `json:"-"`          // of records; their sum is what was consumed
-	Verdicts   []Count     `json:"-"`
-	Batches    []Count     `json:"-"`
+	TTL        time.Duration `json:"-"`
+	Lanes      []Lane        `json:"-"`
+	Partitions []Partition   `json:"partitions"` // of this process
+	Outcomes   []Count       `json:"-"`          // of records; their sum is what was consumed
+	Verdicts   []Count       `json:"-"`
+	Batches    []Count       `json:"-"`
+	// records that the clean topic did not take; among the outcomes they are dead_lettered or
+	// dropped
+	Undeliverable float64       `json:"-"`
+	Dropped       []DroppedCopy `json:"-"` // the last ones, the latest one first
 }
 
 // The states of a lane.
@@ -50,6 +55,9 @@ const (
 	LaneFailing = "failing" // its last attempts ended with an error; it joins again and again
 	LaneStopped = "stopped" // by an error that no repeat mends: the process ends
 )
+
+// PipelineHeld is the state of a pipeline that is well but for a partition that waits at a record.
+const PipelineHeld = "held"
 
 // Lane is one member of the consumer group.
 type Lane struct {
@@ -74,8 +82,20 @@ type Partition struct {
 	Lane      int   `json:"lane"`
 	// offset below which everything was handled; 0 if that is not known
 	DoneTo int64  `json:"done_to"`
-	Lag    *int64 `json:"lag"`  // nil until it was measured
+	Lag    *int64 `json:"lag"` // nil until it was measured
+	// records behind an open transaction of a producer, which are in no lag
+	Hidden int64  `json:"behind_transactions"`
 	Held   string `json:"held"` // at which record it waits, and why; empty if it does not
+}
+
+// DroppedCopy is a record that was not forwarded, because another one owns its ID.
+type DroppedCopy struct {
+	At        time.Time
+	ID        []byte // empty: it is not told
+	Place     string // orders[3]@812
+	Owner     string // the same of the record that owns the ID
+	ClaimedAt time.Time
+	Conflict  bool // it has other content than the owner
 }
 
 // Count is a counter by name.

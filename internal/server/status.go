@@ -16,25 +16,53 @@ type status struct {
 	Checks     []checkStatus    `json:"checks"`
 	Totals     totals           `json:"totals"`
 	Pipelines  []pipelineStatus `json:"pipelines"`
+	Held       []string         `json:"held"` // partitions that wait at a record, and why
+	Dropped    []droppedStatus  `json:"dropped_copies"`
 	Store      storeStatus      `json:"store"`
 	Events     []eventStatus    `json:"events"`
 }
 
 // totals are sums over the pipelines.
 type totals struct {
-	Records   rate    `json:"records"`
-	Forwarded rate    `json:"forwarded"`
-	Lag       lagging `json:"lag"`
+	Records    rate       `json:"records"`
+	Forwarded  rate       `json:"forwarded"`
+	Duplicates duplicates `json:"duplicates"`
+	Problems   problems   `json:"problems"`
+	Lag        lagging    `json:"lag"`
 }
 
 type pipelineStatus struct {
 	Pipeline
-	Records  rate         `json:"records"`
-	Lag      lagging      `json:"lag"`
-	Lanes    []laneStatus `json:"lanes"`
-	Outcomes []rate       `json:"outcomes"`
-	Verdicts []rate       `json:"verdicts"`
-	Batches  []rate       `json:"batches"`
+	State      string       `json:"state"` // that of the lane that is worst off, or held
+	Records    rate         `json:"records"`
+	Duplicates duplicates   `json:"duplicates"`
+	Problems   problems     `json:"problems"`
+	Lag        lagging      `json:"lag"`
+	Lanes      []laneStatus `json:"lanes"`
+	Outcomes   []rate       `json:"outcomes"`
+	Verdicts   []rate       `json:"verdicts"`
+	Batches    []rate       `json:"batches"`
+}
+
+// duplicates are the records whose ID another record owns, whatever became of them.
+type duplicates struct {
+	rate
+	Share *float64 `json:"share"` // of the records of five minutes; nil if there are none
+}
+
+// problems are the records of five minutes of which somebody should know, and the partitions that
+// wait now.
+type problems struct {
+	Count         float64 `json:"count"` // of all below
+	Missing       float64 `json:"missing"`
+	Conflicts     float64 `json:"conflicts"`
+	Undeliverable float64 `json:"undeliverable"`
+	Held          int     `json:"held"`
+}
+
+func (p problems) and(o problems) problems {
+	return problems{p.Count + o.Count, p.Missing + o.Missing, p.Conflicts + o.Conflicts,
+		p.Undeliverable + o.Undeliverable, p.Held + o.Held}
 }
 
 type laneStatus struct {
@@ -68,7 +96,8 @@ type rate struct {
 
 // lagging is the number of records that wait.
 type lagging struct {
-	Records *int64    `json:"records"` // nil until it was measured
+	Records *int64    `json:"records"`             // nil until it was measured
+	Hidden  int64     `json:"behind_transactions"` // records that are not among them
 	History []float64 `json:"history"`
 }
 
@@ -83,6 +112,14 @@ type storeStatus struct {
 	Results      []rate   `json:"results"`
 	Batch        latency  `json:"batch"`
 	Facts        []Fact   `json:"facts"`
+	Forecast     forecast `json:"forecast"`
+}
+
+// forecast is what the store will hold once the oldest claims end, if IDs come as in the last five
+// minutes. A field is nil where that is not known.
+type forecast struct {
+	Claims *float64 `json:"claims"`
+	Bytes  *float64 `json:"bytes"`
 }
 
 // latency is about the last ten seconds; nil when nothing was measured in them.
@@ -98,6 +135,25 @@ type checkStatus struct {
 	At    moment `json:"at"`
 
 	notes []string // for /readyz
+}
+
+type droppedStatus struct {
+	Topic    string   `json:"topic"`
+	At       moment   `json:"at"`
+	Place    string   `json:"place"`
+	Owner    string   `json:"owner"`
+	Age      *float64 `json:"age_seconds"` // from the owner's claim to the drop
+	Conflict bool     `json:"conflict"`
+	ID       string   `json:"id"` // empty where look-ups are off
+	Hex      bool     `json:"id_is_hex"`
+}
+
+// Content is that of the copy, beside that of the owner.
+func (d droppedStatus) Content() string {
+	if d.Conflict {
+		return "other"
+	}
+	return "same"
 }
 
 type eventStatus struct {

@@ -1,6 +1,7 @@
 // Keeps the page up to date from api/status. The template says by data attributes what goes where:
 //
 //   data-text="path" data-as="format"   the element's text
+//   data-value="path"                   the value of a hidden field
 //   data-is="path"                      its data-state, for the colour
 //   data-hide="path"                    hidden while there is nothing; with data-unless also at that value
 //   data-dim="path"                     class zero while it is 0
@@ -43,17 +44,27 @@
 
   let now = 0; // the server's clock
 
-  const ago = (at) => {
-    if (!at) return none;
-    const s = Math.max(0, Math.floor((now - Date.parse(at)) / 1000));
+  const lasting = (v) => {
+    if (nothing(v)) return none;
+    const s = Math.max(0, Math.floor(v));
     if (s < 120) return s + ' s';
     if (s < 2 * 3600) return Math.floor(s / 60) + ' min';
     if (s < 2 * 86400) return Math.floor(s / 3600) + ' h';
     return Math.floor(s / 86400) + ' d';
   };
 
+  const ago = (at) => (at ? lasting((now - Date.parse(at)) / 1000) : none);
+
+  const share = (v) => {
+    if (nothing(v)) return none;
+    if (v === 0) return '0 %';
+    if (v < 0.0005) return '<0.1 %';
+    return fixed(v * 100, v < 0.0995 ? 1 : 0) + ' %';
+  };
+
   const formats = {
-    count, rate, seconds, ago,
+    count, rate, seconds, ago, lasting, share,
+    bytes: (v) => (nothing(v) ? none : bytes(v)),
     done: (v) => (v === 0 ? none : count(v)),
     fact: (f) => (f.unit === 'bytes' ? bytes(f.value) : count(f.value)),
     list: (v) => (v || []).join(', '),
@@ -89,6 +100,7 @@
   const bind = (element, item) => {
     const d = element.dataset;
     if (d.text !== undefined) text(element, formats[d.as || 'plain'](at(item, d.text)));
+    if (d.value !== undefined) element.value = at(item, d.value);
     if (d.is !== undefined) d.state = at(item, d.is);
     if (d.hide !== undefined) {
       const v = at(item, d.hide);
@@ -129,7 +141,12 @@
     now = Date.parse(status.time);
     status.quiet = status.events.length === 0;
     status.troubles = status.checks.some((c) => !c.ok);
+    status.undropped = status.dropped_copies.length === 0;
     for (const p of status.pipelines) p.idle = p.partitions.length === 0;
+    for (const d of status.dropped_copies) {
+      d.content = d.conflict ? 'other' : 'same';
+      d.hex = d.id_is_hex ? '1' : '';
+    }
     for (const e of status.events) e.where = e.lane === '' ? e.topic : `${e.topic} lane ${e.lane}`.trim();
     fill(document.body, status);
     document.title = (status.state === 'ready' ? '' : formats.words(status.state) + ': ') + 'kdedup ' + status.process.instance;
@@ -174,14 +191,12 @@
   });
 
   // The look-up works without this too; with it the page stays where it is.
-  const form = document.querySelector('form');
-  form?.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const button = form.querySelector('button');
+  const form = document.getElementById('ask');
+
+  const lookUp = async (question) => {
     const here = document.getElementById('answer');
-    button.disabled = true;
     try {
-      const answer = await ask('lookup', { method: 'POST', body: new URLSearchParams(new FormData(form)) });
+      const answer = await ask('lookup', { method: 'POST', body: new URLSearchParams(question) });
       const found = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('answer');
       if (!found) throw new Error(`the server answers ${answer.status}`);
       here.replaceChildren(...found.children);
@@ -191,6 +206,20 @@
       p.textContent = error.message;
       here.replaceChildren(p);
     }
+  };
+
+  document.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const question = new FormData(event.target);
+    const button = form.querySelector('button');
+    button.disabled = true;
+    if (event.target !== form) { // of a dropped copy
+      if (form.elements.topic) form.elements.topic.value = question.get('topic');
+      form.elements.id.value = question.get('id');
+      form.elements.hex.checked = question.get('hex') !== '';
+      form.scrollIntoView();
+    }
+    await lookUp(question);
     button.disabled = false;
   });
 })();

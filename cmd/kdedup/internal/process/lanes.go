@@ -42,6 +42,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 			})
 		},
 		Identify:        p.identify(e),
+		Extract:         e.Extractor.Extract,
 		Policy:          wiring.PolicyOf(e.Topic),
 		TTL:             e.TTL,
 		ShutdownTimeout: p.Config().ShutdownTimeout,

@@ -129,6 +129,7 @@ func (p *Process) pipelineNow(r *pipelineRun, blocked []string) server.Pipeline 
 		Outcomes: counts(pipeline.Outcomes(), totals.Outcomes),
 		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),
 		Batches:  counts(pipeline.Results(), totals.Batches),
+		TTL:      t.TTL, Undeliverable: totals.Refused, Dropped: droppedNow(t.Input, r.DroppedCopies()),
 	}
 	for _, l := range r.Lanes() {
 		number := strconv.Itoa(l.Lane)
@@ -146,6 +147,24 @@ func counts[Name any](order []Name, totals map[string]float64) (all []server.Cou
 	for _, o := range order {
 		name := fmt.Sprint(o)
 		all = append(all, server.Count{Name: name, Total: totals[name]})
+	}
+	return all
+}
+
+// droppedNow names the places. A claim does not tell the name of the topic that shares the scope.
+func droppedNow(input string, copies []pipeline.DroppedCopy) (all []server.DroppedCopy) {
+	for _, c := range copies {
+		owner := fmt.Sprintf("%s[%d]@%d", input, c.Owner.Partition, c.Owner.Offset)
+		switch {
+		case c.Owner == lookup.ManualOwner:
+			owner = "claimed by hand"
+		case c.Elsewhere:
+			owner = fmt.Sprintf("[%d]@%d of another topic", c.Owner.Partition, c.Owner.Offset)
+		}
+		all = append(all, server.DroppedCopy{
+			At: c.At, ID: []byte(c.ID), Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
+			Owner: owner, ClaimedAt: c.ClaimedAt, Conflict: c.Conflict,
+		})
 	}
 	return all
 }
@@ -178,7 +197,8 @@ func laneState(l pipeline.LaneState, blocked bool) string {
 func partitionsNow(l pipeline.LaneState) []server.Partition {
 	var all []server.Partition
 	for _, a := range l.Assigned {
-		p := server.Partition{Partition: a.Partition, Lane: l.Lane, DoneTo: a.Fence, Lag: a.Lag}
+		p := server.Partition{Partition: a.Partition, Lane: l.Lane, DoneTo: a.Fence, Lag: a.Lag,
+			Hidden: a.Hidden}
 		if a.Held != nil {
 			p.Held = cut(a.Held.String())
 		}
