@@ -54,6 +54,8 @@ var layers = []struct {
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
 		"internal/pagestyle"}},
+	{"internal/proposal", []string{"dedup", "internal/jsonpath", "internal/logreader",
+		"internal/report"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
@@ -93,8 +95,9 @@ var layers = []struct {
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
 		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/idorder",
-		"internal/kafka", "internal/logreader", "internal/pause", "internal/report",
-		"internal/telemetry", "internal/workload", "pipeline", "pipeline/tracing",
+		"internal/kafka", "internal/logreader", "internal/pause", "internal/proposal",
+		"internal/report", "internal/telemetry", "internal/workload", "pipeline",
+		"pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -233,8 +236,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
 				"internal/idorder, internal/kafka, internal/logreader, internal/pause, " +
-				"internal/report, internal/telemetry, internal/workload, pipeline, " +
-				"pipeline/tracing",
+				"internal/proposal, internal/report, internal/telemetry, internal/workload, " +
+				"pipeline, pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{

@@ -105,6 +105,13 @@ func (l *Log) bound(ctx context.Context, admin *kadm.Client, b Bounds) error {
 	)
 }
 
+// Newest is the part with the newest n offsets, in proportion from each partition; 0 is all.
+func (l Log) Newest(n int64) Log {
+	l.Partitions = maps.Clone(l.Partitions)
+	l.newest(n)
+	return l
+}
+
 // newest moves the starts on until n offsets are left. Parts of an offset add up from partition to
 // partition: else a topic of many partitions would have none left.
 func (l *Log) newest(n int64) {
