@@ -64,9 +64,8 @@ func edits(a, b string) int {
 
 // Keeping is how long a topic keeps its records.
 type Keeping struct {
-	Compacted bool          // it keeps the last record of each key
-	Ever      bool          // no age ends a record
-	For       time.Duration // else
+	Ever bool          // no age ends a record
+	For  time.Duration // else
 }
 
 // KeepingOf needs the right to see the topic's settings.
@@ -76,7 +75,6 @@ func KeepingOf(ctx context.Context, client *kgo.Client, topic string) (k Keeping
 		return k, err
 	}
 	policy := values["cleanup.policy"].value
-	k.Compacted = strings.Contains(policy, "compact")
 	text := values["retention.ms"].value
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

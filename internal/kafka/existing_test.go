@@ -32,8 +32,8 @@ func TestHowLongATopicKeepsItsRecords(t *testing.T) {
 		client := testkit.KafkaClient(t, brokers, kgo.ClientID("keeping"))
 		for policy, want := range map[string]Keeping{
 			"delete":         {For: 3 * time.Hour},
-			"compact":        {Compacted: true, Ever: true},
-			"compact,delete": {Compacted: true, For: 3 * time.Hour},
+			"compact":        {Ever: true},
+			"compact,delete": {For: 3 * time.Hour},
 		} {
 			topic := testkit.Topic(t, brokers, "keeping", 1, map[string]string{
 				"cleanup.policy": policy, "retention.ms": "10800000"})

@@ -35,7 +35,6 @@ type draft struct {
 	headers []kgo.RecordHeader
 	key     []byte
 	value   map[string]any
-	text    string // in place of the value
 	at      time.Time
 }
 
