@@ -213,6 +213,9 @@ func NewBatch(
 
 // add begins a span, unless the records go on where the last one ends.
 func (b *Batch) add(topicID [16]byte, records []*kgo.Record, before fence.Fence) {
+	if records = b.notYet(records); len(records) == 0 {
+		return
+	}
 	first := records[0]
 	n := len(b.Spans)
 	if n == 0 || !b.Spans[n-1].continuedBy(topicID, first) {
@@ -241,6 +244,27 @@ func (b *Batch) add(topicID [16]byte, records []*kgo.Record, before fence.Fence)
 			span: span})
 	}
 	s.to = len(b.Records)
+}
+
+// notYet leaves out the records that the batch has already: the client went back in the log while
+// the batch was filled. A record without an epoch may be another one with the same offset.
+func (b *Batch) notYet(records []*kgo.Record) []*kgo.Record {
+	if len(b.Spans) == 0 {
+		return records
+	}
+	last := &b.Spans[len(b.Spans)-1]
+	for len(records) > 0 {
+		r := records[0]
+		if r.Partition != last.Partition || r.Offset >= last.Next || r.LeaderEpoch < 0 {
+			break
+		}
+		if !r.Attrs.IsControl() && !b.has(Place{Partition: r.Partition, Offset: r.Offset,
+			LeaderEpoch: r.LeaderEpoch}) {
+			break
+		}
+		records = records[1:]
+	}
+	return records
 }
 
 // continuedBy reports whether the record comes behind the span. It does not if the client went back

@@ -3,6 +3,9 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +37,12 @@ func fetched(partition int32, from, n, end int64) kgo.Fetches {
 	}
 	return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "in",
 		Partitions: []kgo.FetchPartition{p}}}}}
+}
+
+// inEpoch sets the leader epoch of all records.
+func inEpoch(epoch int32, fetches kgo.Fetches) kgo.Fetches {
+	fetches.EachRecord(func(r *kgo.Record) { r.LeaderEpoch = epoch })
+	return fetches
 }
 
 func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
@@ -140,6 +149,46 @@ func TestErrorsThatAFillMeetsAreKept(t *testing.T) {
 	}
 }
 
+// A client goes back in the log while a batch is filled: the log was cut, or the group took the
+// partition and gave it again. Without an ID, a record would be forwarded twice.
+func TestARecordThatIsFetchedTwiceIsOnceInABatch(t *testing.T) {
+	first := func(epoch int32) kgo.Fetches { return inEpoch(epoch, fetched(0, 5, 5, 99)) }
+	again := func(from, n int64, epoch int32) kgo.Fetches {
+		return inEpoch(epoch, fetched(0, from, n, 99))
+	}
+	for _, test := range []struct {
+		name    string
+		fetches []kgo.Fetches
+		want    string // offset/epoch of each record
+		next    int64
+	}{
+		{"and the client goes on", []kgo.Fetches{first(3), again(7, 5, 3)},
+			"5/3 6/3 7/3 8/3 9/3 10/3 11/3", 12},
+		{"and the client has come no further", []kgo.Fetches{first(3), again(5, 2, 3)},
+			"5/3 6/3 7/3 8/3 9/3", 10},
+		{"and the log was cut behind it", []kgo.Fetches{first(3), again(7, 1, 3), again(8, 2, 4)},
+			"5/3 6/3 7/3 8/3 9/3 8/4 9/4", 10},
+		{"but another one with its offset is another one", []kgo.Fetches{first(3), again(5, 2, 4)},
+			"5/3 6/3 7/3 8/3 9/3 5/4 6/4", 7},
+		{"but without epochs nobody can tell", []kgo.Fetches{first(-1), again(8, 2, -1)},
+			"5/-1 6/-1 7/-1 8/-1 9/-1 8/-1 9/-1", 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			batch := NewBatch(slices.Concat(test.fetches...), nil, "group", t.Context())
+			var got []string
+			for _, r := range batch.Records {
+				got = append(got, fmt.Sprintf("%d/%d", r.Offset, r.LeaderEpoch))
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if next := batch.offsets()[0].Offset; next != test.next {
+				t.Errorf("offset %d is committed, want %d", next, test.next)
+			}
+		})
+	}
+}
+
 func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
 	type span struct {
 		partition   int32
@@ -164,7 +213,7 @@ func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
 		{"partitions take turns", join(fetched(1, 0, 10, 99), fetched(0, 0, 10, 99),
 			fetched(1, 10, 10, 99)), []span{{0, 0, 10, 10}, {1, 0, 20, 20}}},
 		{"the log was cut, and the client went back", join(fetched(0, 5, 10, 99),
-			fetched(0, 8, 10, 99)), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
+			inEpoch(1, fetched(0, 8, 10, 99))), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			batch := NewBatch(test.fetches, nil, "group", t.Context())

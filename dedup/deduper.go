@@ -27,13 +27,13 @@ type Claimer interface {
 // Deduper judges the batches of one lane, one batch at a time. It is not safe for concurrent use.
 type Deduper struct {
 	scope     Scope
-	extractor *Extractor
+	extractor Extractor
 	store     Claimer
 	retry     Retry
 	observer  Observer
 	log       *slog.Logger
 
-	fingerprints *Fingerprinter
+	fingerprints Fingerprinter
 	folded       folded
 	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
 	outageSeen   time.Time // when it was last seen
@@ -41,7 +41,7 @@ type Deduper struct {
 
 // Options of a Deduper.
 type Options struct {
-	Extractor *Extractor   // finds the message IDs
+	Extractor Extractor    // finds the message IDs; package messageid has one
 	Retry     Retry        // zero: DefaultRetry
 	Observer  Observer     // nil: nobody hears what claims take
 	Logger    *slog.Logger // nil: nothing is logged
@@ -78,9 +78,8 @@ func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, e
 	if err != nil {
 		return nil, err
 	}
-	if d.extractor.framed.tell() {
-		d.log.Info("documents stand behind the five bytes of a schema registry, which are skipped",
-			"message_id", d.extractor.String())
+	if notice := d.extractor.Notice(); notice != "" {
+		d.log.Info(notice, "message_id", d.extractor.String())
 	}
 	start := time.Now()
 	answers, err := d.insist(ctx, batch.claims)

@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,11 +48,28 @@ func undecidedAll(claims []Claim) ([]Answer, error) { return make([]Answer, len(
 
 func newDeduper(t *testing.T, store Claimer, retry Retry) *Deduper {
 	t.Helper()
-	extractor, err := NewExtractor(Source{From: "header", Name: "id"})
-	if err != nil {
-		t.Fatal(err)
+	return New(Scope{}, store, Options{Extractor: firstHeader{}, Retry: retry, Observer: &heard{}})
+}
+
+// firstHeader finds a record's ID in its first header. What counts is the value.
+type firstHeader struct{}
+
+func (firstHeader) Extract(r *kgo.Record) (ID, MissingReason) {
+	if len(r.Headers) == 0 {
+		return "", MissingAbsent
 	}
-	return New(Scope{}, store, Options{Extractor: extractor, Retry: retry, Observer: &heard{}})
+	return ID(r.Headers[0].Value), NotMissing
+}
+
+func (firstHeader) String() string { return "the first header" }
+
+func (firstHeader) Notice() string { return "" }
+
+func (firstHeader) Fingerprinter() Fingerprinter { return firstHeader{} }
+
+func (firstHeader) Of(r *kgo.Record) Fingerprint {
+	sum := sha256.Sum256(r.Value)
+	return Fingerprint(sum[:])
 }
 
 // heard is an Observer that counts.
@@ -348,32 +366,6 @@ func TestAFailureLongAfterAnOutageBeginsAnother(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestFingerprints(t *testing.T) {
-	f := NewFingerprinter()
-	base := &kgo.Record{Key: []byte("ab"), Value: []byte("cd"),
-		Headers: []kgo.RecordHeader{{Key: "attempt", Value: []byte("1")}}}
-	want := f.Of(base)
-	retried := *base
-	retried.Headers, retried.Timestamp, retried.Partition = nil, time.Now(), 3
-	if f.Of(&retried) != want {
-		t.Error("headers, time or place changed the fingerprint")
-	}
-	for name, other := range map[string]*kgo.Record{
-		"a byte moved from the value to the key": {Key: []byte("abc"), Value: []byte("d")},
-		"null key":                               {Value: []byte("abcd")},
-		"tombstone":                              {Key: []byte("ab")},
-		"empty value":                            {Key: []byte("ab"), Value: []byte{}},
-	} {
-		if got := f.Of(other); got == want {
-			t.Errorf("%s: the same fingerprint", name)
-		}
-	}
-	if f.Of(&kgo.Record{Key: []byte("ab")}) == f.Of(&kgo.Record{Key: []byte("ab"),
-		Value: []byte{}}) {
-		t.Error("a tombstone has the fingerprint of an empty value")
 	}
 }
 

@@ -26,19 +26,20 @@ func CompareScopes(now, registered Scope) error {
 	return nil
 }
 
-// contentMark is between how IDs are made and what fingerprints are of, where that is not all.
-const contentMark = "; fingerprint "
+// FingerprintMark stands in an Extractor's String between how IDs are made and what fingerprints
+// are of, where that is not all of a record. So CompareScopes can say which of the two differs.
+const FingerprintMark = "; fingerprint "
 
 func idsOf(s Scope) string {
-	if at := strings.LastIndex(s.Extractor, contentMark); at >= 0 {
+	if at := strings.LastIndex(s.Extractor, FingerprintMark); at >= 0 {
 		return s.Extractor[:at]
 	}
 	return s.Extractor
 }
 
 func contentOf(s Scope) string {
-	if at := strings.LastIndex(s.Extractor, contentMark); at >= 0 {
-		return s.Extractor[at+len(contentMark):]
+	if at := strings.LastIndex(s.Extractor, FingerprintMark); at >= 0 {
+		return s.Extractor[at+len(FingerprintMark):]
 	}
 	return "all"
 }

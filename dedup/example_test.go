@@ -9,6 +9,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 // order is a record as a producer makes it.
@@ -30,7 +31,7 @@ func poll() kgo.Fetches {
 // The loop of a consumer: poll, claim, act, commit.
 func Example() {
 	ctx := context.Background()
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "message-id"})
+	extractor, err := messageid.New(messageid.Source{From: "header", Name: "message-id"})
 	if err != nil {
 		panic(err)
 	}

@@ -24,9 +24,9 @@ const (
 	// VerdictInherited: another record owns the ID, which was never forwarded and is gone from the
 	// input: compacted away, for example. Package dedup cannot know that; kdedup's pipeline does.
 	VerdictInherited
-	// VerdictExempt: the record is none of those that have a message ID, see Rules.
+	// VerdictExempt: the record is none of those that have a message ID, see MissingExempt.
 	VerdictExempt
-	// VerdictTombstone: the record has no value, and Rules tell such records apart.
+	// VerdictTombstone: the record has no value, see MissingTombstone.
 	VerdictTombstone
 )
 

@@ -21,12 +21,12 @@ import (
 )
 
 // testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup,
-// report, backfill and skip, each by its own user. Taken away one by one, each right is missed, and
-// the error says on what.
+// report, backfill, skip and redrive, each by its own user. Taken away one by one, each right is
+// missed, and the error says on what.
 func testRights(t *testing.T, s *secured, delivery string) {
 	users := map[string]*user{}
 	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report",
-		"kdedup-backfill", "kdedup-operator"} {
+		"kdedup-backfill", "kdedup-operator", "kdedup-redrive"} {
 		users[name] = s.newUser(t, name+"-"+strings.ReplaceAll(delivery, "_", "-"), delivery)
 	}
 	run, setup, reader := users["kdedup"], users["kdedup-setup"], users["kdedup-reader"]
@@ -131,6 +131,45 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	}
 	as(users["kdedup-operator"]).command("skip", "--partition", fmt.Sprint(next.Partition),
 		"--offset", fmt.Sprint(next.Offset), "--drop", "--yes")
+
+	for _, statement := range manual.block("Cassandra grants of run",
+		strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup;",
+			"TO "+users["kdedup-redrive"].role()+";")) {
+		s.exec(t, statement)
+	}
+	redriveWithRights(t, s, as(users["kdedup-redrive"]), acls("Kafka ACLs of redrive"))
+}
+
+// redriveWithRights redrives a letter into either topic.
+func redriveWithRights(t *testing.T, s *secured, d *deployment, rights []acl) {
+	t.Helper()
+	for i := range 2 {
+		letter := d.record(100_000+i, 0, 3000+i)
+		letter.Topic = d.input + ".dlq"
+		letter.Headers = append(letter.Headers, deadLetterHeaders(d.input, i)...)
+		d.mustProduce(letter)
+	}
+	if out, code := d.try("redrive", "--into", "clean", "--yes"); code != 1 ||
+		!strings.Contains(out, "docs/security.md") && !strings.Contains(out, "AUTHORIZATION") {
+		t.Errorf("kdedup redrive without a right: exit code %d\n%s", code, out)
+	}
+	s.allow(t, rights...)
+	for _, into := range []string{"clean", "input"} {
+		out := d.command("redrive", "--into", into, "--limit", "1", "--yes")
+		if !strings.Contains(out, "1  into "+d.input) {
+			t.Errorf("redrive --into %s with every right:\n%s", into, out)
+		}
+	}
+}
+
+func deadLetterHeaders(input string, offset int) (headers []kgo.RecordHeader) {
+	for _, h := range [][2]string{{"kdedup-reason", "missing_id_absent"},
+		{"kdedup-source-topic", input}, {"kdedup-source-partition", "0"},
+		{"kdedup-source-offset", fmt.Sprint(offset)},
+		{"kdedup-source-timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}} {
+		headers = append(headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
+	}
+	return headers
 }
 
 // testRightsOnAClaimLog runs with exactly the rights of docs/security.md, on a store in Kafka.

@@ -25,6 +25,8 @@ const (
 	HeaderOwnerPartition = "kdedup-owner-partition" //
 	HeaderOwnerOffset    = "kdedup-owner-offset"    //
 	HeaderClaimedAt      = "kdedup-claimed-at"      // when it claimed, RFC 3339 with milliseconds
+	// input: how often kdedup redrive has sent the record there
+	HeaderRedrives = "kdedup-redrives"
 )
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
 // ordersOnly leaves out what is not marked as an order.
-var ordersOnly = dedup.Rules{OnlyIf: &dedup.Condition{
-	Place: dedup.Source{From: "header", Name: "type"}, Is: []string{"order"}}}
+var ordersOnly = messageid.Rules{OnlyIf: &messageid.Condition{
+	Place: messageid.Source{From: "header", Name: "type"}, Is: []string{"order"}}}
 
 func order(partition int, id, text string) *kgo.Record {
 	r := message(partition, id, text)
@@ -82,7 +82,7 @@ func TestRecordsThatOnlyIfLeavesOutPassUntouchedInEveryMode(t *testing.T) {
 // A producer that sends a message again, with the time of the attempt in it.
 func TestCopiesThatDifferInIgnoredFieldsAreDuplicates(t *testing.T) {
 	deliveries(t, func(t *testing.T, r *rig) {
-		r.rules = dedup.Rules{Fingerprint: dedup.Content{Ignore: []string{"at"}}}
+		r.rules = messageid.Rules{Fingerprint: messageid.Content{Ignore: []string{"at"}}}
 		var sent []*kgo.Record
 		for _, text := range []string{`{"n":1,"at":1}`, `{"at":2,"n":1}`, `{"n":2,"at":1}`} {
 			copied := message(0, "a", text)
@@ -106,28 +106,28 @@ func TestCopiesThatDifferInIgnoredFieldsAreDuplicates(t *testing.T) {
 func TestTombstonesGoWhereTheyAreSent(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		rules    dedup.Rules
+		rules    messageid.Rules
 		policy   pipeline.Policy
 		clean    []string // of the key's history: + a value, - a tombstone
 		dead     int
 		outcomes map[string]int
 	}{
-		{"as any record", dedup.Rules{}, pipeline.Policy{}, []string{"+", "+"}, 0,
+		{"as any record", messageid.Rules{}, pipeline.Policy{}, []string{"+", "+"}, 0,
 			map[string]int{"forwarded": 2, "conflict": 2, "duplicate": 1}},
-		{"forward", dedup.Rules{Tombstones: true},
+		{"forward", messageid.Rules{Tombstones: true},
 			pipeline.Policy{OnTombstone: pipeline.Forward}, []string{"+", "-", "-", "+"}, 0,
 			map[string]int{"forwarded": 2, "passed_through": 2, "duplicate": 1}},
-		{"dead letter", dedup.Rules{Tombstones: true},
+		{"dead letter", messageid.Rules{Tombstones: true},
 			pipeline.Policy{OnTombstone: pipeline.DeadLetter}, []string{"+", "+"}, 2,
 			map[string]int{"forwarded": 2, "dead_lettered": 2, "duplicate": 1}},
-		{"drop", dedup.Rules{Tombstones: true}, pipeline.Policy{OnTombstone: pipeline.Drop},
+		{"drop", messageid.Rules{Tombstones: true}, pipeline.Policy{OnTombstone: pipeline.Drop},
 			[]string{"+", "+"}, 0,
 			map[string]int{"forwarded": 2, "dropped": 2, "duplicate": 1}},
-		{"observe", dedup.Rules{Tombstones: true},
+		{"observe", messageid.Rules{Tombstones: true},
 			pipeline.Policy{Mode: pipeline.Observe, OnTombstone: pipeline.Drop},
 			[]string{"+", "-", "-", "+", "+"}, 0,
 			map[string]int{"forwarded": 2, "passed_through": 3}},
-		{"annotate", dedup.Rules{Tombstones: true},
+		{"annotate", messageid.Rules{Tombstones: true},
 			pipeline.Policy{Mode: pipeline.Annotate, OnTombstone: pipeline.Drop},
 			[]string{"+", "-", "-", "+", "+"}, 0,
 			map[string]int{"forwarded": 2, "passed_through": 3}},

@@ -23,6 +23,7 @@ import (
 	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -47,7 +48,7 @@ type rig struct {
 	lanes         int
 	batch         int
 	policy        pipeline.Policy
-	rules         dedup.Rules
+	rules         messageid.Rules
 	retry         dedup.Retry
 	topics        forwarder.Topics
 	ttl           time.Duration
@@ -109,7 +110,7 @@ func (r *running) stop() error {
 // start runs the pipeline until it is stopped, at the latest when the test ends.
 func (r *rig) start(instance string) *running {
 	r.t.Helper()
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "id"})
+	extractor, err := messageid.New(messageid.Source{From: "header", Name: "id"})
 	if err == nil {
 		extractor, err = extractor.With(r.rules)
 	}

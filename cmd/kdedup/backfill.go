@@ -15,6 +15,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/backfill"
+	"github.com/kdedup/kdedup/internal/dryrun"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/logreader"
 )
@@ -130,7 +131,7 @@ func (f *backfillFlags) claimer(
 	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
 ) (dedup.Claimer, func() error, error) {
 	if f.dryRun && wiring.NotMade(c.Store) {
-		return backfill.DryRun{Store: emptyStore{}}, func() error { return nil }, nil
+		return dryrun.Claimer{Store: emptyStore{}}, func() error { return nil }, nil
 	}
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
@@ -152,7 +153,7 @@ func (f *backfillFlags) claimer(
 		return nil, nil, errors.Join(err, store.Close())
 	}
 	if f.dryRun {
-		return backfill.DryRun{Store: store}, store.Close, nil
+		return dryrun.Claimer{Store: store}, store.Close, nil
 	}
 	return store, store.Close, nil
 }

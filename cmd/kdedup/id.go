@@ -9,6 +9,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 func newID() *cobra.Command {
@@ -45,8 +46,8 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if task.Topic, err = chooseTopic(c.Topics, f.topic); err != nil {
 		return err
 	}
-	if task.ID, err = f.parse(text); err != nil {
-		return err
+	if task.ID, err = parseID(text, f.hex); err != nil {
+		return usageError{err}
 	}
 	extractor, err := wiring.ExtractorOf(task.Topic)
 	if err != nil {
@@ -78,13 +79,14 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	return work(task)
 }
 
-func (f *idFlags) parse(text string) (dedup.ID, error) {
-	if !f.hex {
-		return dedup.NewID([]byte(text)), nil
+// parseID reads an ID of the command line.
+func parseID(text string, inHex bool) (dedup.ID, error) {
+	if !inHex {
+		return messageid.Of([]byte(text)), nil
 	}
 	id, err := hex.DecodeString(text)
 	if err != nil {
-		return "", usageError{fmt.Errorf("--hex: %w", err)}
+		return "", fmt.Errorf("--hex: %w", err)
 	}
-	return dedup.NewID(id), nil
+	return messageid.Of(id), nil
 }

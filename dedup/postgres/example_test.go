@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/dedup/postgres"
 )
 
@@ -36,12 +37,12 @@ func ExampleTxClaims() {
 		panic(err)
 	}
 
-	fingerprints := dedup.NewFingerprinter()
+	fingerprints := messageid.NewFingerprinter()
 	apply := func(fetches kgo.Fetches) error {
 		messages := dedup.Messages(fetches)
 		batch := make([]dedup.Claim, len(messages))
 		for i, m := range messages {
-			batch[i] = dedup.Claim{ID: dedup.NewID(m.Record.Key), Owner: m.Owner,
+			batch[i] = dedup.Claim{ID: messageid.Of(m.Record.Key), Owner: m.Owner,
 				Fingerprint: fingerprints.Of(m.Record)}
 		}
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 // settings are the command line.
@@ -69,7 +70,7 @@ func ship(_ context.Context, order *kgo.Record) error {
 
 // run consumes until the context ends, or as many records as the settings say.
 func run(ctx context.Context, s settings, ship effect) (err error) {
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: s.header})
+	extractor, err := messageid.New(messageid.Source{From: "header", Name: s.header})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	claims "github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/idempotency"
 	keys "github.com/kdedup/kdedup/idempotency/postgres"
@@ -25,7 +26,7 @@ const window = 7 * 24 * time.Hour
 type consumer struct {
 	client *kgo.Client
 	pool   *pgxpool.Pool
-	ids    *dedup.Extractor
+	ids    *messageid.Extractor
 	claims *claims.TxClaims
 	once   *idempotency.Executor
 }
@@ -38,8 +39,8 @@ func consume(ctx context.Context, p place) error {
 		return err
 	}
 	defer c.pool.Close()
-	if c.ids, err = dedup.NewExtractor(
-		dedup.Source{From: "header", Name: "message-id"},
+	if c.ids, err = messageid.New(
+		messageid.Source{From: "header", Name: "message-id"},
 	); err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (c *consumer) ship(ctx context.Context, messages []dedup.Message) error {
 
 func (c *consumer) claimsOf(messages []dedup.Message) ([]dedup.Claim, error) {
 	batch := make([]dedup.Claim, len(messages))
-	fingerprints := dedup.NewFingerprinter()
+	fingerprints := messageid.NewFingerprinter()
 	for i, m := range messages {
 		id, missing := c.ids.Extract(m.Record)
 		if missing != dedup.NotMissing {

@@ -22,7 +22,8 @@ var layers = []struct {
 	// What a session does, and below it how, on a client of Kafka.
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
-	{"dedup", []string{"internal/jsonpath", "internal/pause"}},
+	{"dedup", []string{"internal/pause"}},
+	{"dedup/messageid", []string{"dedup", "internal/jsonpath"}},
 	{"internal/claimmetrics", []string{"dedup", "internal/telemetry"}},
 	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause",
 		"internal/siphash", "internal/telemetry"}},
@@ -54,9 +55,12 @@ var layers = []struct {
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
 		"internal/pagestyle"}},
-	{"internal/proposal", []string{"dedup", "internal/jsonpath", "internal/logreader",
+	{"internal/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath", "internal/logreader",
 		"internal/report"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},
+	{"internal/dryrun", []string{"dedup"}},
+	{"internal/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "internal/dryrun",
+		"internal/logreader", "internal/pause"}},
 	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
 	{"internal/kafka", []string{"config", "internal/certs", "internal/pause"}},
@@ -94,10 +98,10 @@ var layers = []struct {
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
-		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/idorder",
-		"internal/kafka", "internal/logreader", "internal/pause", "internal/proposal",
-		"internal/report", "internal/telemetry", "internal/workload", "pipeline",
-		"pipeline/tracing",
+		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
+		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
+		"internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
+		"internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -220,7 +224,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, " +
 			"internal/pause, internal/telemetry"}},
 		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports " +
-			"dedup/memory: of this module dedup may import internal/jsonpath, internal/pause"}},
+			"dedup/memory: of this module dedup may import internal/pause"}},
 		{"idempotency/lease.go", module + "dedup",
 			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
 				"nothing"}},
@@ -235,9 +239,9 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
-				"internal/idorder, internal/kafka, internal/logreader, internal/pause, " +
-				"internal/proposal, internal/report, internal/telemetry, internal/workload, " +
-				"pipeline, pipeline/tracing",
+				"internal/dryrun, internal/idorder, internal/kafka, internal/logreader, " +
+				"internal/pause, internal/proposal, internal/redrive, internal/report, " +
+				"internal/telemetry, internal/workload, pipeline, pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{

@@ -14,6 +14,8 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/internal/dryrun"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -80,7 +82,7 @@ func (r *rig) emit(client *kgo.Client, partition int32, ids ...string) {
 
 func (r *rig) deduper(claimer dedup.Claimer) *dedup.Deduper {
 	r.t.Helper()
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "key"})
+	extractor, err := messageid.New(messageid.Source{From: "key"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -257,7 +259,7 @@ func TestADryRunClaimsNothing(t *testing.T) {
 	r := newRig(t)
 	r.wantVerdict(dedup.VerdictFirst, "b", 0, 2000)
 	r.emit(r.client, 0, "a", "b", "", "a")
-	r.run(DryRun{r.store}, Counts{Records: 4, Claimed: 2, Taken: 1, Missing: 1})
+	r.run(dryrun.Claimer{Store: r.store}, Counts{Records: 4, Claimed: 2, Taken: 1, Missing: 1})
 	r.wantVerdict(dedup.VerdictFirst, "a", 0, 2001)
 }
 

@@ -177,3 +177,41 @@ func TestChecksEndWithTheirContext(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 }
+
+func TestATopicTellsWhatItTakes(t *testing.T) {
+	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
+		for name, c := range map[string]struct {
+			configs map[string]*string
+			want    kafka.Target
+		}{
+			"keeps": {map[string]*string{"retention.ms": kadm.StringPtr("60000"),
+				"max.message.bytes": kadm.StringPtr("2000")},
+				kafka.Target{Partitions: 2, MaxBytes: 2000, Retention: time.Minute}},
+			"endless": {map[string]*string{"retention.ms": kadm.StringPtr("-1"),
+				"max.message.bytes": kadm.StringPtr("2000")},
+				kafka.Target{Partitions: 2, MaxBytes: 2000}},
+			"compacts": {map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),
+				"max.message.bytes": kadm.StringPtr("2000")},
+				kafka.Target{Partitions: 2, MaxBytes: 2000, Compacted: true}},
+			"dates": {map[string]*string{"message.timestamp.type": kadm.StringPtr("LogAppendTime"),
+				"max.message.bytes": kadm.StringPtr("2000")},
+				kafka.Target{Partitions: 2, MaxBytes: 2000}},
+		} {
+			name = topic.Input + "." + name
+			if _, err := kadm.NewClient(client).CreateTopic(
+				t.Context(), 2, 1, c.configs, name,
+			); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, topicsLimit, "topic "+name, func() bool {
+				got, exists, err := kafka.TargetOf(t.Context(), client, name)
+				return err == nil && exists && got == c.want
+			})
+		}
+		if _, exists, err := kafka.TargetOf(
+			t.Context(), client, topic.Input+".none",
+		); exists || err != nil {
+			t.Errorf("a topic that does not exist: %v, %v", exists, err)
+		}
+	})
+}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/report"
 )
 
@@ -31,11 +31,11 @@ type Candidate struct {
 }
 
 // Source is where the candidate says that the ID stands.
-func (c *Candidate) Source() dedup.Source {
+func (c *Candidate) Source() messageid.Source {
 	if len(c.Places) == 1 {
 		return c.Places[0].Source()
 	}
-	s := dedup.Source{From: "composite"}
+	s := messageid.Source{From: "composite"}
 	for _, p := range c.Places {
 		s.Parts = append(s.Parts, p.Source())
 	}
@@ -184,7 +184,7 @@ func (c *Candidate) placed() float64 {
 		return lastResort
 	case p.From == "header":
 		return 6
-	case p.From == "json" && p.Part == dedup.PartKey:
+	case p.From == "json" && p.Part == messageid.PartKey:
 		return 3
 	case p.From == "key":
 		return 2

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 const (
@@ -103,9 +104,9 @@ func writtenAtSending(path, text string, at time.Time) bool {
 
 // without is what of each record counts if those fields do not.
 func (t *table) without(paths []string) ([]dedup.Fingerprint, error) {
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "key"})
+	extractor, err := messageid.New(messageid.Source{From: "key"})
 	if err == nil {
-		extractor, err = extractor.With(dedup.Rules{Fingerprint: dedup.Content{Ignore: paths}})
+		extractor, err = extractor.With(messageid.Rules{Fingerprint: messageid.Content{Ignore: paths}})
 	}
 	if err != nil {
 		return nil, err

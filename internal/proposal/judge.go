@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 // Judgement is what a sample says about message IDs.
@@ -38,7 +39,7 @@ func Judge(s Sample, now time.Time, finders []Finder) Judgement {
 
 // Of counts a place that somebody names, whether it was found or not.
 func (j Judgement) Of(p Place) (*Candidate, error) {
-	if _, err := dedup.NewExtractor(p.Source()); err != nil {
+	if _, err := messageid.New(p.Source()); err != nil {
 		return nil, err
 	}
 	return j.table.candidate(j.table.column(p)), nil

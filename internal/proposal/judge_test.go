@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 var start = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
@@ -19,7 +20,7 @@ var start = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 // producer makes topics of which it is known where their ID stands.
 type producer struct {
 	*rand.Rand
-	truth   dedup.Source
+	truth   messageid.Source
 	records []*kgo.Record
 	ignore  bool // what it writes at sending is in the value
 
@@ -104,29 +105,29 @@ func (p *producer) choose() {
 	switch p.IntN(8) {
 	case 0, 1:
 		name := pick(p, "message-id", "X-Message-Id", "event_id", "Idempotency-Key", "uid", "ce_id")
-		p.truth = dedup.Source{From: "header", Name: name}
+		p.truth = messageid.Source{From: "header", Name: name}
 		p.set = func(m int, d *draft) { d.header(name, ids[m]) }
 	case 2:
-		p.truth = dedup.Source{From: "key"}
+		p.truth = messageid.Source{From: "key"}
 		p.set = func(m int, d *draft) { d.key = []byte(ids[m]) }
 	case 3:
 		name := pick(p, "id", "order_id", "eventId", "uuid", "orderID")
-		p.truth, p.set = dedup.Source{From: "json", Path: name}, field(name)
+		p.truth, p.set = messageid.Source{From: "json", Path: name}, field(name)
 	case 4:
 		outer, name := pick(p, "meta", "order", "event"), pick(p, "id", "event_id")
-		p.truth = dedup.Source{From: "json", Path: outer + "." + name}
+		p.truth = messageid.Source{From: "json", Path: outer + "." + name}
 		p.set = field(outer, name)
 	case 5:
-		p.truth = dedup.Source{From: "json", Path: "payload|json.id"}
+		p.truth = messageid.Source{From: "json", Path: "payload|json.id"}
 		p.set = func(m int, d *draft) {
 			d.value["payload"] = fmt.Sprintf(`{"id":%q,"n":%d}`, ids[m], m%9)
 		}
 	case 6:
-		p.truth = dedup.Source{From: "json", Path: "id", Part: "key"}
+		p.truth = messageid.Source{From: "json", Path: "id", Part: "key"}
 		p.set = func(m int, d *draft) { d.key = fmt.Appendf(nil, `{"id":%q}`, ids[m]) }
 	case 7:
 		p.copyShare = max(p.copyShare, 0.03)
-		p.truth = dedup.Source{From: "composite", Parts: []dedup.Source{
+		p.truth = messageid.Source{From: "composite", Parts: []messageid.Source{
 			{From: "header", Name: "tenant"}, {From: "json", Path: "order_no"}}}
 		p.set = func(m int, d *draft) {
 			d.header("tenant", fmt.Sprintf("t%d", m%7))
@@ -344,7 +345,7 @@ func FuzzEveryPlaceThatIsFoundHasAnID(f *testing.F) {
 			Headers: []kgo.RecordHeader{{Key: header, Value: value}}}
 		for _, finder := range Finders() {
 			finder.Find(r, func(p Place) {
-				extractor, err := dedup.NewExtractor(p.Source())
+				extractor, err := messageid.New(p.Source())
 				if err != nil {
 					t.Fatalf("%v: %v", p, err)
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/jsonpath"
 )
 
@@ -16,8 +16,8 @@ import (
 type Place struct{ From, Name, Path, Part string }
 
 // Source is the place for an extractor.
-func (p Place) Source() dedup.Source {
-	return dedup.Source{From: p.From, Name: p.Name, Path: p.Path, Part: p.Part}
+func (p Place) Source() messageid.Source {
+	return messageid.Source{From: p.From, Name: p.Name, Path: p.Path, Part: p.Part}
 }
 
 // String is the place for people.
@@ -25,7 +25,7 @@ func (p Place) String() string {
 	switch {
 	case p.From == "header":
 		return "header " + p.Name
-	case p.From == "json" && p.Part == dedup.PartKey:
+	case p.From == "json" && p.Part == messageid.PartKey:
 		return "JSON field " + p.Path + " of the key"
 	case p.From == "json":
 		return "JSON field " + p.Path
@@ -37,7 +37,7 @@ func (p Place) String() string {
 
 // ofValue reports whether a tombstone lacks the place whatever its producer does.
 func (p Place) ofValue() bool {
-	return p.From == "json" && p.Part != dedup.PartKey || p.From == "value_hash"
+	return p.From == "json" && p.Part != messageid.PartKey || p.From == "value_hash"
 }
 
 // Finder knows one kind of place. It tells only which places a record has: what stands there is the
@@ -81,7 +81,7 @@ const (
 func (f fields) Find(r *kgo.Record, found func(Place)) {
 	doc, part := r.Value, ""
 	if f.ofKey {
-		doc, part = r.Key, dedup.PartKey
+		doc, part = r.Key, messageid.PartKey
 	}
 	object, ok := document(doc)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -67,7 +67,7 @@ func TestASampleIsTheNewestOfEveryPartitionWithinItsLimits(t *testing.T) {
 }
 
 func TestTheWindowCoversCopiesAndRetention(t *testing.T) {
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "key"})
+	extractor, err := messageid.New(messageid.Source{From: "key"})
 	if err != nil {
 		t.Fatal(err)
 	}

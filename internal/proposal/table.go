@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 // table is what stands in each place of each record.
@@ -46,7 +47,7 @@ const (
 
 func newTable(topic string, records []*kgo.Record, now time.Time, finders []Finder) *table {
 	t := &table{topic: topic, now: now, records: records, seed: maphash.MakeSeed()}
-	fingerprints := dedup.NewFingerprinter()
+	fingerprints := messageid.NewFingerprinter()
 	for _, r := range records {
 		t.content = append(t.content, fingerprints.Of(r))
 		if r.Value != nil {
@@ -82,7 +83,7 @@ func (t *table) places(finders []Finder) []Place {
 
 // column is nil for a place that no extractor takes.
 func (t *table) column(p Place) *column {
-	extractor, err := dedup.NewExtractor(p.Source())
+	extractor, err := messageid.New(p.Source())
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/report"
 )
 
@@ -32,7 +33,7 @@ type Keeping time.Duration
 // twice the distance of the farthest copy, and what the topic keeps: so long a pipeline may lag,
 // and a claim counts from when its record is read.
 func (s Sample) Window(
-	ctx context.Context, e *dedup.Extractor, keeping Keeping, now time.Time,
+	ctx context.Context, e *messageid.Extractor, keeping Keeping, now time.Time,
 ) (Window, error) {
 	r, err := report.Build(ctx, report.Options{
 		Log: s.log, Extractor: e, Pipeline: report.Pipeline{TTL: usualWindow},

@@ -17,7 +17,7 @@ type Options struct {
 	Connection []kgo.Opt // brokers, TLS, SASL, logging
 	Log        logreader.Log
 	Bounded    bool // only a part of what the topic holds is read
-	Extractor  *dedup.Extractor
+	Extractor  dedup.Extractor
 	Header     string // name of a header whose values are told apart; may be empty
 	Pipeline   Pipeline
 	// Outcome names what the pipeline does with a record of this verdict.

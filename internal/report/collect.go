@@ -12,7 +12,7 @@ import (
 // the sorter.
 type collector struct {
 	options      Options
-	fingerprints *dedup.Fingerprinter
+	fingerprints dedup.Fingerprinter
 	sorter       *sorter
 
 	total      int64 // offsets to read

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 var now = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
@@ -69,7 +70,7 @@ func FuzzKindOf(f *testing.F) {
 func FuzzEntry(f *testing.F) {
 	f.Add("id", int64(-5), int32(3), int64(9))
 	f.Fuzz(func(t *testing.T, id string, at int64, partition int32, offset int64) {
-		if len(id) > dedup.MaxIDBytes || partition < 0 || offset < 0 {
+		if len(id) > messageid.MaxBytes || partition < 0 || offset < 0 {
 			t.Skip()
 		}
 		o := occurrence{at: at, partition: partition, offset: offset,

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/logreader"
 )
 
@@ -53,15 +54,24 @@ func (t *topic) build(tb testing.TB, change func(*Options)) *Report {
 	return r
 }
 
-func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
+// byHeader finds IDs in the header message-id.
+func byHeader(tb testing.TB, rules messageid.Rules) *messageid.Extractor {
 	tb.Helper()
-	extractor, err := dedup.NewExtractor(dedup.Source{From: "header", Name: "message-id"})
+	e, err := messageid.New(messageid.Source{From: "header", Name: "message-id"})
+	if err == nil {
+		e, err = e.With(rules)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return e
+}
+
+func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
+	tb.Helper()
 	o := Options{
 		Log:       logreader.Log{Topic: "orders", Partitions: make(map[int32]logreader.Range)},
-		Extractor: extractor, Version: "v1.2.3",
+		Extractor: byHeader(tb, messageid.Rules{}), Version: "v1.2.3",
 		Pipeline: Pipeline{ConsumerGroup: "orders-dedup", Output: "orders.clean", Mode: "enforce",
 			OnMissingID: "dead_letter", OnConflict: "drop",
 			TTL: time.Hour, Store: "cassandra", Buckets: 256,
@@ -102,14 +112,11 @@ func TestRecordsWithoutALookedForIDAreCountedApart(t *testing.T) {
 	in.put(0, 4*time.Second, "a", "").Value = nil
 	in.put(0, 5*time.Second, "", `{"n":1}`)
 	r := in.build(t, func(o *Options) {
-		var err error
-		if o.Extractor, err = o.Extractor.With(dedup.Rules{
-			OnlyIf:      &dedup.Condition{Place: dedup.Source{From: "json", Path: "n"}},
+		o.Extractor = byHeader(t, messageid.Rules{
+			OnlyIf:      &messageid.Condition{Place: messageid.Source{From: "json", Path: "n"}},
 			Tombstones:  true,
-			Fingerprint: dedup.Content{Ignore: []string{"at"}},
-		}); err != nil {
-			t.Fatal(err)
-		}
+			Fingerprint: messageid.Content{Ignore: []string{"at"}},
+		})
 		known := o.Outcome
 		o.Outcome = func(v dedup.Verdict) string {
 			if v == dedup.VerdictExempt || v == dedup.VerdictTombstone {

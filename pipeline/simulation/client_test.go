@@ -18,6 +18,7 @@ import (
 type client struct {
 	w       *world
 	process *process
+	number  int // among the clients of its slot: callbacks of a closed one may still wait
 	events  consumer.Events
 
 	generation int  // the last that it heard of; -1 before the first
@@ -63,7 +64,7 @@ var (
 )
 
 func (c *client) pause(what string, ready func() bool) {
-	c.process.pause(fmt.Sprintf("%s %d", what, c.process.joins), ready)
+	c.process.pause(fmt.Sprintf("%s %d", what, c.number), ready)
 }
 
 func (c *client) must(ok bool, rule string) {
@@ -286,7 +287,7 @@ func (c *client) AllowRebalance() { c.busy = false }
 // Close implements consumer.Client. Requests that are under way may still arrive; an open
 // transaction stays open.
 func (c *client) Close() {
-	if !c.process.wait(fmt.Sprint("close ", c.process.joins), nil) {
+	if !c.process.wait(fmt.Sprint("close ", c.number), nil) {
 		return // a process that dies closes nothing
 	}
 	c.land()

@@ -29,7 +29,6 @@ type process struct {
 	ended   bool
 	err     error
 	client  *client // of its session; nil without one
-	joins   int
 	session *observed
 }
 
@@ -42,6 +41,7 @@ type slot struct {
 	registry  *prometheus.Registry
 	txnID     *transactionalID
 	skew      time.Duration // of its clock
+	joins     int
 	expected  [numOutcomes]int
 	either    [numOutcomes]int // what may have counted as this instead
 }
@@ -134,14 +134,16 @@ func (p *process) join(context.Context, int) (pipeline.Session, *forwarder.Topic
 	if w.fault(faultJoin) {
 		return nil, nil, errors.New("simulation: no broker")
 	}
-	p.joins++
-	c := &client{w: w, process: p, generation: -1, held: make([]held, w.mix.partitions),
-		kept: make(map[*source]destination), txnID: w.slots[p.slot].txnID}
+	slot := w.slots[p.slot]
+	slot.joins++
+	c := &client{w: w, process: p, number: slot.joins, generation: -1,
+		held: make([]held, w.mix.partitions), kept: make(map[*source]destination),
+		txnID: slot.txnID}
 	p.client = c
 	opts := consumer.Options{
 		Input: inputTopic, ConsumerGroup: w.group.name, FenceTopic: topicFence, TTL: ttl,
-		Room: w.slots[p.slot].room, TransactionTimeout: transactionTimeout,
-		Metrics: w.slots[p.slot].members, Logger: slog.New(slog.DiscardHandler),
+		Room: slot.room, TransactionTimeout: transactionTimeout,
+		Metrics: slot.members, Logger: slog.New(slog.DiscardHandler),
 	}
 	if w.on {
 		opts.Logger = slog.New(slog.NewTextHandler(traceWriter{w, p.slot},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/fence"
 	"github.com/kdedup/kdedup/forwarder"
 )
@@ -40,7 +41,7 @@ type world struct {
 
 	slots     []*slot
 	processes []*process // by slot
-	extractor *dedup.Extractor
+	extractor *messageid.Extractor
 	forwards  *forwarder.Topics
 
 	attempts   int
@@ -69,10 +70,11 @@ func newWorld(seed uint64, given []byte, trace bool) *world {
 	w.store = newStore(w)
 	w.makeKafka()
 	var err error
-	w.extractor, err = dedup.NewExtractor(dedup.Source{From: "header", Name: "id"})
+	w.extractor, err = messageid.New(messageid.Source{From: "header", Name: "id"})
 	if err == nil {
-		w.extractor, err = w.extractor.With(dedup.Rules{Tombstones: true,
-			OnlyIf: &dedup.Condition{Place: dedup.Source{From: "header", Name: kindHeader}}})
+		w.extractor, err = w.extractor.With(messageid.Rules{Tombstones: true,
+			OnlyIf: &messageid.Condition{
+				Place: messageid.Source{From: "header", Name: kindHeader}}})
 	}
 	if err != nil {
 		panic(err)

@@ -89,6 +89,10 @@ func (t *Question) forwarded(
 	if err == nil && clean != [16]byte{} && owner.TopicID == clean {
 		return "yes: it stands on " + t.Topic.Output + ", see kdedup backfill"
 	}
+	if letters := t.lettersOf(ctx, client, owner.TopicID); letters != "" {
+		return fmt.Sprintf("by kdedup redrive, of the letter at %s[%d]@%d; if a redrive was "+
+			"killed, when it is run again", letters, owner.Partition, owner.Offset)
+	}
 	handled, err := fence.Handled(ctx, client, t.Topic.FenceTopic, t.Topic.Input, owner.TopicID,
 		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset,
 			LeaderEpoch: owner.LeaderEpoch}, claimed)
@@ -100,6 +104,19 @@ func (t *Question) forwarded(
 	default:
 		return "not for sure: the record is not below the fence of " + t.Topic.Input
 	}
+}
+
+// lettersOf is the topic of dead letters or duplicates that has the ID, or empty.
+func (t *Question) lettersOf(ctx context.Context, client *kgo.Client, id [16]byte) string {
+	for _, topic := range []string{t.Topic.DeadLetterTopic, t.Topic.DuplicatesTopic} {
+		if topic == "" || id == [16]byte{} {
+			continue
+		}
+		if letters, err := kafka.TopicID(ctx, client, topic); err == nil && letters == id {
+			return topic
+		}
+	}
+	return ""
 }
 
 // Rows is the lookup for people.

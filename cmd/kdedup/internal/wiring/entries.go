@@ -11,6 +11,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
@@ -18,8 +19,8 @@ import (
 type Entry struct {
 	Path string // topics[2]
 	config.Topic
-	Extractor *dedup.Extractor // known after Compare
-	Store     string           // the identity of the store, once the scope is registered
+	Extractor *messageid.Extractor // known after Compare
+	Store     string               // the identity of the store, once the scope is registered
 }
 
 // Entries are the topics in their order.

@@ -6,6 +6,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -37,27 +38,27 @@ func EarlierOf(t config.Topic) client.Earlier {
 }
 
 // ExtractorOf finds the message IDs of an entry.
-func ExtractorOf(t config.Topic) (*dedup.Extractor, error) {
-	e, err := dedup.NewExtractor(sourceOf(t.MessageID))
+func ExtractorOf(t config.Topic) (*messageid.Extractor, error) {
+	e, err := messageid.New(sourceOf(t.MessageID))
 	if err != nil {
 		return nil, err
 	}
-	return e.With(dedup.Rules{OnlyIf: conditionOf(t.OnlyIf),
+	return e.With(messageid.Rules{OnlyIf: conditionOf(t.OnlyIf),
 		Tombstones: t.OnTombstone != "" && t.OnTombstone != config.ActionAsAny,
-		Fingerprint: dedup.Content{None: t.Fingerprint.Of == config.FingerprintNone,
+		Fingerprint: messageid.Content{None: t.Fingerprint.Of == config.FingerprintNone,
 			Ignore: t.Fingerprint.Ignore, Only: t.Fingerprint.Only}})
 }
 
-func conditionOf(c config.Condition) *dedup.Condition {
+func conditionOf(c config.Condition) *messageid.Condition {
 	if c.From == "" {
 		return nil
 	}
-	return &dedup.Condition{Place: sourceOf(c.Place()), Is: c.Is}
+	return &messageid.Condition{Place: sourceOf(c.Place()), Is: c.Is}
 }
 
 // sourceOf is where a message ID stands.
-func sourceOf(m config.MessageID) dedup.Source {
-	s := dedup.Source{From: m.From, Name: m.Name, Occurrence: m.Occurrence, Path: m.Path,
+func sourceOf(m config.MessageID) messageid.Source {
+	s := messageid.Source{From: m.From, Name: m.Name, Occurrence: m.Occurrence, Path: m.Path,
 		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only}
 	for _, part := range m.Parts {
 		s.Parts = append(s.Parts, sourceOf(part))

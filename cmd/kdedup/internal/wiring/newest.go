@@ -24,10 +24,9 @@ const newestLooked = 100
 type Newest struct {
 	entry          Entry
 	looked, found  int
-	exempt         int // no ID is looked for in them, for only_if
-	tombstones     int // nor in these, for on_tombstone
-	whole          int // of those that were found: fingerprint names fields they lack
-	fingerprints   *dedup.Fingerprinter
+	exempt         int             // no ID is looked for in them, for only_if
+	tombstones     int             // nor in these, for on_tombstone
+	whole          int             // of those that were found: fingerprint names fields they lack
 	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
 	reason         string          // why the last record without an ID has none
 }
@@ -36,8 +35,7 @@ type Newest struct {
 func LookAtNewest(
 	ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry,
 ) (Newest, error) {
-	n := Newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool),
-		fingerprints: e.Extractor.Fingerprinter()}
+	n := Newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
 	log, err := logreader.Describe(ctx, client, e.Input, logreader.Bounds{MaxRecords: newestLooked})
 	if err == nil {
 		err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
@@ -70,7 +68,7 @@ func (n *Newest) look(r *kgo.Record) {
 	switch missing {
 	case dedup.NotMissing:
 		n.found++
-		if !n.fingerprints.Partial(r) {
+		if !n.entry.Extractor.Partial(r) {
 			n.whole++
 		}
 		return

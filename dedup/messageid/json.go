@@ -1,4 +1,4 @@
-package dedup
+package messageid
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/jsonpath"
 )
 
@@ -54,27 +55,27 @@ func (j *jsonSource) String() string {
 // find takes strings unescaped, so that two spellings of one string are one ID; numbers as they are
 // written, so that no digit is rounded away: 1.0 is not 1. The string "7" and the number 7 are the
 // same ID. Of equal names in an object the last one counts.
-func (j *jsonSource) find(r *kgo.Record) (ID, MissingReason) {
+func (j *jsonSource) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	doc := j.part(r)
 	if doc == nil {
-		return "", MissingNull
+		return "", dedup.MissingNull
 	}
 	if len(doc) == 0 {
-		return "", MissingEmpty
+		return "", dedup.MissingEmpty
 	}
 	if len(j.paths) == 1 && doc[0] == '{' { // nearly all
 		field, missing := j.paths[0].in(doc)
-		if missing != NotMissing {
+		if missing != dedup.NotMissing {
 			return "", missing
 		}
 		return idOf(field)
 	}
 	field, framed, missing := j.field(doc)
-	if missing != NotMissing {
+	if missing != dedup.NotMissing {
 		return "", missing
 	}
 	id, missing := idOf(field)
-	if framed && missing == NotMissing {
+	if framed && missing == dedup.NotMissing {
 		j.framed.note()
 	}
 	return id, missing
@@ -89,49 +90,49 @@ func (j *jsonSource) part(r *kgo.Record) []byte {
 }
 
 // field is the text of the value to which the paths lead.
-func (j *jsonSource) field(doc []byte) (field []byte, framed bool, missing MissingReason) {
+func (j *jsonSource) field(doc []byte) (field []byte, framed bool, missing dedup.MissingReason) {
 	doc, framed = unframed(doc)
 	for i, path := range j.paths {
 		if i > 0 {
-			if doc, missing = inner(field); missing != NotMissing {
+			if doc, missing = inner(field); missing != dedup.NotMissing {
 				return nil, framed, missing
 			}
 		}
-		if field, missing = path.in(doc); missing != NotMissing {
+		if field, missing = path.in(doc); missing != dedup.NotMissing {
 			return nil, framed, missing
 		}
 	}
-	return field, framed, NotMissing
+	return field, framed, dedup.NotMissing
 }
 
 // in finds the path's field. Whether what follows it is JSON does not matter: it is as good an ID
 // when a producer writes rubbish behind it.
-func (p jsonPath) in(doc []byte) (field []byte, missing MissingReason) {
+func (p jsonPath) in(doc []byte) (field []byte, missing dedup.MissingReason) {
 	span, end := scanValue(doc, skipSpace(doc, 0), p, maxJSONDepth)
 	if span.end > span.start {
-		return doc[span.start:span.end], NotMissing
+		return doc[span.start:span.end], dedup.NotMissing
 	}
 	if end == invalid || skipSpace(doc, end) != len(doc) {
-		return nil, MissingUnparsable
+		return nil, dedup.MissingUnparsable
 	}
-	return nil, MissingAbsent
+	return nil, dedup.MissingAbsent
 }
 
 // inner is the document that a string holds. An object or an array is one itself: some producers
 // write the document as it is.
-func inner(value []byte) ([]byte, MissingReason) {
+func inner(value []byte) ([]byte, dedup.MissingReason) {
 	switch value[0] {
 	case '{', '[':
-		return value, NotMissing
+		return value, dedup.NotMissing
 	case '"':
 		if len(value) == len(`""`) {
-			return nil, MissingEmpty
+			return nil, dedup.MissingEmpty
 		}
-		return withoutMark(unescaped(value[1 : len(value)-1])), NotMissing
+		return withoutMark(unescaped(value[1 : len(value)-1])), dedup.NotMissing
 	case 'n':
-		return nil, MissingNull
+		return nil, dedup.MissingNull
 	default:
-		return nil, MissingUnsupportedType
+		return nil, dedup.MissingUnsupportedType
 	}
 }
 
@@ -188,15 +189,15 @@ func (p jsonPath) enter(doc []byte, i, depth int) (field jsonSpan, end int) {
 }
 
 // idOf makes an ID of a value that the scanner found valid.
-func idOf(value []byte) (ID, MissingReason) {
+func idOf(value []byte) (dedup.ID, dedup.MissingReason) {
 	switch c := value[0]; {
 	case c == '"':
 		return unquote(value[1 : len(value)-1])
 	case c == '-' && value[1] != 'I' || '0' <= c && c <= '9':
 		return shared(value)
 	case c == 'n':
-		return "", MissingNull
+		return "", dedup.MissingNull
 	default:
-		return "", MissingUnsupportedType
+		return "", dedup.MissingUnsupportedType
 	}
 }

@@ -1,10 +1,12 @@
-package dedup
+package messageid
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
 // Condition tells apart which records have message IDs: those with a value in a place.
@@ -15,7 +17,7 @@ type Condition struct {
 
 // condition is one that was checked.
 type condition struct {
-	value func(*kgo.Record) ([]byte, MissingReason)
+	value func(*kgo.Record) ([]byte, dedup.MissingReason)
 	is    []string
 }
 
@@ -26,7 +28,7 @@ func newCondition(c Condition) (*condition, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &condition{func(r *kgo.Record) ([]byte, MissingReason) {
+		return &condition{func(r *kgo.Record) ([]byte, dedup.MissingReason) {
 			id, missing := find(r)
 			return bytesOf(id), missing
 		}, c.Is}, nil
@@ -45,11 +47,11 @@ func newCondition(c Condition) (*condition, error) {
 func (c *condition) leavesOut(r *kgo.Record) bool {
 	value, missing := c.value(r)
 	switch {
-	case missing == MissingUnparsable:
+	case missing == dedup.MissingUnparsable:
 		return false
-	case missing == MissingUnsupportedType: // there is an object or an array
+	case missing == dedup.MissingUnsupportedType: // there is an object or an array
 		return len(c.is) > 0
-	case missing != NotMissing:
+	case missing != dedup.NotMissing:
 		return true
 	case len(c.is) == 0:
 		return false
@@ -59,30 +61,30 @@ func (c *condition) leavesOut(r *kgo.Record) bool {
 
 // text is a field as a condition compares it: a string as what it stands for, a number or a word
 // as it is written.
-func (j *jsonSource) text(r *kgo.Record) ([]byte, MissingReason) {
+func (j *jsonSource) text(r *kgo.Record) ([]byte, dedup.MissingReason) {
 	doc := j.part(r)
 	if doc == nil {
-		return nil, MissingNull
+		return nil, dedup.MissingNull
 	}
 	if len(doc) == 0 {
-		return nil, MissingEmpty
+		return nil, dedup.MissingEmpty
 	}
 	field, _, missing := j.field(doc)
-	if missing != NotMissing {
+	if missing != dedup.NotMissing {
 		return nil, missing
 	}
 	switch field[0] {
 	case '"':
 		field = unescaped(field[1 : len(field)-1])
 	case '{', '[':
-		return nil, MissingUnsupportedType
+		return nil, dedup.MissingUnsupportedType
 	case 'n':
-		return nil, MissingNull
+		return nil, dedup.MissingNull
 	}
 	if len(field) == 0 {
-		return nil, MissingEmpty
+		return nil, dedup.MissingEmpty
 	}
-	return field, NotMissing
+	return field, dedup.NotMissing
 }
 
 // Rules say in which records a message ID is looked for, and what is the same content.
@@ -101,7 +103,7 @@ func (e *Extractor) With(rules Rules) (_ *Extractor, err error) {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	if with.content != nil {
-		with.name += contentMark + with.content.name
+		with.name += dedup.FingerprintMark + with.content.name
 	}
 	if rules.OnlyIf != nil {
 		only, err := newCondition(*rules.OnlyIf)
@@ -117,18 +119,18 @@ func (e *Extractor) With(rules Rules) (_ *Extractor, err error) {
 }
 
 func (c *condition) around(find finder) finder {
-	return func(r *kgo.Record) (ID, MissingReason) {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 		if c.leavesOut(r) {
-			return "", MissingExempt
+			return "", dedup.MissingExempt
 		}
 		return find(r)
 	}
 }
 
 func tombstonesApart(find finder) finder {
-	return func(r *kgo.Record) (ID, MissingReason) {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 		if r.Value == nil {
-			return "", MissingTombstone
+			return "", dedup.MissingTombstone
 		}
 		return find(r)
 	}

@@ -1,4 +1,4 @@
-package dedup
+package messageid
 
 import (
 	"crypto/sha256"
@@ -6,6 +6,8 @@ import (
 	"hash"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
 // Fingerprinter hashes records; it is not safe for concurrent use. It exists to keep the buffers.
@@ -22,8 +24,10 @@ type Fingerprinter struct {
 // NewFingerprinter returns one of all of key and value.
 func NewFingerprinter() *Fingerprinter { return &Fingerprinter{sha: sha256.New()} }
 
-// Fingerprinter returns one of what the extractor's rules say.
-func (e *Extractor) Fingerprinter() *Fingerprinter {
+// Fingerprinter returns a Fingerprinter of what the extractor's rules say.
+func (e *Extractor) Fingerprinter() dedup.Fingerprinter { return e.fingerprinter() }
+
+func (e *Extractor) fingerprinter() *Fingerprinter {
 	f := NewFingerprinter()
 	if f.content = e.content; f.content != nil {
 		f.canonical = newCanonical()
@@ -35,14 +39,14 @@ func (e *Extractor) Fingerprinter() *Fingerprinter {
 // move between key and value unseen and a tombstone differs from an empty value. Headers are left
 // out: producers that retry often add an attempt count or a new trace context there. With rules
 // about the content of a value, its encoding without what does not count takes its place.
-func (f *Fingerprinter) Of(r *kgo.Record) Fingerprint {
+func (f *Fingerprinter) Of(r *kgo.Record) dedup.Fingerprint {
 	if f.content == nil {
 		return f.hash(r, nullness(r), r.Value)
 	}
 	if f.content.none {
-		return Fingerprint{}
+		return dedup.Fingerprint{}
 	}
-	if !f.Partial(r) {
+	if !f.partly(r) {
 		return f.hash(r, nullness(r), r.Value)
 	}
 	return f.hash(r, nullness(r)|partial, f.part)
@@ -50,7 +54,10 @@ func (f *Fingerprinter) Of(r *kgo.Record) Fingerprint {
 
 // Partial reports whether rules leave a part of the record's value out of what counts: where the
 // value cannot be read as they say, all of it counts.
-func (f *Fingerprinter) Partial(r *kgo.Record) (is bool) {
+func (e *Extractor) Partial(r *kgo.Record) bool { return e.fingerprinter().partly(r) }
+
+// partly encodes the part of the record's value that counts.
+func (f *Fingerprinter) partly(r *kgo.Record) (is bool) {
 	if f.content == nil || f.content.none {
 		return false
 	}
@@ -61,14 +68,14 @@ func (f *Fingerprinter) Partial(r *kgo.Record) (is bool) {
 	return is
 }
 
-func (f *Fingerprinter) hash(r *kgo.Record, kind byte, value []byte) Fingerprint {
+func (f *Fingerprinter) hash(r *kgo.Record, kind byte, value []byte) dedup.Fingerprint {
 	binary.BigEndian.PutUint64(f.prefix[:8], uint64(len(r.Key)))
 	f.prefix[8] = kind
 	f.sha.Reset()
 	f.sha.Write(f.prefix[:])
 	f.sha.Write(r.Key)
 	f.sha.Write(value)
-	return Fingerprint(f.sha.Sum(f.sum[:0]))
+	return dedup.Fingerprint(f.sha.Sum(f.sum[:0]))
 }
 
 // partial tells an encoding from a value with the same bytes.

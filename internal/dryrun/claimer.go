@@ -1,4 +1,5 @@
-package backfill
+// Package dryrun stands for a store in a command that only says what it would do.
+package dryrun
 
 import (
 	"context"
@@ -9,20 +10,20 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// Lookup is the part of a store that a dry run needs; dedup.Store has the contract.
-type Lookup interface {
+// Looker is the part of a store that a dry run needs; dedup.Store has the contract.
+type Looker interface {
 	Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error)
 }
 
-// DryRun answers claims as the store would now, and makes none. Copies that stand in different
-// batches each count as claimed.
-type DryRun struct{ Store Lookup }
+// Claimer answers claims as the store would now, and makes none. Copies that stand in different
+// calls each count as claimed.
+type Claimer struct{ Store Looker }
 
 // lookupsAtOnce go to the store side by side.
 const lookupsAtOnce = 64
 
 // Claim implements dedup.Claimer.
-func (d DryRun) Claim(
+func (d Claimer) Claim(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
 ) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))

@@ -1,4 +1,4 @@
-package dedup
+package messageid
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
 // Ways to spell an ID the same however a producer does.
@@ -53,9 +55,9 @@ func normalized(find finder, name string, names []string) (finder, string, error
 		}
 		steps = append(steps, step)
 	}
-	normal := func(r *kgo.Record) (ID, MissingReason) {
+	normal := func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 		id, missing := find(r)
-		if missing != NotMissing {
+		if missing != dedup.NotMissing {
 			return "", missing
 		}
 		text := bytesOf(id)
@@ -63,7 +65,7 @@ func normalized(find finder, name string, names []string) (finder, string, error
 			text = step(text)
 		}
 		if len(text) == 0 {
-			return "", MissingEmpty
+			return "", dedup.MissingEmpty
 		}
 		return shared(text)
 	}

@@ -1,4 +1,4 @@
-package dedup
+package messageid
 
 import (
 	"crypto/sha256"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/jsonpath"
 )
 
@@ -110,7 +111,7 @@ func (c *content) of(to, value []byte, with *canonical) ([]byte, bool) {
 	start := len(to)
 	for _, path := range c.only {
 		field, missing := path.in(doc)
-		if missing != NotMissing {
+		if missing != dedup.NotMissing {
 			return to[:start], false
 		}
 		var read bool
@@ -125,8 +126,8 @@ func (c *content) of(to, value []byte, with *canonical) ([]byte, bool) {
 var canonicals = sync.Pool{New: func() any { return newCanonical() }}
 
 // valueHash makes equal contents equal IDs. The first byte tells a whole value from a part.
-func (c *content) valueHash(r *kgo.Record) (ID, MissingReason) {
-	if _, missing := shared(r.Value); missing != NotMissing {
+func (c *content) valueHash(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
+	if _, missing := shared(r.Value); missing != dedup.NotMissing {
 		return "", missing
 	}
 	with := canonicals.Get().(*canonical)
@@ -136,5 +137,5 @@ func (c *content) valueHash(r *kgo.Record) (ID, MissingReason) {
 		encoded = append([]byte{0}, r.Value...)
 	}
 	sum := sha256.Sum256(encoded)
-	return ID(sum[:]), NotMissing
+	return dedup.ID(sum[:]), dedup.NotMissing
 }

@@ -1,4 +1,4 @@
-package dedup
+package messageid
 
 import "sync/atomic"
 
@@ -15,6 +15,14 @@ func (s *sighting) note() {
 // tell reports true once.
 func (s *sighting) tell() bool {
 	return s.seen.Load() && !s.told.Load() && s.told.CompareAndSwap(false, true)
+}
+
+// Notice tells once that an ID was found behind a schema ID.
+func (e *Extractor) Notice() string {
+	if !e.framed.tell() {
+		return ""
+	}
+	return "documents stand behind the five bytes of a schema registry, which are skipped"
 }
 
 // SkippedSchemaID reports whether an ID was found behind the five bytes that serializers with a

@@ -1,14 +1,16 @@
-package dedup
+package messageid
 
 import (
 	"bytes"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
 // unquote returns what a valid string stands for; quoted is what lies between its quotes.
-func unquote(quoted []byte) (ID, MissingReason) { return shared(unescaped(quoted)) }
+func unquote(quoted []byte) (dedup.ID, dedup.MissingReason) { return shared(unescaped(quoted)) }
 
 // unescaped shares memory with a string that has no escapes.
 func unescaped(quoted []byte) []byte {

@@ -16,9 +16,9 @@ const (
 	MissingUnparsable
 	// MissingUnsupportedType: the JSON field is a boolean, an object or an array.
 	MissingUnsupportedType
-	// MissingExempt: no ID is looked for, because the condition of Rules does not hold.
+	// MissingExempt: no ID is looked for, for a condition of the extractor does not hold.
 	MissingExempt
-	// MissingTombstone: no ID is looked for, because Rules tell tombstones apart.
+	// MissingTombstone: no ID is looked for, for the extractor tells tombstones apart.
 	MissingTombstone
 )
 

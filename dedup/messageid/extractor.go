@@ -1,4 +1,10 @@
-package dedup
+// Package messageid finds the message ID of a record, as kdedup's configuration describes it: in a
+// header, in the key, in a field of a JSON document, or in several of these places. It also says
+// what of records with equal IDs is compared, and which records have no ID on purpose.
+//
+//	ids, err := messageid.New(messageid.Source{From: "json", Path: "order.id"})
+//	deduper := dedup.New(scope, store, dedup.Options{Extractor: ids})
+package messageid
 
 import (
 	"crypto/sha256"
@@ -10,11 +16,13 @@ import (
 	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
-// MaxIDBytes is the length up to which an ID is stored as it is. A longer one is replaced by
+// MaxBytes is the length up to which an ID is stored as it is. A longer one is replaced by
 // "sha256:" and the 32 bytes of its SHA-256.
-const MaxIDBytes = 4096
+const MaxBytes = 4096
 
 const longIDPrefix = "sha256:"
 
@@ -48,7 +56,7 @@ const (
 	PartKey   = "key"
 )
 
-// Extractor finds the message ID of a record. It is safe for concurrent use.
+// Extractor is a dedup.Extractor for a Source.
 type Extractor struct {
 	find    finder
 	name    string
@@ -56,10 +64,10 @@ type Extractor struct {
 	content *content // of fingerprints; nil: all of key and value
 }
 
-type finder = func(*kgo.Record) (ID, MissingReason)
+type finder = func(*kgo.Record) (dedup.ID, dedup.MissingReason)
 
-// NewExtractor checks the source.
-func NewExtractor(s Source) (*Extractor, error) {
+// New checks the source.
+func New(s Source) (*Extractor, error) {
 	framed := new(sighting)
 	find, name, err := newFinder(s, framed)
 	if err != nil {
@@ -128,23 +136,23 @@ func newParts(s Source, framed *sighting) (parts []finder, names []string, err e
 
 // Extract returns the record's ID, or why it has none, or why none is looked for. The ID may share
 // memory with the record.
-func (e *Extractor) Extract(r *kgo.Record) (ID, MissingReason) {
+func (e *Extractor) Extract(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	id, missing := e.find(r)
-	if missing != NotMissing {
+	if missing != dedup.NotMissing {
 		return "", missing
 	}
-	return bounded(id), NotMissing
+	return bounded(id), dedup.NotMissing
 }
 
-// NewID is the ID that a record with these bytes in the place of its ID has.
-func NewID(text []byte) ID { return bounded(ID(text)) }
+// Of is the ID that a record with these bytes in the place of its ID has.
+func Of(text []byte) dedup.ID { return bounded(dedup.ID(text)) }
 
-func bounded(id ID) ID {
-	if len(id) <= MaxIDBytes {
+func bounded(id dedup.ID) dedup.ID {
+	if len(id) <= MaxBytes {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
-	return ID(longIDPrefix + string(sum[:]))
+	return dedup.ID(longIDPrefix + string(sum[:]))
 }
 
 // String describes the source without ambiguity. It is stored with a scope: claims that were made
@@ -152,14 +160,14 @@ func bounded(id ID) ID {
 func (e *Extractor) String() string { return e.name }
 
 // shared makes an ID of bytes that nobody will modify.
-func shared(b []byte) (ID, MissingReason) {
+func shared(b []byte) (dedup.ID, dedup.MissingReason) {
 	switch {
 	case b == nil:
-		return "", MissingNull
+		return "", dedup.MissingNull
 	case len(b) == 0:
-		return "", MissingEmpty
+		return "", dedup.MissingEmpty
 	}
-	return ID(unsafe.String(unsafe.SliceData(b), len(b))), NotMissing
+	return dedup.ID(unsafe.String(unsafe.SliceData(b), len(b))), dedup.NotMissing
 }
 
 func newHeader(s Source) (find finder, name string, err error) {
@@ -175,35 +183,35 @@ func newHeader(s Source) (find finder, name string, err error) {
 }
 
 // bytesOf shares memory with the ID, and is not modified.
-func bytesOf(id ID) []byte { return unsafe.Slice(unsafe.StringData(string(id)), len(id)) }
+func bytesOf(id dedup.ID) []byte { return unsafe.Slice(unsafe.StringData(string(id)), len(id)) }
 
 // fromHeader takes the first header of that name: what the producer set, not what a proxy or an
 // interceptor appended behind it.
 func fromHeader(name string) finder {
-	return func(r *kgo.Record) (ID, MissingReason) {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 		for i := range r.Headers {
 			if r.Headers[i].Key == name {
 				return shared(r.Headers[i].Value)
 			}
 		}
-		return "", MissingAbsent
+		return "", dedup.MissingAbsent
 	}
 }
 
 // fromLastHeader takes what was appended last, for records that are sent on with an ID of their
 // own.
 func fromLastHeader(name string) finder {
-	return func(r *kgo.Record) (ID, MissingReason) {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 		for i := len(r.Headers) - 1; i >= 0; i-- {
 			if r.Headers[i].Key == name {
 				return shared(r.Headers[i].Value)
 			}
 		}
-		return "", MissingAbsent
+		return "", dedup.MissingAbsent
 	}
 }
 
-func fromKey(r *kgo.Record) (ID, MissingReason) { return shared(r.Key) }
+func fromKey(r *kgo.Record) (dedup.ID, dedup.MissingReason) { return shared(r.Key) }
 
 func newValueHash(s Source) (find finder, name string, err error) {
 	part, err := newContent(Content{Ignore: s.Ignore, Only: s.Only})
@@ -217,22 +225,22 @@ func newValueHash(s Source) (find finder, name string, err error) {
 }
 
 // fromValueHash makes equal contents equal IDs. A tombstone and an empty value have no content.
-func fromValueHash(r *kgo.Record) (ID, MissingReason) {
-	if _, missing := shared(r.Value); missing != NotMissing {
+func fromValueHash(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
+	if _, missing := shared(r.Value); missing != dedup.NotMissing {
 		return "", missing
 	}
 	sum := sha256.Sum256(r.Value)
-	return ID(sum[:]), NotMissing
+	return dedup.ID(sum[:]), dedup.NotMissing
 }
 
 // composite joins its parts, each behind its length, so that "a","bc" is not "ab","c". One missing
 // part makes the whole ID missing.
 func composite(parts []finder) finder {
-	return func(r *kgo.Record) (ID, MissingReason) {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 		var joined []byte
 		for _, part := range parts {
 			id, missing := part(r)
-			if missing != NotMissing {
+			if missing != dedup.NotMissing {
 				return "", missing
 			}
 			joined = binary.AppendUvarint(joined, uint64(len(id)))
@@ -246,10 +254,10 @@ func composite(parts []finder) finder {
 // so a producer may move its ID from one place to another. If all are missing, the last one's
 // reason counts.
 func firstOf(parts []finder) finder {
-	return func(r *kgo.Record) (id ID, missing MissingReason) {
+	return func(r *kgo.Record) (id dedup.ID, missing dedup.MissingReason) {
 		for _, part := range parts {
-			if id, missing = part(r); missing == NotMissing {
-				return id, NotMissing
+			if id, missing = part(r); missing == dedup.NotMissing {
+				return id, dedup.NotMissing
 			}
 		}
 		return "", missing

@@ -1,4 +1,4 @@
-package dedup_test
+package messageid_test
 
 import (
 	"bytes"
@@ -10,33 +10,39 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
-func fingerprinter(t testing.TB, c dedup.Content) *dedup.Fingerprinter {
+func fingerprinter(t testing.TB, c messageid.Content) dedup.Fingerprinter {
 	t.Helper()
-	e, err := mustExtractor(t, dedup.Source{From: "key"}).With(dedup.Rules{Fingerprint: c})
+	return withContent(t, c).Fingerprinter()
+}
+
+func withContent(t testing.TB, c messageid.Content) *messageid.Extractor {
+	t.Helper()
+	e, err := mustExtractor(t, messageid.Source{From: "key"}).With(messageid.Rules{Fingerprint: c})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e.Fingerprinter()
+	return e
 }
 
 // Debezium sets the time at which it read a change; a webhook counts its attempts.
 func TestContentIsWhatCounts(t *testing.T) {
-	ignore := dedup.Content{Ignore: []string{"ts_ms", "source.ts_ms", "items[1].at", "gone"}}
-	only := dedup.Content{Only: []string{"order.id", "order.total"}}
+	ignore := messageid.Content{Ignore: []string{"ts_ms", "source.ts_ms", "items[1].at", "gone"}}
+	only := messageid.Content{Only: []string{"order.id", "order.total"}}
 	for _, c := range []struct {
 		name     string
-		content  dedup.Content
+		content  messageid.Content
 		one, two string
 		equal    bool
 	}{
-		{"all: other bytes", dedup.Content{}, `{"a":1}`, `{"a": 1}`, false},
-		{"none: anything", dedup.Content{None: true}, `{"a":1}`, "avro", true},
+		{"all: other bytes", messageid.Content{}, `{"a":1}`, `{"a": 1}`, false},
+		{"none: anything", messageid.Content{None: true}, `{"a":1}`, "avro", true},
 		{"an ignored field", ignore, `{"a":1,"ts_ms":1}`, `{"a":1,"ts_ms":2}`, true},
 		{"an ignored field that is missing", ignore, `{"a":1}`, `{"a":1,"ts_ms":2}`, true},
-		{"an ignored object", dedup.Content{Ignore: []string{"meta"}}, `{"meta":{"x":[1]},"a":1}`,
-			`{"a":1,"meta":null}`, true},
+		{"an ignored object", messageid.Content{Ignore: []string{"meta"}},
+			`{"meta":{"x":[1]},"a":1}`, `{"a":1,"meta":null}`, true},
 		{"a nested ignored field", ignore, `{"source":{"ts_ms":1,"b":2}}`,
 			`{"source":{"b":2,"ts_ms":9}}`, true},
 		{"a field of the same name elsewhere", ignore, `{"b":{"ts_ms":1}}`, `{"b":{"ts_ms":2}}`,
@@ -46,9 +52,9 @@ func TestContentIsWhatCounts(t *testing.T) {
 			`{"items":[{},{"at":2}]}`, true},
 		{"in another element's place", ignore, `{"items":[{"at":1}]}`, `{"items":[{"at":2}]}`,
 			false},
-		{"more elements than ignored", dedup.Content{Ignore: []string{"[0]"}}, `[1,2]`, `[1]`,
+		{"more elements than ignored", messageid.Content{Ignore: []string{"[0]"}}, `[1,2]`, `[1]`,
 			false},
-		{"an ignored element", dedup.Content{Ignore: []string{"[0]"}}, `[1,2]`, `[{},2]`, true},
+		{"an ignored element", messageid.Content{Ignore: []string{"[0]"}}, `[1,2]`, `[{},2]`, true},
 		{"white space, order, escapes", ignore, `{"a":"\u0062","c":[1,2]}`,
 			" {\t\"c\": [1 ,2],\n\"a\":\"b\"}", true},
 		{"the order of elements", ignore, `[1,2]`, `[2,1]`, false},
@@ -89,7 +95,8 @@ func TestContentIsWhatCounts(t *testing.T) {
 }
 
 func TestTheKeyAndNullCountBesideFields(t *testing.T) {
-	f := fingerprinter(t, dedup.Content{Ignore: []string{"n"}})
+	e := withContent(t, messageid.Content{Ignore: []string{"n"}})
+	f := e.Fingerprinter()
 	of := func(key, value []byte) dedup.Fingerprint {
 		return f.Of(&kgo.Record{Key: key, Value: value})
 	}
@@ -104,16 +111,16 @@ func TestTheKeyAndNullCountBesideFields(t *testing.T) {
 			}
 		}
 	}
-	plain := dedup.NewFingerprinter()
+	plain := messageid.NewFingerprinter()
 	for _, r := range []*kgo.Record{{Key: []byte("k")}, {Value: []byte("avro")}, {}} {
-		if f.Of(r) != plain.Of(r) || f.Partial(r) {
+		if f.Of(r) != plain.Of(r) || e.Partial(r) {
 			t.Errorf("%s: a value that cannot be read does not count as a whole", r.Value)
 		}
 	}
 }
 
 func TestTheValueHashLeavesFieldsOut(t *testing.T) {
-	e := mustExtractor(t, dedup.Source{From: "value_hash", Ignore: []string{"at"}})
+	e := mustExtractor(t, messageid.Source{From: "value_hash", Ignore: []string{"at"}})
 	id := func(value string) dedup.ID {
 		id, missing := e.Extract(&kgo.Record{Value: []byte(value)})
 		if missing != dedup.NotMissing || len(id) != 32 {
@@ -134,19 +141,19 @@ func TestTheValueHashLeavesFieldsOut(t *testing.T) {
 
 // Claims of another rule have other fingerprints: their copies would be conflicts.
 func TestContentIsRegistered(t *testing.T) {
-	key := mustExtractor(t, dedup.Source{From: "key"})
-	for want, c := range map[string]dedup.Content{
+	key := mustExtractor(t, messageid.Source{From: "key"})
+	for want, c := range map[string]messageid.Content{
 		"key":                               {},
 		"key; fingerprint none":             {None: true},
 		`key; fingerprint only "a"`:         {Only: []string{"a"}},
 		`key; fingerprint ignore "a.0","b"`: {Ignore: []string{"b", "a[0]", "a.0"}},
 	} {
-		e, err := key.With(dedup.Rules{Fingerprint: c})
+		e, err := key.With(messageid.Rules{Fingerprint: c})
 		if err != nil || e.String() != want {
 			t.Errorf("%v: %s, %v, want %s", c, e, err, want)
 		}
 	}
-	for want, source := range map[string]dedup.Source{
+	for want, source := range map[string]messageid.Source{
 		`value_hash(ignore "at")`: {From: "value_hash", Ignore: []string{"at"}},
 		`value_hash(only "at")`:   {From: "value_hash", Only: []string{"at"}},
 	} {
@@ -157,7 +164,7 @@ func TestContentIsRegistered(t *testing.T) {
 }
 
 func TestBadContentIsRefused(t *testing.T) {
-	for want, c := range map[string]dedup.Content{
+	for want, c := range map[string]messageid.Content{
 		"fingerprint: none, ignore and only exclude each other": {None: true, Only: []string{"a"}},
 		`fingerprint: ignore: path "a." has an empty segment`:   {Ignore: []string{"a."}},
 		`fingerprint: only: path "a|json.b" leads into a document within a string`: {
@@ -165,14 +172,15 @@ func TestBadContentIsRefused(t *testing.T) {
 		"fingerprint: only has 33 paths, at most 32 are allowed": {
 			Only: strings.Split(strings.Repeat("a,", 32)+"a", ",")},
 	} {
-		_, err := mustExtractor(t, dedup.Source{From: "key"}).With(dedup.Rules{Fingerprint: c})
+		_, err := mustExtractor(t, messageid.Source{From: "key"}).With(
+			messageid.Rules{Fingerprint: c})
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	for _, s := range []dedup.Source{{From: "key", Ignore: []string{"a"}},
+	for _, s := range []messageid.Source{{From: "key", Ignore: []string{"a"}},
 		{From: "value_hash", Ignore: []string{"a"}, Only: []string{"b"}}} {
-		if _, err := dedup.NewExtractor(s); err == nil {
+		if _, err := messageid.New(s); err == nil {
 			t.Errorf("%v is accepted", s)
 		}
 	}
@@ -186,7 +194,7 @@ func FuzzContent(f *testing.F) {
 		strings.Repeat("[", 50) + strings.Repeat("]", 50)} {
 		f.Add([]byte(doc), []byte(`{"a":2}`))
 	}
-	print := fingerprinter(f, dedup.Content{Ignore: []string{"n"}})
+	print := fingerprinter(f, messageid.Content{Ignore: []string{"n"}})
 	of := func(doc []byte) dedup.Fingerprint { return print.Of(&kgo.Record{Value: doc}) }
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		got := of(one) == of(two)

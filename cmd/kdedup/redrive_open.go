@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/logreader"
+	"github.com/kdedup/kdedup/internal/redrive"
+	"github.com/kdedup/kdedup/pipeline"
+)
+
+// redriving is what a redrive has open.
+type redriving struct {
+	config  config.Config
+	entry   wiring.Entry
+	admin   *kgo.Client
+	store   dedup.Store // nil until it is known to be needed
+	options redrive.Options
+	log     *slog.Logger
+}
+
+// open asks the brokers about all that a redrive rests on, but for the store.
+func (f *redriveFlags) open(
+	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
+) (d *redriving, err error) {
+	d = &redriving{config: c, entry: wiring.Entry{Topic: t}, log: log}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	if err != nil {
+		return d, err
+	}
+	if d.admin, err = wiring.NewClient(connector, c, log); err != nil {
+		return d, err
+	}
+	if err = kafka.Ping(ctx, d.admin); err != nil {
+		return d, err
+	}
+	extractor, err := wiring.ExtractorOf(t)
+	if err != nil {
+		return d, err
+	}
+	d.entry.Extractor = extractor
+	d.options = redrive.Options{
+		Connection: func() []kgo.Opt {
+			return connector.AdminOptions("kdedup-"+c.Instance+"-redrive", log)
+		},
+		Limit: f.limit, DryRun: f.dryRun, Input: t.Input, Now: f.timestamp == timeOfSender,
+		Conflicts: f.conflicts, MaxRedrives: f.maxRedrives, Scope: d.entry.ClaimScope(),
+		Extractor: extractor, Passes: passes(t), Marks: marksTopic(t),
+		TransactionalID: t.ConsumerGroup + "-redrive", TransactionTimeout: t.TransactionTimeout,
+		BatchRecords: t.BatchRecords, BatchBytes: int(t.BatchBytes), Logger: log,
+	}
+	if f.into == intoInput {
+		d.options.Into = redrive.Input
+	}
+	return d, d.ask(ctx, f.letters(t))
+}
+
+// passes tells what the pipeline lets through.
+func passes(t config.Topic) func(dedup.Verdict) bool {
+	policy := wiring.PolicyOf(t)
+	return func(v dedup.Verdict) bool {
+		outcome, goesOn := policy.Outcome(v)
+		return goesOn && (outcome == pipeline.Forwarded || outcome == pipeline.PassedThrough)
+	}
+}
+
+// ask reads the letters before the fences, which are committed with them.
+func (d *redriving) ask(ctx context.Context, letters string) (err error) {
+	t, o := d.entry.Topic, &d.options
+	if o.Letters, err = logreader.Describe(ctx, d.admin, letters, logreader.Bounds{}); err != nil {
+		return err
+	}
+	if o.InputID, err = kafka.TopicID(ctx, d.admin, t.Input); err != nil {
+		return err
+	}
+	fences, err := wiring.GroupOf(t).Fences(ctx, d.admin)
+	if err != nil {
+		return err
+	}
+	o.Handled = func(owner dedup.Coordinates, claimed time.Time) bool {
+		f := fences.Fences[owner.Partition]
+		return !f.Foreign(fences.Input) &&
+			!claimed.After(f.Settled(owner.TopicID, owner.Offset, owner.LeaderEpoch))
+	}
+	name := t.Output
+	if o.Into == redrive.Input {
+		name = t.Input
+	}
+	target, exists, err := kafka.TargetOf(ctx, d.admin, name)
+	if err == nil && !exists {
+		err = fmt.Errorf("topic %s does not exist; run: kdedup setup -c FILE", name)
+	}
+	if err != nil {
+		return err
+	}
+	o.Target = redrive.Target{Partitions: target.Partitions, Retention: target.Retention,
+		Topics: forwarder.Topics{Output: name, MaxBytes: map[string]int{},
+			Compacted: map[string]bool{name: target.Compacted},
+			ByKey:     o.Into == redrive.Clean && t.Partitioner == config.PartitionerByKey}}
+	if target.MaxBytes > 0 {
+		o.Target.MaxBytes[name] = target.MaxBytes
+	}
+	return nil
+}
+
+// prepare opens the store, and makes the topic of the marks.
+func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Writer) error {
+	if err := d.openStore(ctx, found); err != nil {
+		return err
+	}
+	if d.options.DryRun {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	topic := d.options.Marks
+	marks, exists, err := kafka.TargetOf(ctx, d.admin, topic)
+	switch {
+	case err != nil:
+		return err
+	case !exists:
+		return kafka.SetupBeside(ctx, d.admin, d.entry.Topic, kafka.Beside{Name: topic,
+			Partitions: 1, Settings: []kafka.Setting{{Key: "cleanup.policy", Value: "compact",
+				Required: true}}}, false,
+			func(line string) { fmt.Fprintln(says, line) })
+	case !marks.Compacted || marks.Retention > 0:
+		return fmt.Errorf("topic %s must have cleanup.policy=compact: it tells what was redriven, "+
+			"and what is deleted there would be redriven again", topic)
+	}
+	return nil
+}
+
+// openStore opens the store for the IDs that were found, and refuses one that lacks the claims of
+// what the pipeline has handled.
+func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
+	c, e := d.config, &d.entry
+	if wiring.NotMade(c.Store) {
+		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
+			"working directory", wiring.StoreName(c.Store))
+	}
+	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	store, err := wiring.OpenStoreFor(opening, c,
+		func(_ string, id dedup.ID) bool { return found.IDs[id] }, d.log)
+	if errors.Is(err, embedded.ErrUsed) {
+		return fmt.Errorf("%w. To redrive, stop the process that runs, and start it again "+
+			"afterwards", err)
+	}
+	if err != nil {
+		return err
+	}
+	d.store, d.options.Store = store, store
+	if err := e.Compare(opening, store); err != nil {
+		return err
+	}
+	knowledge, err := wiring.NewKnowledge(opening, d.admin, store, c.Store)
+	if err != nil {
+		return err
+	}
+	if err := knowledge.Check(opening, d.admin, e); err != nil {
+		return err
+	}
+	if !d.options.DryRun {
+		if err := store.Register(opening, e.ClaimScope()); err != nil {
+			return err
+		}
+	}
+	return wiring.Await(ctx, store, e.ClaimScope())
+}
+
+func (d *redriving) close() {
+	if d.store != nil {
+		if err := d.store.Close(); err != nil {
+			d.log.Warn("the store was not closed", "error", err)
+		}
+	}
+	if d.admin != nil {
+		d.admin.Close()
+	}
+}
