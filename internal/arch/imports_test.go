@@ -55,8 +55,8 @@ var layers = []struct {
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
 		"internal/pagestyle"}},
-	{"internal/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath", "internal/logreader",
-		"internal/report"}},
+	{"internal/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath",
+		"internal/logreader", "internal/report"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/dryrun", []string{"dedup"}},
 	{"internal/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "internal/dryrun",

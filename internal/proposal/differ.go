@@ -106,7 +106,8 @@ func writtenAtSending(path, text string, at time.Time) bool {
 func (t *table) without(paths []string) ([]dedup.Fingerprint, error) {
 	extractor, err := messageid.New(messageid.Source{From: "key"})
 	if err == nil {
-		extractor, err = extractor.With(messageid.Rules{Fingerprint: messageid.Content{Ignore: paths}})
+		extractor, err = extractor.With(messageid.Rules{
+			Fingerprint: messageid.Content{Ignore: paths}})
 	}
 	if err != nil {
 		return nil, err
