@@ -58,8 +58,9 @@ func (f *configFlags) find() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no configuration: name its file with -c or %s, or write %s or %s; "+
-		"to see kdedup work without one, run: kdedup demo", config.EnvFile, usualFile, systemFile)
+	return fmt.Errorf("there is no configuration: name its file with -c or %s, or write %s or %s, "+
+		"as kdedup init does; to see kdedup work without one, run: kdedup demo", config.EnvFile,
+		usualFile, systemFile)
 }
 
 // read reads the configuration. Standard input is read once and says the same ever after.

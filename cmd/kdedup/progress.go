@@ -14,6 +14,12 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// readsTerminal reports whether somebody can be asked.
+func readsTerminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
 // progress is one line on a terminal that says how far a command has read. Elsewhere nothing is
 // shown.
 type progress struct {

@@ -33,10 +33,13 @@ func newReport() *cobra.Command {
 			"consumer group, and\n" +
 			"commits, claims and changes nothing. Its memory stays bounded: it sorts in " +
 			"temporary files in\n" +
-			"$TMPDIR, about 42 bytes and the ID for each record.",
+			"$TMPDIR, about 42 bytes and the ID for each record.\n\n" +
+			"With --brokers it needs no configuration: it takes --topic and --id, or looks for the " +
+			"message ID\n" +
+			"as kdedup init does, and the defaults of all other settings.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, log, err := flags.load(cmd)
+			c, log, err := flags.loadOrDraft(cmd)
 			if err != nil {
 				return err
 			}
@@ -49,6 +52,8 @@ func newReport() *cobra.Command {
 
 type reportFlags struct {
 	configFlags
+	connectionFlags
+	id              chosenID
 	topic, from, to string
 	maxRecords      int64
 	format, output  string
@@ -58,6 +63,9 @@ type reportFlags struct {
 
 func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
+	f.connectionFlags.add(cmd)
+	cmd.Flags().Var(&f.id, "id",
+		"where the message ID stands, in place of the configured one: `PLACE`, "+idForms)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")
 	cmd.Flags().StringVar(&f.from, "from", "",
 		"`TIME` of the first record: 2026-01-31T12:00:00Z, or 72h for 72 hours ago")

@@ -34,9 +34,9 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{plainly(err)}
 	})
-	root.AddCommand(newRun(), newValidate(), newConfig(), newSetup(), newReport(), newBackfill(),
-		newMigrate(),
-		newID(), newSkip(), newRedrive(), newDemo(), newBench(), newReady(), newVersion(), newMan())
+	root.AddCommand(newInit(readsTerminal), newRun(), newValidate(), newConfig(), newSetup(),
+		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(), newDemo(),
+		newBench(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
 }

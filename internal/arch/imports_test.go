@@ -55,6 +55,8 @@ var layers = []struct {
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
 		"internal/pagestyle"}},
+	{"internal/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath",
+		"internal/logreader", "internal/report"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},
 	{"internal/dryrun", []string{"dedup"}},
 	{"internal/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "internal/dryrun",
@@ -98,8 +100,8 @@ var layers = []struct {
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
 		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
 		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
-		"internal/redrive", "internal/report", "internal/telemetry", "internal/workload",
-		"pipeline", "pipeline/tracing",
+		"internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
+		"internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -238,8 +240,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
 				"internal/dryrun, internal/idorder, internal/kafka, internal/logreader, " +
-				"internal/pause, internal/redrive, internal/report, internal/telemetry, " +
-				"internal/workload, pipeline, pipeline/tracing",
+				"internal/pause, internal/proposal, internal/redrive, internal/report, " +
+				"internal/telemetry, internal/workload, pipeline, pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{

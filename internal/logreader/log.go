@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -102,14 +105,26 @@ func (l *Log) bound(ctx context.Context, admin *kadm.Client, b Bounds) error {
 	)
 }
 
-// newest moves the starts on until about n offsets are left.
+// Newest is the part with the newest n offsets, in proportion from each partition; 0 is all.
+func (l Log) Newest(n int64) Log {
+	l.Partitions = maps.Clone(l.Partitions)
+	l.newest(n)
+	return l
+}
+
+// newest moves the starts on until n offsets are left. Parts of an offset add up from partition to
+// partition: else a topic of many partitions would have none left.
 func (l *Log) newest(n int64) {
 	all := l.Offsets()
 	if n <= 0 || all <= n {
 		return
 	}
-	for p, r := range l.Partitions {
-		keep := int64(float64(r.End-r.Start) * (float64(n) / float64(all)))
-		l.Partitions[p] = Range{r.End - keep, r.End}
+	var passed, kept int64
+	for _, p := range slices.Sorted(maps.Keys(l.Partitions)) {
+		r := l.Partitions[p]
+		passed += r.End - r.Start
+		upTo := int64(math.Round(float64(passed) * (float64(n) / float64(all))))
+		l.Partitions[p] = Range{max(r.Start, r.End-(upTo-kept)), r.End}
+		kept = upTo
 	}
 }

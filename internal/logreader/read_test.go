@@ -3,6 +3,8 @@ package logreader
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -110,6 +112,27 @@ func TestBoundsChooseAPartOfTheTopic(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A hundred of a thousand partitions with ten records each are a tenth of a record for each.
+func TestTheNewestOfManyPartitionsAreAsManyAsWereAskedFor(t *testing.T) {
+	for range 200 {
+		log, n := Log{Partitions: make(map[int32]Range)}, 1+rand.Int64N(200)
+		for p := range 1 + rand.Int32N(1000) {
+			start := rand.Int64N(50)
+			log.Partitions[p] = Range{start, start + rand.Int64N(30)}
+		}
+		before, all := maps.Clone(log.Partitions), log.Offsets()
+		log.newest(n)
+		if got, want := log.Offsets(), min(n, all); got != want {
+			t.Fatalf("%d offsets of %d, want %d", got, all, want)
+		}
+		for p, r := range log.Partitions {
+			if r.Start < before[p].Start || r.End != before[p].End {
+				t.Fatalf("partition %d: %v of %v", p, r, before[p])
+			}
+		}
+	}
 }
 
 func TestWhatComesLaterAndWhatIsNotCommittedIsLeftOut(t *testing.T) {

@@ -23,12 +23,14 @@ type Options struct {
 	// Outcome names what the pipeline does with a record of this verdict.
 	Outcome  func(dedup.Verdict) string
 	Version  string
-	HideIDs  bool                     // show hashes in place of message IDs
-	Progress func(done, total int64)  // offsets; may be nil
-	Now      func() time.Time         // nil: time.Now
-	TempDir  string                   // for what does not fit into memory; empty: the system's
-	memory   int                      // bytes of the sorter; 0: sortBytes
-	reading  func(each visitor) error // in place of Kafka, for tests
+	HideIDs  bool                    // show hashes in place of message IDs
+	Progress func(done, total int64) // offsets; may be nil
+	Now      func() time.Time        // nil: time.Now
+	TempDir  string                  // for what does not fit into memory; empty: the system's
+	// Read hands over the records in place of Kafka, a part of one partition at a time, in its
+	// order; nil reads the log.
+	Read   func(each func([]*kgo.Record) error) error
+	memory int // bytes of the sorter; 0: sortBytes
 }
 
 // Pipeline is what the configuration says about the topic.
@@ -72,7 +74,7 @@ func Build(ctx context.Context, o Options) (_ *Report, err error) {
 		}
 	}()
 	c := newCollector(o, sorter)
-	if err := o.reading(c.add); err != nil {
+	if err := o.Read(c.add); err != nil {
 		return nil, err
 	}
 	a := newAnalysis(o.Pipeline.TTL, c)
@@ -96,8 +98,8 @@ func (o Options) withDefaults(ctx context.Context) Options {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
-	if o.reading == nil {
-		o.reading = func(each visitor) error {
+	if o.Read == nil {
+		o.Read = func(each visitor) error {
 			return logreader.Read(ctx, o.Connection, o.Log, each)
 		}
 	}

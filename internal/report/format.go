@@ -34,6 +34,21 @@ func count(n int64) string {
 	return b.String()
 }
 
+// Number, Percent and Span are for what shows the same numbers elsewhere.
+func Number(n int64) string { return count(n) }
+
+// Percent is a share of one.
+func Percent(share float64) string { return percent(share) }
+
+// Span is a duration in its two largest units.
+func Span(d time.Duration) string { return span(d.Seconds()) }
+
+// KindName is a kind of ID for people.
+func KindName(kind string) string { return kindNames[kind] }
+
+// WriteTTL writes a duration as the configuration takes it.
+func WriteTTL(d time.Duration) string { return writeTTL(d) }
+
 // estimate has two significant digits: nobody knows more.
 func estimate(n *float64) string {
 	if n == nil {

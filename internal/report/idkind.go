@@ -22,9 +22,9 @@ const (
 	KindOther     = "other"
 )
 
-// kindOf recognises an ID by its form. A form with a time in it counts only if that time is one in
+// KindOf recognises an ID by its form. A form with a time in it counts only if that time is one in
 // which such IDs were made and lies before now; else many a random text would pass for one.
-func kindOf(id []byte, now time.Time) string {
+func KindOf(id []byte, now time.Time) string {
 	if u, ok := parseUUID(id); ok {
 		return uuidKind(u, now)
 	}

@@ -42,7 +42,7 @@ func TestKindsOfIDsAreRecognised(t *testing.T) {
 		"order/4711":       KindOther,
 		"sixteen letters!": KindOther,
 	} {
-		if got := kindOf([]byte(id), now); got != want {
+		if got := KindOf([]byte(id), now); got != want {
 			t.Errorf("%q is taken for %s, want %s", id, got, want)
 		}
 	}
@@ -56,12 +56,12 @@ func FuzzKindOf(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, id []byte) {
-		kind := kindOf(id, now)
+		kind := KindOf(id, now)
 		if kindNames[kind] == "" {
 			t.Fatalf("%q has the kind %q, which has no name", id, kind)
 		}
 		if (kind == KindUUIDv7 || kind == KindULID || kind == KindKSUID || kind == KindObjectID) &&
-			kindOf(id, time.Unix(0, 0)) == kind {
+			KindOf(id, time.Unix(0, 0)) == kind {
 			t.Fatalf("%q is a %s also when its time was still to come", id, kind)
 		}
 	})

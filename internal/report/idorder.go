@@ -54,7 +54,7 @@ func sample(id dedup.ID, at int64) idorder.Sampled {
 func (s *orderSample) kinds(now time.Time) []Kind {
 	counts := make(map[string]int)
 	for _, one := range s.ids {
-		counts[kindOf([]byte(one.ID), now)]++
+		counts[KindOf([]byte(one.ID), now)]++
 	}
 	var all []Kind
 	for name, n := range counts {

@@ -85,7 +85,7 @@ func (t *topic) try(tb testing.TB, change func(*Options)) (*Report, error) {
 			dedup.VerdictDuplicate: "duplicate", dedup.VerdictConflict: "conflict",
 		}[v]
 	}
-	o.reading = func(each visitor) error {
+	o.Read = func(each visitor) error {
 		for p := range int32(len(t.partitions)) {
 			if err := each(t.partitions[p]); err != nil {
 				return err
@@ -328,9 +328,9 @@ func TestAnInterruptedReportLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	stop := errors.New("interrupted")
 	_, err := in.try(t, func(o *Options) {
-		read := o.reading
+		read := o.Read
 		o.memory, o.TempDir = 1<<10, dir
-		o.reading = func(each visitor) error { return errors.Join(read(each), stop) }
+		o.Read = func(each visitor) error { return errors.Join(read(each), stop) }
 	})
 	if left, readErr := os.ReadDir(dir); !errors.Is(err, stop) || readErr != nil || len(left) > 0 {
 		t.Errorf("%v, %v, left behind: %v", err, readErr, left)

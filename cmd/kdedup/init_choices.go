@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/proposal"
+	"github.com/kdedup/kdedup/internal/report"
+)
+
+// chooseInput wants a topic that exists.
+func (f *initFlags) chooseInput(ctx context.Context, l *look) (string, error) {
+	names, err := l.topics(ctx)
+	if err != nil {
+		return "", err
+	}
+	name := f.topic
+	if name == "" && f.asks {
+		fmt.Fprintf(f.talk, "Topics: %s\n", someNames(names))
+	}
+	for {
+		if name == "" {
+			name, err = f.ask(ctx, "Topic with duplicates", onlyOne(names), "--topic")
+			if err != nil {
+				return "", err
+			}
+		}
+		err := knownTopic(name, names)
+		if !f.retry(err) {
+			return name, err
+		}
+		name = ""
+	}
+}
+
+func onlyOne(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}
+
+// chooseTTL looks at the distances of copies.
+func (f *initFlags) chooseTTL(
+	ctx context.Context, p *plan, sample proposal.Sample, l *look,
+) error {
+	if f.ttl != 0 {
+		p.ttl = f.ttl
+		return nil
+	}
+	window, err := windowOf(ctx, *p, sample, l)
+	if err != nil {
+		return err
+	}
+	p.ttl, p.why = window.TTL, window.Why
+	usual := report.WriteTTL(p.ttl)
+	if f.asks && !f.usually {
+		fmt.Fprintf(f.talk, "\n%s\n", sentences(p.why))
+	}
+	for {
+		answer, err := f.ask(ctx, "Remember IDs for", usual, "--ttl")
+		if err != nil || answer == usual {
+			return err
+		}
+		d, err := time.ParseDuration(answer)
+		if err == nil {
+			p.ttl, p.why = d, nil
+			return nil
+		}
+		err = wrongAnswer{errors.New("must be a duration such as 168h")}
+		if !f.retry(err) {
+			return err
+		}
+	}
+}
+
+func windowOf(
+	ctx context.Context, p plan, sample proposal.Sample, l *look,
+) (proposal.Window, error) {
+	t := config.DefaultTopic()
+	t.Input, t.MessageID, t.Fingerprint.Ignore = p.input, p.id, p.ignore
+	if p.tombstones {
+		t.OnTombstone = config.ActionForward
+	}
+	extractor, err := wiring.ExtractorOf(t)
+	if err != nil {
+		return proposal.Window{}, usageError{fmt.Errorf("--id: %w", err)}
+	}
+	asking, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	keeps, err := kafka.KeepingOf(asking, l.client, p.input)
+	if err != nil { // the right to see settings may be missing
+		l.log.Warn("how long the topic keeps its records is not known", "error", err)
+	}
+	keeping := proposal.Keeping(keeps.For)
+	if keeps.Ever {
+		keeping = -1
+	}
+	return sample.Window(ctx, extractor, keeping, time.Now())
+}
+
+// chooseStore takes what the environment says for the usual one.
+func (f *initFlags) chooseStore(ctx context.Context, p *plan, env config.Store) (err error) {
+	if p.store = f.store; p.store == "" {
+		if p.store, err = f.askStore(ctx, env.Type); err != nil {
+			return err
+		}
+	}
+	switch p.store {
+	case config.StoreEmbedded:
+		p.index = env.Embedded.Path
+		return nil
+	case config.StoreKafka:
+		p.index = env.Kafka.Path
+		return nil
+	}
+	known := map[string][]string{config.StoreCassandra: env.Cassandra.Hosts,
+		config.StoreRedis: env.Redis.Addresses, config.StorePostgres: env.Postgres.Hosts}[p.store]
+	if p.hosts = f.hosts; len(p.hosts) == 0 {
+		p.hosts = known
+	}
+	if len(p.hosts) > 0 {
+		return nil
+	}
+	usual := ""
+	if f.asks {
+		usual = map[string]string{config.StoreCassandra: "localhost:9042",
+			config.StoreRedis: "localhost:6379", config.StorePostgres: "localhost:5432"}[p.store]
+	}
+	answer, err := f.ask(ctx, "Servers of the store", usual, "--store-hosts")
+	p.hosts = strings.FieldsFunc(answer, func(r rune) bool { return r == ',' || r == ' ' })
+	return err
+}
+
+func (f *initFlags) askStore(ctx context.Context, usual string) (string, error) {
+	types := []string{config.StoreEmbedded, config.StoreKafka, config.StoreCassandra,
+		config.StoreRedis, config.StorePostgres}
+	for {
+		answer, err := f.ask(ctx, "\nStore of the claims: embedded (files of one process), or for "+
+			"several processes kafka,\ncassandra, redis or postgres", usual, "--store")
+		if err != nil || slices.Contains(types, answer) {
+			return answer, err
+		}
+		err = wrongAnswer{fmt.Errorf("must be %s, got %q", oneOf(types), answer)}
+		if !f.retry(err) {
+			return "", err
+		}
+	}
+}

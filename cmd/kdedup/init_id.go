@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/proposal"
+	"github.com/kdedup/kdedup/internal/report"
+)
+
+// chooseID proposes, and asks.
+func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sample) error {
+	judgement := proposal.Judge(sample, time.Now(), nil)
+	if f.id.given() {
+		return f.takeID(p, f.id.MessageID, sample, judgement)
+	}
+	if len(sample.Records) == 0 {
+		fmt.Fprintf(f.talk, "\nThe topic %s is empty: there is nothing to see an ID in.\n", p.input)
+	} else {
+		f.show(sample, judgement)
+	}
+	usual := ""
+	if len(judgement.Choices) > 0 {
+		usual = "1"
+	}
+	for {
+		answer, err := f.ask(ctx, "Message ID: a number, or "+idForms, usual, "--id")
+		if err != nil {
+			return noID(err, sample)
+		}
+		err = f.answered(answer, p, sample, judgement)
+		if !f.retry(err) {
+			return err
+		}
+	}
+}
+
+// noID says why an ID is to be named where nobody can be asked.
+func noID(err error, s proposal.Sample) error {
+	if !errors.As(err, new(usageError)) {
+		return err
+	}
+	why := "nothing on the newest records of " + s.Topic + " names a message"
+	if len(s.Records) == 0 {
+		why = "topic " + s.Topic + " is empty, so nothing shows where its message ID will stand"
+	}
+	return usageError{fmt.Errorf("%s: name the place by --id, as %s", why, idForms)}
+}
+
+// answered takes a number of the list, or a place.
+func (f *initFlags) answered(
+	answer string, p *plan, sample proposal.Sample, j proposal.Judgement,
+) error {
+	if n, err := strconv.Atoi(answer); err == nil {
+		if n < 1 || n > len(j.Choices) {
+			return wrongAnswer{fmt.Errorf("must be 1 to %d, got %d", len(j.Choices), n)}
+		}
+		p.take(j.Choices[n-1], j)
+		return nil
+	}
+	var id chosenID
+	if err := id.Set(answer); err != nil {
+		return wrongAnswer{fmt.Errorf("%w, got %q", err, answer)}
+	}
+	return f.takeID(p, id.MessageID, sample, j)
+}
+
+// takeID takes a place that somebody names, if records have it.
+func (f *initFlags) takeID(
+	p *plan, id config.MessageID, s proposal.Sample, j proposal.Judgement,
+) error {
+	if len(s.Records) == 0 {
+		p.id = id
+		p.seen = []string{"The topic was empty when this was written."}
+		return nil
+	}
+	c, err := j.Of(proposal.Place{From: id.From, Name: id.Name, Path: id.Path, Part: id.Part})
+	if err != nil {
+		return usageError{wrongAnswer{fmt.Errorf("--id: %w", err)}}
+	}
+	if c.Have == 0 {
+		err := fmt.Errorf("--id: %s is on none of the newest %s of %s", c,
+			records(len(s.Records)), p.input)
+		if len(j.Choices) > 0 {
+			err = fmt.Errorf("%w; there is %s", err, j.Choices[0])
+		}
+		return usageError{wrongAnswer{err}}
+	}
+	p.take(c, j)
+	return nil
+}
+
+func (p *plan) take(c *proposal.Candidate, j proposal.Judgement) {
+	p.id, p.ignore = messageID(c), c.Ignore
+	p.seen = []string{capital(c.String()) + ": " + c.Seen() + "."}
+	if c.Doubt != "" {
+		p.seen = append(p.seen, c.Doubt)
+	}
+	p.tombstones = j.Tombstones > 0 && c.OfValue()
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+func records(n int) string {
+	if n == 1 {
+		return "record"
+	}
+	return report.Number(int64(n)) + " records"
+}
+
+const (
+	mostChoices = 5
+	mostRefused = 8
+)
+
+// show lists what may be the ID, and what is not.
+func (f *initFlags) show(s proposal.Sample, j proposal.Judgement) {
+	what := "the newest " + records(len(s.Records))
+	if s.Whole {
+		what = "all " + records(len(s.Records))
+	}
+	fmt.Fprintf(f.talk, "\nLooked at %s of %s", what, s.Topic)
+	if s.Cut != "" {
+		fmt.Fprintf(f.talk, " (%s)", s.Cut)
+	}
+	fmt.Fprintln(f.talk, ".")
+	if len(j.Choices) > 0 {
+		fmt.Fprintln(f.talk, "\nThe message ID may be")
+	}
+	for i, c := range j.Choices[:min(len(j.Choices), mostChoices)] {
+		fmt.Fprintf(f.talk, "  %d. %s: %s", i+1, c, c.Seen())
+		if name := report.KindName(c.Kind); name != "" && c.Kind != report.KindOther {
+			fmt.Fprintf(f.talk, " (%s)", name)
+		}
+		fmt.Fprintln(f.talk)
+		if c.Doubt != "" {
+			fmt.Fprintf(f.talk, "     %s\n", c.Doubt)
+		}
+	}
+	if len(j.Refused) > 0 {
+		fmt.Fprintln(f.talk, "It is not")
+	}
+	for _, c := range j.Refused[:min(len(j.Refused), mostRefused)] {
+		fmt.Fprintf(f.talk, "   - %s: %s\n", c, c.Refused)
+	}
+	fmt.Fprintln(f.talk)
+}

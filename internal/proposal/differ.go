@@ -1,0 +1,121 @@
+package proposal
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
+)
+
+const (
+	mostPairs     = 300 // of a copy and its first record, that are compared field by field
+	mostDiffering = 8   // fields that a proposal may leave out
+)
+
+// differing are the fields in which copies of an ID differ though they are copies: those that a
+// producer writes when it sends, a time or the number of the attempt. It is empty if copies differ
+// in more than that.
+func (t *table) differing(ids []uint64) []string {
+	first := make(map[uint64]int, len(ids))
+	found := make(map[string]bool)
+	pairs, real := 0, 0
+	for i, id := range ids {
+		at, known := first[id]
+		if !known {
+			first[id] = i
+		}
+		if id == 0 || !known || t.content[i] == t.content[at] {
+			continue
+		}
+		if pairs++; pairs > mostPairs || 5*real > mostPairs {
+			break
+		}
+		paths, sent := differences(t.records[at], t.records[i])
+		if !sent {
+			real++
+			continue
+		}
+		for _, path := range paths {
+			found[path] = true
+		}
+	}
+	if 5*real > pairs || len(found) > mostDiffering {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// differences are the fields in which two records differ; sent says that all of them are such as a
+// producer writes when it sends.
+func differences(a, b *kgo.Record) (paths []string, sent bool) {
+	one, ok := flat(a.Value)
+	other, alsoOK := flat(b.Value)
+	if !ok || !alsoOK || !bytes.Equal(a.Key, b.Key) {
+		return nil, false
+	}
+	for path := range one {
+		if _, has := other[path]; !has {
+			other[path] = ""
+		}
+	}
+	for path, text := range other {
+		if one[path] == text {
+			continue
+		}
+		if paths = append(paths, path); len(paths) > mostDiffering {
+			return nil, false
+		}
+		if !writtenAtSending(path, one[path], a.Timestamp) ||
+			!writtenAtSending(path, text, b.Timestamp) {
+			return nil, false
+		}
+	}
+	return paths, true
+}
+
+// flat is a document as the JSON text of each field.
+func flat(value []byte) (map[string]string, bool) {
+	object, ok := document(value)
+	if !ok {
+		return nil, false
+	}
+	all := make(map[string]string)
+	eachField(object, "", mostLevels, 1, func(path string, value any) {
+		text, err := json.Marshal(value)
+		if ok = ok && err == nil; ok {
+			all[path] = string(text)
+		}
+	})
+	return all, ok
+}
+
+func writtenAtSending(path, text string, at time.Time) bool {
+	name := nameOf(Place{From: "json", Path: path})
+	return name.isAttempt() || text == "" && name.isTime() ||
+		isTime(strings.Trim(text, `"`), at, name.isTime())
+}
+
+// without is what of each record counts if those fields do not.
+func (t *table) without(paths []string) ([]dedup.Fingerprint, error) {
+	extractor, err := messageid.New(messageid.Source{From: "key"})
+	if err == nil {
+		extractor, err = extractor.With(messageid.Rules{
+			Fingerprint: messageid.Content{Ignore: paths}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	fingerprints := extractor.Fingerprinter()
+	content := make([]dedup.Fingerprint, len(t.records))
+	for i, r := range t.records {
+		content[i] = fingerprints.Of(r)
+	}
+	return content, nil
+}

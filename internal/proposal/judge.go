@@ -1,0 +1,210 @@
+package proposal
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
+)
+
+// Judgement is what a sample says about message IDs.
+type Judgement struct {
+	Tombstones int // of the sample
+	// Choices may be the message ID, the most likely one first. The last resort, the hash of the
+	// value, is among them where values tell messages apart.
+	Choices []*Candidate
+	// Refused are not the message ID. Those that look most like one are first.
+	Refused []*Candidate
+
+	table *table
+}
+
+// Judge compares the places of a sample. Nil finders are all that there are.
+func Judge(s Sample, now time.Time, finders []Finder) Judgement {
+	if finders == nil {
+		finders = Finders()
+	}
+	t := newTable(s.Topic, s.Records, now, finders)
+	j := &judge{table: t, contents: t.contents()}
+	for _, c := range t.columns {
+		j.all = append(j.all, t.candidate(c))
+	}
+	j.refuseAttempts()
+	j.addHash()
+	return j.judgement()
+}
+
+// Of counts a place that somebody names, whether it was found or not.
+func (j Judgement) Of(p Place) (*Candidate, error) {
+	if _, err := messageid.New(p.Source()); err != nil {
+		return nil, err
+	}
+	return j.table.candidate(j.table.column(p)), nil
+}
+
+type judge struct {
+	*table
+	contents tally // of the records
+	all      []*Candidate
+}
+
+const (
+	// fewCopies may be chance.
+	fewCopies = 3
+	// diverse contents tell messages apart well enough that equal ones are copies, even if no field
+	// says so.
+	diverse = 0.7
+	// telling contents do so where a field says the same.
+	telling = 0.25
+)
+
+// open are the candidates that nothing speaks against, the most likely ones first.
+func (j *judge) open() []*Candidate {
+	most := 0
+	for _, c := range j.all {
+		if c.Refused == "" && c.spread() >= telling {
+			most = max(most, c.Same)
+		}
+	}
+	var open []*Candidate
+	for _, c := range j.all {
+		if c.Refused == "" {
+			c.rate(j.topic, most)
+			open = append(open, c)
+		}
+	}
+	slices.SortStableFunc(open, byScore)
+	return open
+}
+
+func byScore(a, b *Candidate) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.String(), b.String()))
+}
+
+// refuseAttempts refuses what is another value on each copy of a message: it names the sending.
+func (j *judge) refuseAttempts() {
+	witness := j.witness()
+	if witness == nil {
+		pairs := j.pairs()
+		if len(pairs) > 0 && pairs[0].Same >= fewCopies {
+			witness = pairs[0]
+		} else {
+			j.refuseByContents()
+		}
+		if witness != nil || len(j.open()) == 0 {
+			j.all = append(j.all, pairs...)
+		}
+	}
+	if witness == nil {
+		return
+	}
+	for _, c := range j.all {
+		if c == witness || c.Refused != "" || len(c.Places) > 1 {
+			continue
+		}
+		copies, differing := j.compare(witness.ids, c.ids)
+		if copies >= fewCopies && 10*differing >= 9*copies && 10*c.Same <= witness.Same {
+			j.refuseAttempt(c, len(witness.Places) == 1, plural(differing, "copy", "copies")+
+				" of one "+witness.String())
+		}
+	}
+}
+
+// refuseAttempt refuses a candidate that differs on copies, or on what seem to be copies: then a
+// place with a name such as message-id is believed, with a doubt.
+func (j *judge) refuseAttempt(c *Candidate, sure bool, copies string) {
+	_, whole := c.name.isID(j.topic)
+	if !sure && whole && !c.name.isForeign() && !c.name.isAttempt() {
+		c.Doubt = "The " + c.String() + " differs on " + copies + ". If these are copies, it " +
+			"names the sending, and not the message."
+		return
+	}
+	c.Refused = "it differs on " + copies + ": it names the sending, not the message"
+	c.never = true
+}
+
+// witness is the place that finds the most copies, if they are enough to believe it.
+func (j *judge) witness() (found *Candidate) {
+	for _, c := range j.open() {
+		if c.Same >= fewCopies && c.spread() >= telling && 10*c.Same >= 8*j.contents.same &&
+			(found == nil || c.Same > found.Same) {
+			found = c
+		}
+	}
+	return found
+}
+
+// compare counts the copies by one kind of ID, and those of them that have another one of the other
+// kind than the first record.
+func (j *judge) compare(ids, others []uint64) (copies, differing int) {
+	first := make(map[uint64]int, len(ids))
+	for i, id := range ids {
+		at, known := first[id]
+		if id == 0 || !known {
+			first[id] = i
+			continue
+		}
+		if others[i] != 0 && others[at] != 0 {
+			copies++
+			if others[i] != others[at] {
+				differing++
+			}
+		}
+	}
+	return copies, differing
+}
+
+// refuseByContents goes by whole contents. Equal ones are copies only where contents are diverse.
+func (j *judge) refuseByContents() {
+	if j.contents.same < fewCopies || share(j.contents.distinct, j.contents.have) < diverse {
+		return
+	}
+	contents := make([]uint64, len(j.content))
+	first := make(map[dedup.Fingerprint]uint64, len(j.content))
+	for i, c := range j.content {
+		if first[c] == 0 {
+			first[c] = uint64(i) + 1
+		}
+		contents[i] = first[c]
+	}
+	for _, c := range j.all {
+		copies, differing := j.compare(contents, c.ids)
+		if c.Refused == "" && copies >= fewCopies && 10*differing >= 9*copies {
+			j.refuseAttempt(c, false, plural(differing, "record", "records")+
+				" with the key and the value of an earlier one")
+		}
+	}
+}
+
+// addHash adds the last resort.
+func (j *judge) addHash() {
+	place := Place{From: "value_hash"}
+	column := j.column(place)
+	if column == nil || j.alive == 0 {
+		return
+	}
+	c := &Candidate{Places: []Place{place}, Of: j.alive, ids: column.ids,
+		Doubt: "With it, equal values count as copies: of messages that are equal, and no copies, " +
+			"only the first is forwarded."}
+	c.set(count(c.ids, j.content))
+	if c.spread() < telling && c.Have > 1 {
+		c.Refused = "it has only " + plural(c.Distinct, "different value", "different values") +
+			", so equal ones need not be copies"
+	}
+	j.all = append(j.all, c)
+}
+
+func (j *judge) judgement() Judgement {
+	found := Judgement{Tombstones: len(j.records) - j.alive, Choices: j.open(), table: j.table}
+	for _, c := range j.all {
+		if c.Refused != "" {
+			c.rate(j.topic, 0)
+			found.Refused = append(found.Refused, c)
+		}
+	}
+	slices.SortStableFunc(found.Refused, byScore)
+	return found
+}
