@@ -15,7 +15,7 @@ type State struct {
 	AtEnd    bool
 	Left, Of int64 // blocks that are still to be read until then, and how many there were
 	Bytes    int64 // of the index, on disk
-	Claims   int   // in the index
+	Claims   int   // in the index, with the few notes that it keeps beside them
 	Err      error // why the log is not read now; nil while it is
 }
 
