@@ -69,8 +69,8 @@ func (d *droppedCopies) copyOf(r consumer.Record, j *dedup.Judgement, now time.T
 	return one
 }
 
-// DroppedCopies lists the last copies that were dropped, the latest one first. It may be called at any
-// time by any goroutine.
+// DroppedCopies lists the last copies that were dropped, the latest one first. It may be called at
+// any time by any goroutine.
 func (p *Pipeline) DroppedCopies() []DroppedCopy {
 	p.dropped.mu.Lock()
 	defer p.dropped.mu.Unlock()

@@ -137,7 +137,7 @@ func (r *rig) start(instance string) *running {
 		},
 		Identify: r.identify, Extract: extractor.Extract, Policy: r.policy,
 		ShutdownTimeout: 10 * time.Second,
-		Collectors: pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,
+		Collectors:      pipeline.NewCollectors(reg), Tracer: r.tracer, Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

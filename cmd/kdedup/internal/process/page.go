@@ -129,7 +129,8 @@ func (p *Process) pipelineNow(r *pipelineRun, blocked []string) server.Pipeline 
 		Outcomes: counts(pipeline.Outcomes(), totals.Outcomes),
 		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),
 		Batches:  counts(pipeline.Results(), totals.Batches),
-		TTL:      t.TTL, Undeliverable: totals.Refused, Dropped: droppedNow(t.Input, r.DroppedCopies()),
+		TTL:      t.TTL, Undeliverable: totals.Refused,
+		Dropped: droppedNow(t.Input, r.DroppedCopies()),
 	}
 	for _, l := range r.Lanes() {
 		number := strconv.Itoa(l.Lane)
@@ -162,8 +163,8 @@ func droppedNow(input string, copies []pipeline.DroppedCopy) (all []server.Dropp
 			owner = fmt.Sprintf("[%d]@%d of another topic", c.Owner.Partition, c.Owner.Offset)
 		}
 		all = append(all, server.DroppedCopy{
-			At: c.At, ID: []byte(c.ID), Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
-			Owner: owner, ClaimedAt: c.ClaimedAt, Conflict: c.Conflict,
+			At: c.At, ID: []byte(c.ID), Owner: owner, ClaimedAt: c.ClaimedAt, Conflict: c.Conflict,
+			Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
 		})
 	}
 	return all
