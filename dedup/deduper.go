@@ -35,8 +35,8 @@ type Deduper struct {
 
 	fingerprints Fingerprinter
 	folded       folded
-	outageSince  time.Time // when the store's present outage was first seen; zero while it answers
-	outageSeen   time.Time // when it was last seen
+	outage       outage // of the store
+	unresolved   outage // of whom the extractor asks
 }
 
 // Options of a Deduper.
@@ -62,13 +62,16 @@ func New(scope Scope, store Claimer, o Options) *Deduper {
 	return &Deduper{
 		scope: scope, store: store, extractor: o.Extractor, retry: o.Retry, observer: o.Observer,
 		log: o.Logger, fingerprints: o.Extractor.Fingerprinter(),
-		folded: folded{seen: claimTable{seed: maphash.MakeSeed()}},
+		folded:     folded{seen: claimTable{seed: maphash.MakeSeed()}},
+		outage:     storeOutage,
+		unresolved: resolverOutage,
 	}
 }
 
 // Judge claims the IDs of a batch and returns one judgement per message, in order. While the store
-// does not answer it keeps claiming, see Retry. The error is ctx's: then nothing is known about the
-// batch, its claims may stand, and judging its records again is safe.
+// does not answer it keeps claiming, see Retry, and so it keeps asking an extractor that is a
+// Resolver. The error is ctx's: then nothing is known about the batch, its claims may stand, and
+// judging its records again is safe.
 //
 // Messages may have equal IDs. IDs share memory with their records, so the records must not be
 // changed while Judge runs; afterwards nothing is kept.
@@ -78,7 +81,12 @@ func (d *Deduper) Judge(ctx context.Context, messages []Message) ([]Judgement, e
 	if err != nil {
 		return nil, err
 	}
-	if notice := d.extractor.Notice(); notice != "" {
+	if batch.unresolved > 0 {
+		if err := d.resolve(ctx, messages); err != nil {
+			return nil, err
+		}
+	}
+	for notice := d.extractor.Notice(); notice != ""; notice = d.extractor.Notice() {
 		d.log.Info(notice, "message_id", d.extractor.String())
 	}
 	start := time.Now()

@@ -74,10 +74,11 @@ func (firstHeader) Of(r *kgo.Record) Fingerprint {
 
 // heard is an Observer that counts.
 type heard struct {
-	undecided, again int
-	waits            atomic.Bool
+	undecided, again, unresolved int
+	waits                        atomic.Bool
 }
 
+func (h *heard) Unresolved(records int)         { h.unresolved += records; h.waits.Store(true) }
 func (h *heard) Undecided(claims int)           { h.undecided += claims; h.waits.Store(true) }
 func (h *heard) Again()                         { h.again++ }
 func (h *heard) Ended()                         { h.waits.Store(false) }

@@ -1,6 +1,10 @@
 package dedup
 
-import "github.com/twmb/franz-go/pkg/kgo"
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
 
 // Extractor finds message IDs. It is safe for concurrent use.
 type Extractor interface {
@@ -18,6 +22,14 @@ type Extractor interface {
 	// Notice returns what the records so far have shown that an operator should hear of, each text
 	// once; empty: nothing. It is asked for after each batch.
 	Notice() string
+}
+
+// Resolver is an Extractor that has to ask somebody before it can find some IDs. Extract never
+// asks: it returns MissingUnresolved.
+type Resolver interface {
+	// Resolve finds out what Extract lacks for records of which it said MissingUnresolved. The
+	// error says why something is left open; the caller asks again.
+	Resolve(ctx context.Context, records []*kgo.Record) error
 }
 
 // Fingerprinter says whether records with equal IDs have the same content. It is not safe for

@@ -14,6 +14,7 @@ type folded struct {
 	missing      []MissingReason // per message, where claimOf is -1; nil if no ID is missing
 	fingerprints []Fingerprint   // per message
 	told         []bool          // per claim: its owner was in the batch already
+	unresolved   int             // messages of which it is not known yet whether they have an ID
 	seen         claimTable
 }
 
@@ -47,7 +48,7 @@ func (f *folded) begin(messages int) {
 	f.claims = slices.Grow(f.claims[:0], messages)
 	f.claimOf = slices.Grow(f.claimOf[:0], messages)[:messages]
 	f.fingerprints = slices.Grow(f.fingerprints[:0], messages)[:messages]
-	f.missing = nil
+	f.missing, f.unresolved = nil, 0
 	f.seen.begin(messages)
 }
 
@@ -59,6 +60,9 @@ func (f *folded) setMissing(i int, reason MissingReason) {
 		f.missing = make([]MissingReason, len(f.claimOf))
 	}
 	f.claimOf[i], f.missing[i] = -1, reason
+	if reason == MissingUnresolved {
+		f.unresolved++
+	}
 }
 
 func (f *folded) judge(messages []Message, answers []Answer) []Judgement {

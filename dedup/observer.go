@@ -8,7 +8,11 @@ type Observer interface {
 	Undecided(claims int)
 	// Again: what is undecided is claimed again.
 	Again()
-	// Ended: nothing waits for the store any more. It is called for each batch with claims.
+	// Unresolved: it is not known yet whether that many records have IDs. The Resolver will be
+	// asked again.
+	Unresolved(records int)
+	// Ended: nothing waits for the store, or for the Resolver, any more. It is called for each
+	// batch with claims.
 	Ended()
 	// Judged: the claims of a batch have these answers, that long after they were made. Some are
 	// Undecided if Retry.GiveUpAfter has passed.
@@ -20,5 +24,6 @@ type unobserved struct{}
 
 func (unobserved) Undecided(int)                  {}
 func (unobserved) Again()                         {}
+func (unobserved) Unresolved(int)                 {}
 func (unobserved) Ended()                         {}
 func (unobserved) Judged([]Answer, time.Duration) {}

@@ -40,25 +40,26 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 	if len(claims) == 0 {
 		return nil, context.Cause(ctx) // nil while ctx lives
 	}
-	d.leaveOldOutage()
+	d.outage.leaveOld(d.retry)
 	answers, err := d.store.Claim(ctx, d.scope, claims)
 	open := undecided(answers, nil)
 	defer d.observer.Ended() // also if the batch is given up: then nobody waits any more
 	for round := 1; len(open) > 0; round++ {
 		if ctx.Err() != nil {
-			return nil, d.interrupted(ctx)
+			return nil, d.outage.interrupted(ctx)
 		}
-		d.noteOutage(err, len(open))
-		if d.givesUp() {
+		d.observer.Undecided(len(open))
+		d.outage.note(d.log, len(open), err)
+		if d.outage.outlasts(d.retry) {
 			return answers, nil
 		}
 		if !pause.For(ctx, d.retry.pause(round)) {
-			return nil, d.interrupted(ctx)
+			return nil, d.outage.interrupted(ctx)
 		}
 		err = d.claimAgain(ctx, claims, answers, open)
 		open = undecided(answers, open)
 	}
-	d.noteAnswered()
+	d.outage.ended(d.log)
 	return answers, nil
 }
 
@@ -87,41 +88,4 @@ func undecided(answers []Answer, into []int) []int {
 		}
 	}
 	return into
-}
-
-func (d *Deduper) noteOutage(err error, open int) {
-	d.observer.Undecided(open)
-	d.outageSeen = time.Now()
-	if !d.outageSince.IsZero() {
-		d.log.Debug("claims still undecided", "claims", open, "error", err)
-		return
-	}
-	d.outageSince = d.outageSeen
-	d.log.Warn("claims undecided, claiming again", "claims", open, "error", err)
-}
-
-func (d *Deduper) noteAnswered() {
-	if d.outageSince.IsZero() {
-		return
-	}
-	d.log.Info("claims decided again", "after", time.Since(d.outageSince).Round(time.Millisecond))
-	d.outageSince = time.Time{}
-}
-
-// interrupted ends an outage together with the wait for its end: nobody knows what the store does
-// until the next claim, and one failure then must not be taken for an outage since this one began.
-func (d *Deduper) interrupted(ctx context.Context) error {
-	d.outageSince = time.Time{}
-	return context.Cause(ctx)
-}
-
-// leaveOldOutage does the same where records passed unclaimed, and none came for a while.
-func (d *Deduper) leaveOldOutage() {
-	if time.Since(d.outageSeen) > d.retry.Max {
-		d.outageSince = time.Time{}
-	}
-}
-
-func (d *Deduper) givesUp() bool {
-	return d.retry.GiveUpAfter > 0 && time.Since(d.outageSince) >= d.retry.GiveUpAfter
 }

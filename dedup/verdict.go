@@ -6,7 +6,8 @@ import "time"
 type Verdict uint8
 
 const (
-	// VerdictUnclaimed: the store could not be asked in time and the policy does not insist.
+	// VerdictUnclaimed: the store, or who knows the ID, could not be asked in time and the policy
+	// does not insist.
 	VerdictUnclaimed Verdict = iota
 	// VerdictMissing: the record has no message ID, so there is nothing to claim.
 	VerdictMissing
@@ -51,7 +52,7 @@ func Verdicts() []Verdict {
 // Judgement is the verdict about one record and what it rests on.
 type Judgement struct {
 	Verdict   Verdict
-	Missing   MissingReason // why there is no ID, when the verdict is VerdictMissing
+	Missing   MissingReason // why there is no ID, if there is none
 	Owner     Coordinates   // who owns the ID, if the record has one and could claim it
 	ClaimedAt time.Time
 }

@@ -20,7 +20,8 @@ type Metrics struct {
 	ambiguous    prometheus.Counter
 	retries      prometheus.Counter
 	blocked      prometheus.Gauge
-	wait         *telemetry.Wait
+	wait         *telemetry.Wait // for the store
+	registry     *telemetry.Wait
 }
 
 // Collectors are the metric families that all dedupers of a process share.
@@ -84,6 +85,7 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 		retries:      c.retries.WithLabelValues(topic),
 		blocked:      c.blocked.WithLabelValues(topic, lane),
 		wait:         c.waits.With(0, topic, telemetry.BlockedByStore),
+		registry:     c.waits.With(0, topic, telemetry.BlockedByRegistry),
 	}
 	m.blocked.Set(0)
 	return m
@@ -115,6 +117,10 @@ func (m *Metrics) Undecided(claims int) {
 	m.wait.Begin()
 }
 
+// Unresolved implements dedup.Observer. It begins a wait for the schema registry, unless the lane
+// waits already.
+func (m *Metrics) Unresolved(int) { m.registry.Begin() }
+
 // Again implements dedup.Observer.
 func (m *Metrics) Again() { m.retries.Inc() }
 
@@ -122,6 +128,7 @@ func (m *Metrics) Again() { m.retries.Inc() }
 func (m *Metrics) Ended() {
 	m.blocked.Set(0)
 	m.wait.End()
+	m.registry.End()
 }
 
 // Judged implements dedup.Observer.

@@ -11,9 +11,10 @@ import (
 
 // Reasons for which a lane stands still.
 const (
-	BlockedByStore  = "store"  // claims stay undecided
-	BlockedByOutput = "output" // forwards or a commit stay unanswered
-	BlockedByRejoin = "rejoin" // a session failed, and the lane has not joined again
+	BlockedByStore    = "store"    // claims stay undecided
+	BlockedByRegistry = "registry" // it is not known whether records have IDs
+	BlockedByOutput   = "output"   // forwards or a commit stay unanswered
+	BlockedByRejoin   = "rejoin"   // a session failed, and the lane has not joined again
 )
 
 // Waits is a family of counters of seconds. A wait that is not over yet is counted up to now: a
@@ -29,8 +30,9 @@ type Waits struct {
 // share it: the first caller registers it.
 func Blocked(reg prometheus.Registerer) *Waits {
 	f := &Waits{desc: prometheus.NewDesc("kdedup_blocked_seconds_total",
-		"Seconds that lanes stood still, by reason: store (claims undecided), output (forwards "+
-			"or a commit unanswered for more than a second), "+
+		"Seconds that lanes stood still, by reason: store (claims undecided), registry "+
+			"(message IDs unknown without a schema), output (forwards or a commit unanswered "+
+			"for more than a second), "+
 			"rejoin (between a failure and the next session). Lanes are added up; a wait that "+
 			"lasts is counted up to now.",
 		[]string{"topic", "reason"}, nil)}
