@@ -27,6 +27,8 @@ type Config struct {
 	Kafka Kafka `mapstructure:"kafka"`
 	// Where the claims are kept.
 	Store Store `mapstructure:"store"`
+	// Where schemas are, for topics whose message IDs need them.
+	SchemaRegistry SchemaRegistry `mapstructure:"schema_registry"`
 	// The HTTP endpoints for operators.
 	Server Server `mapstructure:"server"`
 	// What /metrics shows.

@@ -20,11 +20,12 @@ func Default() Config {
 			Kafka: ClaimLog{Topic: "{group}.claims", Shards: 8, Index: IndexFiles,
 				Path: "./kdedup-index", Timeout: 10 * time.Second},
 		},
-		Server:  Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
-		Metrics: Metrics{PerPartition: true},
-		Tracing: Tracing{SampleRatio: 0.1, Timeout: 10 * time.Second},
-		Log:     Log{Level: "info", Format: "text"},
-		Reload:  Reload{Watch: true},
+		SchemaRegistry: SchemaRegistry{URLs: []string{}, Timeout: 5 * time.Second},
+		Server:         Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
+		Metrics:        Metrics{PerPartition: true},
+		Tracing:        Tracing{SampleRatio: 0.1, Timeout: 10 * time.Second},
+		Log:            Log{Level: "info", Format: "text"},
+		Reload:         Reload{Watch: true},
 	}
 }
 

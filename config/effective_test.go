@@ -61,6 +61,7 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	fill(reflect.ValueOf(&c).Elem(), "")
 	hiddenPaths := []string{
 		"kafka.sasl.oauth.client_secret", "kafka.sasl.password", "kafka.tls.key_file",
+		"schema_registry.password", "schema_registry.tls.key_file", "schema_registry.token",
 		"server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
 		"store.postgres.password", "store.postgres.tls.key_file",

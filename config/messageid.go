@@ -2,12 +2,15 @@ package config
 
 // Places of a message ID.
 const (
-	FromHeader    = "header"
-	FromKey       = "key"
-	FromJSON      = "json"
-	FromValueHash = "value_hash"
-	FromComposite = "composite"
-	FromFirstOf   = "first_of"
+	FromHeader     = "header"
+	FromKey        = "key"
+	FromJSON       = "json"
+	FromAvro       = "avro"
+	FromProtobuf   = "protobuf"
+	FromJSONSchema = "json_schema"
+	FromValueHash  = "value_hash"
+	FromComposite  = "composite"
+	FromFirstOf    = "first_of"
 )
 
 // Occurrences of a header.
@@ -37,7 +40,9 @@ type MessageID struct {
 	// Required. `header`: the header `name`. `key`: the record's key. `json`: the field `path` of
 	// a JSON document, the value or the key. The five bytes of a schema registry before it (a zero
 	// and the ID of a schema) are skipped, and so is a byte order mark; `NaN` and `Infinity` are
-	// numbers; what stands behind the field need not be JSON. `value_hash`: SHA-256 of the value,
+	// numbers; what stands behind the field need not be JSON. `avro`, `protobuf`, `json_schema`:
+	// the field `path` of a record behind the ID of its schema, in the wire format of Confluent's
+	// serializers; the first two need `schema_registry`. `value_hash`: SHA-256 of the value,
 	// so that equal values are copies. `composite`: all of `parts` together. `first_of`: the first
 	// of `parts` that is not missing; an ID is the same whichever part has it.
 	From string `mapstructure:"from"`
@@ -51,14 +56,19 @@ type MessageID struct {
 	// Place of the field, for example `order.id`; `items[0].id` or `items.0.id` is the one of an
 	// array's first element; `payload|json.id` is a field of the document that lies as text in the
 	// field `payload` (or lies there as it is). A backslash takes one of `\`, `.`, `[`, `]`, `|`
-	// and `$` for a character of a name: `order\.id`. Required with `from: json`, refused
-	// otherwise.
+	// and `$` for a character of a name: `order\.id`. With `avro` and `protobuf` a name is also the
+	// key of a map, and nothing lies as text. Required with `from: json`, `avro`, `protobuf` and
+	// `json_schema`, refused otherwise.
 	Path string `mapstructure:"path"`
-	// With `from: json`, what of the record is the document: `value` or `key`.
+	// With places that have a `path`, what of the record has the field: `value` or `key`.
 	//
 	// Default: `value`.
 	Part string `mapstructure:"part"`
-	// What is done to the bytes of a header, a key or a JSON field, in the given order, at most 8
+	// With `from: avro`, `protobuf` and `json_schema`, the subject whose newest schema `kdedup
+	// validate` looks at. Empty: the input topic with `-value` or `-key` behind it, if there is
+	// such a subject.
+	Subject string `mapstructure:"subject"`
+	// What is done to the bytes of a header, a key or a field, in the given order, at most 8
 	// steps. `trim`: white space of ASCII at both ends is taken away. `unquote`: a JSON string is
 	// replaced by what it stands for, everything else stays. `lower`: letters of ASCII become small
 	// ones. `uuid`: a UUID in capitals, without hyphens, in braces or parentheses or behind

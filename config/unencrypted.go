@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"net/url"
 	"slices"
 )
 
@@ -23,6 +24,14 @@ func (c Config) Unencrypted() (paths []string) {
 	case StoreRedis:
 		add("store.redis.password", s.Redis.Password != "" || s.Redis.SentinelPassword != "",
 			s.Redis.TLS, s.Redis.Addresses)
+	}
+	if r := c.SchemaRegistry; r.Password != "" || r.Token != "" {
+		for _, text := range r.URLs {
+			if u, err := url.Parse(text); err == nil && u.Scheme == "http" {
+				add(registryPath, true, TLS{}, []string{u.Host})
+				break
+			}
+		}
 	}
 	return paths
 }

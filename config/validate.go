@@ -27,6 +27,7 @@ func (c Config) check(p *problems) {
 	within(p, "shutdown_timeout", c.ShutdownTimeout, time.Second, longest)
 	c.Kafka.check(p)
 	c.Store.check(p)
+	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
 	c.Tracing.check(p)
 	oneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")

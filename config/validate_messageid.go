@@ -10,7 +10,11 @@ import (
 )
 
 // simplePlaces are those that have no parts.
-var simplePlaces = []string{FromHeader, FromKey, FromJSON, FromValueHash}
+var simplePlaces = []string{FromHeader, FromKey, FromJSON, FromAvro, FromProtobuf, FromJSONSchema,
+	FromValueHash}
+
+// framedPlaces are those behind the ID of a schema.
+var framedPlaces = []string{FromAvro, FromProtobuf, FromJSONSchema}
 
 func (m MessageID) check(p *problems, path string) {
 	m.checkPlace(p, path, append(slices.Clone(simplePlaces), FromComposite, FromFirstOf))
@@ -21,23 +25,26 @@ func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
 		return
 	}
 	m.checkOperand(p, path, "name", m.Name != "", FromHeader)
-	m.checkOperand(p, path, "path", m.Path != "", FromJSON)
+	fields := append([]string{FromJSON}, framedPlaces...)
+	m.checkOperand(p, path, "path", m.Path != "", fields...)
 	m.checkOperand(p, path, "parts", len(m.Parts) > 0, FromComposite, FromFirstOf)
 	if m.checkOption(p, path, "occurrence", m.Occurrence != "", FromHeader) {
 		oneOf(p, path+".occurrence", m.Occurrence, OccurrenceFirst, OccurrenceLast)
 	}
-	if m.checkOption(p, path, "part", m.Part != "", FromJSON) {
+	if m.checkOption(p, path, "part", m.Part != "", fields...) {
 		oneOf(p, path+".part", m.Part, PartValue, PartKey)
 	}
+	m.checkOption(p, path, "subject", m.Subject != "", framedPlaces...)
 	m.checkNormalize(p, path+".normalize")
 	ignores := m.checkOption(p, path, "ignore", len(m.Ignore) > 0, FromValueHash)
 	if m.checkOption(p, path, "only", len(m.Only) > 0, FromValueHash) || ignores {
 		checkFields(p, path, m.Ignore, m.Only)
 	}
-	if m.From == FromJSON {
-		checkJSONPath(p, path+".path", m.Path)
-	}
 	switch m.From {
+	case FromJSON, FromJSONSchema:
+		checkJSONPath(p, path+".path", m.Path)
+	case FromAvro, FromProtobuf:
+		checkField(p, path+".path", m.Path)
 	case FromComposite:
 		m.checkParts(p, path+".parts", simplePlaces)
 	case FromFirstOf:
@@ -58,9 +65,17 @@ func (m MessageID) checkOption(p *problems, path, key string, set bool, from ...
 	fits := slices.Contains(from, m.From)
 	if set && !fits {
 		p.add(path+"."+key, "", "belongs to from: %s, not to from: %s",
-			strings.Join(from, " and "), m.From)
+			listed(from), m.From)
 	}
 	return set && fits
+}
+
+// listed is "a, b and c".
+func listed(words []string) string {
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return words[0]
 }
 
 // maxNormalize bounds how much work an ID is.
@@ -74,7 +89,7 @@ func (m MessageID) checkNormalize(p *problems, path string) {
 		p.add(path, "set it in the parts", "belongs to places without parts, not to from: %s",
 			m.From)
 	case m.From == FromValueHash:
-		p.add(path, "", "belongs to from: header, key and json, not to from: %s", m.From)
+		p.add(path, "", "belongs to places that have bytes of an ID, not to from: %s", m.From)
 	case len(m.Normalize) > maxNormalize:
 		p.add(path, "", "must be at most %d steps, got %d", maxNormalize, len(m.Normalize))
 	}

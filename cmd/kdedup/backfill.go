@@ -173,7 +173,12 @@ func (f *backfillFlags) claim(
 	if err != nil {
 		return backfill.Counts{}, err
 	}
-	extractor, err := wiring.ExtractorOf(t)
+	schemas, err := wiring.Schemas(c, log)
+	if err != nil {
+		return backfill.Counts{}, err
+	}
+	defer schemas.Close()
+	extractor, err := wiring.ExtractorOf(t, schemas)
 	if err != nil {
 		return backfill.Counts{}, err
 	}

@@ -57,7 +57,16 @@ func inspectInput(
 		return found, fmt.Errorf("read the offsets of %s: %w", t.Input, err)
 	}
 	found.rate = rateOf(t.Input, begins, ends, time.Now())
-	sample, err := sampleIDs(ctx, connection, t, begins, ends)
+	schemas, err := wiring.Schemas(c, log)
+	if err != nil {
+		return found, err
+	}
+	defer schemas.Close()
+	extractor, err := wiring.ExtractorOf(t, schemas)
+	if err != nil {
+		return found, err
+	}
+	sample, err := sampleIDs(ctx, connection, t, extractor, begins, ends)
 	if err != nil {
 		return found, err
 	}
@@ -84,12 +93,9 @@ func rateOf(topic string, begins, ends kadm.ListedOffsets, now time.Time) float6
 
 // sampleIDs spreads the sample over the window, as far as its records are still there.
 func sampleIDs(
-	ctx context.Context, connection []kgo.Opt, t config.Topic, begins, ends kadm.ListedOffsets,
+	ctx context.Context, connection []kgo.Opt, t config.Topic, extractor dedup.Extractor,
+	begins, ends kadm.ListedOffsets,
 ) ([]idorder.Sampled, error) {
-	extractor, err := wiring.ExtractorOf(t)
-	if err != nil {
-		return nil, err
-	}
 	const pieces = 10
 	var sample []idorder.Sampled
 	limited, cancel := context.WithTimeout(ctx, inputWait)
@@ -100,7 +106,9 @@ func sampleIDs(
 			continue
 		}
 		err := readPiece(limited, connection, starts, each, func(r *kgo.Record) {
-			if id, missing := extractor.Extract(r); missing == dedup.NotMissing {
+			// without its schema a record tells nothing of the order
+			id, missing, err := dedup.ExtractNow(limited, extractor, r)
+			if missing == dedup.NotMissing && err == nil {
 				sample = append(sample,
 					idorder.Sampled{ID: string(id), At: r.Timestamp.UnixMilli()})
 			}

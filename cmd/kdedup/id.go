@@ -49,7 +49,7 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if task.ID, err = parseID(text, f.hex); err != nil {
 		return usageError{err}
 	}
-	extractor, err := wiring.ExtractorOf(task.Topic)
+	extractor, err := wiring.ExtractorOf(task.Topic, nil)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,11 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 func (f *reportFlags) options(
 	ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger,
 ) (report.Options, error) {
-	extractor, err := wiring.ExtractorOf(t)
+	schemas, err := wiring.Schemas(c, log)
+	if err != nil {
+		return report.Options{}, err
+	}
+	extractor, err := wiring.ExtractorOf(t, schemas)
 	if err != nil {
 		return report.Options{}, err
 	}

@@ -95,6 +95,21 @@ func validateTopics(
 		return wiring.CompareTopics(ctx, client, e.Topic, false, wiring.WarnOf(log, e.Topic))
 	}))
 	list.check("message IDs of the newest records", validateIDs(ctx, client, c, log))
+	if len(c.SchemaRegistry.URLs) > 0 {
+		list.check("the schema registry answers, and its newest schemas have the message IDs",
+			validateSchemas(ctx, c, log))
+	}
+}
+
+func validateSchemas(ctx context.Context, c config.Config, log *slog.Logger) error {
+	schemas, err := wiring.Schemas(c, log)
+	if err != nil {
+		return err
+	}
+	defer schemas.Close()
+	return wiring.Each(wiring.Entries(c.Topics), func(e *wiring.Entry) error {
+		return e.CheckSchemas(ctx, schemas, log)
+	})
 }
 
 // validateIDs refuses a message_id that finds nothing in records that need one.

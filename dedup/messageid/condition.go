@@ -24,7 +24,7 @@ type condition struct {
 func newCondition(c Condition) (*condition, error) {
 	switch c.Place.From {
 	case "header", "key":
-		find, _, err := newPlace(c.Place, new(sighting))
+		find, _, err := newPlace(c.Place, new(gathered))
 		if err != nil {
 			return nil, err
 		}

@@ -28,20 +28,23 @@ const longIDPrefix = "sha256:"
 
 // Source says where records carry their ID.
 type Source struct {
-	From string // header, key, json, value_hash, composite or first_of
+	// header, key, json, avro, protobuf, json_schema, value_hash, composite or first_of
+	From string
 	Name string // of the header
 	// Occurrence of a header that stands more than once: OccurrenceFirst, the default, or
 	// OccurrenceLast.
 	Occurrence string
-	// Path of the JSON field: order.id, items[0].id, payload|json.id; a literal dot is written \.
+	// Path of the field: order.id, items[0].id, payload|json.id; a literal dot is written \.
 	Path string
-	Part string // of the record that is JSON: PartValue, the default, or PartKey
+	Part string // of the record that has the field: PartValue, the default, or PartKey
 	// Normalize lists what is done to the bytes of a header, a key or a JSON field, in this order:
 	// NormalizeTrim and so on.
 	Normalize []string
 	// Ignore lists JSON fields of a value that do not count in its hash, Only those that do.
 	Ignore, Only []string
 	Parts        []Source // of a composite or a first_of, two or more
+	// Registry has the schemas of from avro and protobuf. Without it their IDs stay unresolved.
+	Registry Registry
 }
 
 // Occurrences of a header.
@@ -60,38 +63,45 @@ const (
 type Extractor struct {
 	find    finder
 	name    string
-	framed  *sighting
+	all     *gathered
 	content *content // of fingerprints; nil: all of key and value
+}
+
+// gathered is what the places of one extractor have in common.
+type gathered struct {
+	skipped sighting  // of a document behind a schema ID
+	news    news      // what else an operator should hear of
+	schemas []*framed // places that need schemas
 }
 
 type finder = func(*kgo.Record) (dedup.ID, dedup.MissingReason)
 
 // New checks the source.
 func New(s Source) (*Extractor, error) {
-	framed := new(sighting)
-	find, name, err := newFinder(s, framed)
+	all := new(gathered)
+	find, name, err := newFinder(s, all)
 	if err != nil {
 		return nil, fmt.Errorf("message_id: %w", err)
 	}
-	return &Extractor{find: find, name: name, framed: framed}, nil
+	return &Extractor{find: find, name: name, all: all}, nil
 }
 
 // newFinder returns with what it finds IDs the description that String has.
-func newFinder(s Source, framed *sighting) (find finder, name string, err error) {
-	find, name, err = newPlace(s, framed)
+func newFinder(s Source, all *gathered) (find finder, name string, err error) {
+	find, name, err = newPlace(s, all)
 	if s.From != "value_hash" && len(s.Ignore)+len(s.Only) > 0 {
 		return nil, "", errors.New("ignore and only belong to from value_hash")
 	}
 	if err != nil || len(s.Normalize) == 0 {
 		return find, name, err
 	}
-	if s.From != "header" && s.From != "key" && s.From != "json" {
+	if s.From == "value_hash" || len(s.Parts) > 0 {
 		return nil, "", errNormalize
 	}
 	return normalized(find, name, s.Normalize)
 }
 
-func newPlace(s Source, framed *sighting) (find finder, name string, err error) {
+func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 	switch s.From {
 	case "header":
 		return newHeader(s)
@@ -100,13 +110,22 @@ func newPlace(s Source, framed *sighting) (find finder, name string, err error) 
 	case "value_hash":
 		return newValueHash(s)
 	case "json":
-		source, err := newJSONSource(s, framed)
+		source, err := newJSONSource(s, &all.skipped)
 		if err != nil {
 			return nil, "", err
 		}
 		return source.find, source.String(), nil
+	case FromJSONSchema:
+		return newJSONSchema(s, all)
+	case FromAvro, FromProtobuf:
+		place, err := newFramed(s, &all.news)
+		if err != nil {
+			return nil, "", err
+		}
+		all.schemas = append(all.schemas, place)
+		return place.find, place.String(), nil
 	case "composite", "first_of":
-		parts, names, err := newParts(s, framed)
+		parts, names, err := newParts(s, all)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s%w", s.From, err)
 		}
@@ -116,16 +135,16 @@ func newPlace(s Source, framed *sighting) (find finder, name string, err error) 
 		}
 		return composite(parts), name, nil
 	}
-	return nil, "", fmt.Errorf(
-		"from %q is not header, key, json, value_hash, composite or first_of", s.From)
+	return nil, "", fmt.Errorf("from %q is not header, key, json, avro, protobuf, json_schema, "+
+		"value_hash, composite or first_of", s.From)
 }
 
-func newParts(s Source, framed *sighting) (parts []finder, names []string, err error) {
+func newParts(s Source, all *gathered) (parts []finder, names []string, err error) {
 	if len(s.Parts) < 2 {
 		return nil, nil, errors.New(" needs at least two parts")
 	}
 	for _, s := range s.Parts {
-		part, name, err := newFinder(s, framed)
+		part, name, err := newFinder(s, all)
 		if err != nil {
 			return nil, nil, fmt.Errorf(": %w", err)
 		}
@@ -252,12 +271,13 @@ func composite(parts []finder) finder {
 
 // firstOf takes the first part that is not missing. Equal IDs are equal whichever part they are of:
 // so a producer may move its ID from one place to another. If all are missing, the last one's
-// reason counts.
+// reason counts. Behind a part of which nothing is known yet none is looked for.
 func firstOf(parts []finder) finder {
 	return func(r *kgo.Record) (id dedup.ID, missing dedup.MissingReason) {
 		for _, part := range parts {
-			if id, missing = part(r); missing == dedup.NotMissing {
-				return id, dedup.NotMissing
+			id, missing = part(r)
+			if missing == dedup.NotMissing || missing == dedup.MissingUnresolved {
+				return id, missing
 			}
 		}
 		return "", missing

@@ -73,7 +73,7 @@ func normalized(find finder, name string, names []string) (finder, string, error
 }
 
 // errNormalize is about places of whose bytes an ID is not made as they are.
-var errNormalize = errors.New("normalize belongs to from header, key and json")
+var errNormalize = errors.New("normalize belongs to places without parts, not to value_hash")
 
 // trimmed takes away white space of ASCII: what Unicode calls white space changes over the years.
 func trimmed(id []byte) []byte { return bytes.Trim(id, " \t\n\v\f\r") }

@@ -17,14 +17,14 @@ func (s *sighting) tell() bool {
 	return s.seen.Load() && !s.told.Load() && s.told.CompareAndSwap(false, true)
 }
 
-// Notice tells once that an ID was found behind a schema ID.
+// Notice tells once that an ID was found behind a schema ID, and each schema without an ID.
 func (e *Extractor) Notice() string {
-	if !e.framed.tell() {
-		return ""
+	if e.all.skipped.tell() {
+		return "documents stand behind the five bytes of a schema registry, which are skipped"
 	}
-	return "documents stand behind the five bytes of a schema registry, which are skipped"
+	return e.all.news.next()
 }
 
 // SkippedSchemaID reports whether an ID was found behind the five bytes that serializers with a
 // schema registry write before a JSON document.
-func (e *Extractor) SkippedSchemaID() bool { return e.framed.seen.Load() }
+func (e *Extractor) SkippedSchemaID() bool { return e.all.skipped.seen.Load() }

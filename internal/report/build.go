@@ -74,7 +74,7 @@ func Build(ctx context.Context, o Options) (_ *Report, err error) {
 		}
 	}()
 	c := newCollector(o, sorter)
-	if err := o.Read(c.add); err != nil {
+	if err := o.Read(func(records []*kgo.Record) error { return c.add(ctx, records) }); err != nil {
 		return nil, err
 	}
 	a := newAnalysis(o.Pipeline.TTL, c)

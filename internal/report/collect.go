@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -49,9 +50,13 @@ func newCollector(o Options, s *sorter) *collector {
 }
 
 // add takes records of one partition, in its order.
-func (c *collector) add(records []*kgo.Record) error {
+func (c *collector) add(ctx context.Context, records []*kgo.Record) error {
 	for _, r := range records {
-		if err := c.addRecord(r); err != nil {
+		id, missing, err := dedup.ExtractNow(ctx, c.options.Extractor, r)
+		if err != nil {
+			return err
+		}
+		if err := c.addRecord(r, id, missing); err != nil {
 			return fmt.Errorf("sort the ids: %w", err)
 		}
 	}
@@ -59,7 +64,7 @@ func (c *collector) add(records []*kgo.Record) error {
 	return nil
 }
 
-func (c *collector) addRecord(r *kgo.Record) error {
+func (c *collector) addRecord(r *kgo.Record, id dedup.ID, missing dedup.MissingReason) error {
 	at := c.clock.read(r)
 	c.records++
 	c.series.add(at, 1, 0)
@@ -70,7 +75,6 @@ func (c *collector) addRecord(r *kgo.Record) error {
 		header = c.headers.number(r)
 		c.headers.tallies[header].records++
 	}
-	id, missing := c.options.Extractor.Extract(r)
 	if v := missing.Verdict(); missing != dedup.NotMissing && v != dedup.VerdictMissing {
 		c.apart[v]++
 		return nil

@@ -62,7 +62,8 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 	}
 	for _, heading := range []string{
 		"## Top level", "## `kafka.tls`, `store.cassandra.tls`, `store.redis.tls`, " +
-			"`store.postgres.tls`, `tracing.tls`", "### `topics[].ttl`",
+			"`store.postgres.tls`, " +
+			"`schema_registry.tls`, `tracing.tls`", "### `topics[].ttl`",
 		"### `topics[].message_id.parts`",
 	} {
 		if n := strings.Count(string(text), "\n"+heading+"\n"); n != 1 {
@@ -73,7 +74,7 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 		"- Default: `168h`", "- Default: the host name", "- Environment: `KDEDUP_TOPICS_<N>_TTL`",
 		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, " +
 			"`KDEDUP_STORE_REDIS_TLS_CA_FILE`, `KDEDUP_STORE_POSTGRES_TLS_CA_FILE`, " +
-			"`KDEDUP_TRACING_TLS_CA_FILE`",
+			"`KDEDUP_SCHEMA_REGISTRY_TLS_CA_FILE`, `KDEDUP_TRACING_TLS_CA_FILE`",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the reference lacks the line %q", line)

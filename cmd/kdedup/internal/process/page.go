@@ -52,6 +52,10 @@ func (p *Process) checks() []server.Check {
 		_, err := p.store.Lookup(ctx, scope, "readiness probe")
 		return err
 	}}}
+	if len(now.config.SchemaRegistry.URLs) > 0 {
+		checks = append(checks, server.Check{Name: "schema registry",
+			Func: func(context.Context) error { return p.schemas.Err() }})
+	}
 	for _, r := range now.pipelines {
 		checks = append(checks, server.Check{
 			Name: "topic " + r.topic.Input,

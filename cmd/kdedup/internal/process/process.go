@@ -24,6 +24,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/registry"
 	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
@@ -40,6 +41,7 @@ type Process struct {
 	server    *server.Server
 	admin     *kgo.Client
 	store     dedup.Store
+	schemas   *registry.Client
 	knowledge wiring.Knowledge
 	tracing   *tracing.Provider          // nil: no traces
 	active    atomic.Pointer[active]     // replaced by Run alone
@@ -126,6 +128,9 @@ func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 		if err := wiring.CompareTopics(ctx, p.admin, e.Topic, true, tell); err != nil {
 			tell(err.Error())
 		}
+	}
+	if p.schemas, err = wiring.Schemas(c, p.log); err != nil {
+		return err
 	}
 	metrics := prometheus.NewRegistry() // of this attempt's store
 	if p.store, err = wiring.OpenStore(ctx, c, metrics, p.log); err != nil {
@@ -228,6 +233,9 @@ func (p *Process) disconnect() {
 	if p.admin != nil {
 		p.admin.Close()
 	}
+	if p.schemas != nil {
+		p.schemas.Close()
+	}
 	p.closeTracing()
-	p.store, p.admin, p.tracing = nil, nil, nil
+	p.store, p.admin, p.schemas, p.tracing = nil, nil, nil, nil
 }

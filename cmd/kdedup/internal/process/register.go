@@ -15,6 +15,7 @@ import (
 func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
 	k := p.knowledge
 	if err := wiring.Each(entries, func(e *wiring.Entry) error {
+		e.Schemas = p.schemas
 		if err := e.Compare(ctx, p.store); err != nil {
 			return err
 		}

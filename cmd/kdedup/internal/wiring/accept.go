@@ -37,7 +37,7 @@ func AcceptStore(
 		return err
 	}
 	return Each(Entries(c.Topics), func(e *Entry) error {
-		if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
+		if e.Extractor, err = ExtractorOf(e.Topic, nil); err != nil {
 			return err
 		}
 		if a.Cluster {

@@ -20,6 +20,7 @@ type Entry struct {
 	Path string // topics[2]
 	config.Topic
 	Extractor *messageid.Extractor // known after Compare
+	Schemas   messageid.Registry   // for who extracts IDs
 	Store     string               // the identity of the store, once the scope is registered
 }
 
@@ -77,7 +78,7 @@ func errorsOf(err error) []error {
 // Compare finds out whether the claims that the scope has mean to this entry what they meant to
 // those that made them. It changes nothing in the store.
 func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
-	if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
+	if e.Extractor, err = ExtractorOf(e.Topic, e.Schemas); err != nil {
 		return err
 	}
 	registered, found, err := store.Registered(ctx, e.ClaimScope())

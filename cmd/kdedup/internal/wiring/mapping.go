@@ -37,9 +37,10 @@ func EarlierOf(t config.Topic) client.Earlier {
 	return client.Earlier{Group: t.ScopeGroup, FenceTopic: topic}
 }
 
-// ExtractorOf finds the message IDs of an entry.
-func ExtractorOf(t config.Topic) (*messageid.Extractor, error) {
-	e, err := messageid.New(sourceOf(t.MessageID))
+// ExtractorOf finds the message IDs of an entry. Nobody asks the registry before a record does; for
+// who extracts nothing it may be nil.
+func ExtractorOf(t config.Topic, schemas messageid.Registry) (*messageid.Extractor, error) {
+	e, err := messageid.New(sourceOf(t.MessageID, schemas))
 	if err != nil {
 		return nil, err
 	}
@@ -53,15 +54,15 @@ func conditionOf(c config.Condition) *messageid.Condition {
 	if c.From == "" {
 		return nil
 	}
-	return &messageid.Condition{Place: sourceOf(c.Place()), Is: c.Is}
+	return &messageid.Condition{Place: sourceOf(c.Place(), nil), Is: c.Is}
 }
 
 // sourceOf is where a message ID stands.
-func sourceOf(m config.MessageID) messageid.Source {
+func sourceOf(m config.MessageID, schemas messageid.Registry) messageid.Source {
 	s := messageid.Source{From: m.From, Name: m.Name, Occurrence: m.Occurrence, Path: m.Path,
-		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only}
+		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only, Registry: schemas}
 	for _, part := range m.Parts {
-		s.Parts = append(s.Parts, sourceOf(part))
+		s.Parts = append(s.Parts, sourceOf(part, schemas))
 	}
 	return s
 }

@@ -23,7 +23,7 @@ func TestANewStoreStandsForTheOldOneUpToItsFences(t *testing.T) {
 	e := Entry{Topic: config.Topic{Input: "orders", Scope: "orders", ScopeGroup: "g",
 		TTL: time.Hour, Buckets: 1, MessageID: config.MessageID{From: "key"}}}
 	var err error
-	if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
+	if e.Extractor, err = ExtractorOf(e.Topic, nil); err != nil {
 		t.Fatal(err)
 	}
 	var h Handled

@@ -40,7 +40,11 @@ func LookAtNewest(
 	if err == nil {
 		err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
 			for _, r := range records {
-				n.look(r)
+				_, missing, err := dedup.ExtractNow(ctx, e.Extractor, r)
+				if err != nil {
+					return err
+				}
+				n.look(r, missing)
 			}
 			return nil
 		})
@@ -56,15 +60,19 @@ func (e *Entry) LookAtNewest(
 	ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config,
 	log *slog.Logger,
 ) (n Newest, err error) {
-	if e.Extractor, err = ExtractorOf(e.Topic); err != nil {
+	schemas, err := Schemas(c, log)
+	if err != nil {
+		return Newest{}, err
+	}
+	defer schemas.Close()
+	if e.Extractor, err = ExtractorOf(e.Topic, schemas); err != nil {
 		return Newest{}, err
 	}
 	return LookAtNewest(ctx, client, connector.AdminOptions("kdedup-"+c.Instance, log), *e)
 }
 
-func (n *Newest) look(r *kgo.Record) {
+func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {
 	n.looked++
-	_, missing := n.entry.Extractor.Extract(r)
 	switch missing {
 	case dedup.NotMissing:
 		n.found++

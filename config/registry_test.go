@@ -1,0 +1,53 @@
+package config
+
+import "testing"
+
+func TestSchemaRegistryRules(t *testing.T) {
+	avro := func(c *Config) {
+		c.Topics[0].MessageID = MessageID{From: FromAvro, Path: "order.id"}
+	}
+	with := func(change func(*SchemaRegistry)) func(*Config) {
+		return func(c *Config) {
+			avro(c)
+			c.SchemaRegistry.URLs = []string{"https://registry-1:8081"}
+			change(&c.SchemaRegistry)
+		}
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"all is well", with(func(*SchemaRegistry) {}), ""},
+		{"none for avro", avro,
+			"schema_registry.urls: is required with topics[0].message_id.from: avro"},
+		{"none for a part", func(c *Config) {
+			c.Topics[0].MessageID = MessageID{From: FromFirstOf, Parts: []MessageID{
+				{From: FromKey}, {From: FromProtobuf, Path: "id"}}}
+		}, "schema_registry.urls: is required with topics[0].message_id.from: protobuf"},
+		{"none for json_schema, which needs none to be read", func(c *Config) {
+			c.Topics[0].MessageID = MessageID{From: FromJSONSchema, Path: "id"}
+		}, ""},
+		{"a password in a URL", with(func(r *SchemaRegistry) {
+			r.URLs = append(r.URLs, "https://a:b@registry-2")
+		}), "schema_registry.urls[1]: must be an https or http URL without a password"},
+		{"no URL", with(func(r *SchemaRegistry) { r.URLs = []string{"registry:8081"} }),
+			"schema_registry.urls[0]: must be an https or http URL without a password"},
+		{"a password without a name", with(func(r *SchemaRegistry) { r.Password = "x" }),
+			"schema_registry.username: is required with password"},
+		{"a name without a password", with(func(r *SchemaRegistry) { r.Username = "x" }),
+			"schema_registry.password: is required with username"},
+		{"a name and a token", with(func(r *SchemaRegistry) {
+			r.Username, r.Password, r.Token = "x", "y", "z"
+		}), "schema_registry.token: excludes username; leave one of the two out"},
+		{"TLS without https", with(func(r *SchemaRegistry) {
+			r.URLs, r.TLS.Enabled = []string{"http://registry:8081"}, true
+		}), "schema_registry.tls.enabled: has no effect on http URLs; write https in urls"},
+		{"a timeout of nothing", with(func(r *SchemaRegistry) { r.Timeout = 0 }),
+			"schema_registry.timeout: must be at least 100ms, got 0s"},
+		{"a path into a text", func(c *Config) {
+			with(func(*SchemaRegistry) {})(c)
+			c.Topics[0].MessageID.Path = "p|json.id"
+		}, `topics[0].message_id.path: must not lead into a document within a string: ` +
+			`"p|json.id"; name the string: p`},
+		{"a subject of a header", func(c *Config) { c.Topics[0].MessageID.Subject = "s" },
+			"topics[0].message_id.subject: belongs to from: avro, protobuf and json_schema, " +
+				"not to from: header"},
+	})
+}

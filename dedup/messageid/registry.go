@@ -1,0 +1,118 @@
+package messageid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/avropath"
+	"github.com/kdedup/kdedup/internal/jsonpath"
+	"github.com/kdedup/kdedup/internal/protopath"
+)
+
+// Registry has the schemas that records name by an ID. It is safe for concurrent use.
+type Registry interface {
+	// Schema returns the schema with an ID. After an error that does not wrap ErrUnknownSchema the
+	// caller asks again.
+	Schema(ctx context.Context, id uint32) (Schema, error)
+}
+
+// ErrUnknownSchema is wrapped by what a Registry returns if it says that it has no such schema.
+var ErrUnknownSchema = errors.New("the schema registry has no schema with this ID")
+
+// Schema is what a registry has under an ID, which never changes.
+type Schema struct {
+	Type string // FromAvro, FromProtobuf or FromJSONSchema
+	Text string
+	// References are the schemas that it needs, each behind those that it needs itself.
+	References []Reference
+}
+
+// Reference is a schema under the name by which another one imports it.
+type Reference struct{ Name, Text string }
+
+// Kinds of schema, as Source.From names them.
+const (
+	FromAvro       = "avro"
+	FromProtobuf   = "protobuf"
+	FromJSONSchema = "json_schema"
+)
+
+// askedAgain is how long a registry's word that it has no such schema holds: one that a follower of
+// the registry did not know yet may be known then.
+const askedAgain = time.Minute
+
+// compiled is what is known of a schema ID.
+type compiled struct {
+	missing dedup.MissingReason // of all records; NotMissing: there is a plan
+	until   time.Time           // up to when it holds; zero: for ever
+	avro    *avropath.Plan
+	proto   *protopath.Schema
+	err     error // why there is no plan
+}
+
+// compile makes a plan of a schema. An error is about the schema, and the same the next time.
+func compile(kind string, path jsonpath.Path, s Schema) (c compiled) {
+	defer func() {
+		// a defect of a parser, or a schema that was made to find one, holds up no other schema
+		if p := recover(); p != nil {
+			c = unusable(fmt.Errorf("it cannot be read: %v", p))
+		}
+	}()
+	if s.Type != kind {
+		return unusable(fmt.Errorf("it is of type %s, not %s", s.Type, kind))
+	}
+	var err error
+	if kind == FromAvro {
+		texts := make([]string, len(s.References))
+		for i, r := range s.References {
+			texts[i] = r.Text
+		}
+		c.avro, err = avropath.Compile(s.Text, texts, path)
+	} else {
+		texts := make(map[string]string, len(s.References))
+		for _, r := range s.References {
+			texts[r.Name] = r.Text
+		}
+		c.proto, err = protopath.Compile(s.Text, texts, path)
+	}
+	if err != nil {
+		return unusable(err)
+	}
+	return c
+}
+
+func unusable(err error) compiled { return compiled{missing: missingFor(err), err: err} }
+
+// missingFor is why records of a schema have no ID.
+func missingFor(err error) dedup.MissingReason {
+	switch {
+	case errors.Is(err, avropath.ErrNoField), errors.Is(err, protopath.ErrNoField):
+		return dedup.MissingAbsent
+	case errors.Is(err, avropath.ErrNoID), errors.Is(err, protopath.ErrNoID):
+		return dedup.MissingUnsupportedType
+	}
+	return dedup.MissingUnusableSchema
+}
+
+// CheckSchema returns an error if no record that was written with the schema can have an ID in the
+// source's place.
+func CheckSchema(s Source, schema Schema) error {
+	paths, err := jsonpath.Parse(s.Path)
+	if err != nil {
+		return fmt.Errorf("path %q %w", s.Path, err)
+	}
+	if s.From == FromJSONSchema {
+		if schema.Type != s.From {
+			return fmt.Errorf("it is of type %s, not %s", schema.Type, s.From)
+		}
+		return nil
+	}
+	c := compile(s.From, paths[0], schema)
+	if c.err == nil && c.proto != nil {
+		return c.proto.Any()
+	}
+	return c.err
+}

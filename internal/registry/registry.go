@@ -1,0 +1,263 @@
+// Package registry asks a schema registry that speaks Confluent's API for the schemas of records.
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/kdedup/kdedup/dedup/messageid"
+)
+
+// Options of a client.
+type Options struct {
+	URLs               []string // of one registry; the next is asked if one does not answer
+	Username, Password string
+	Token              string
+	// TLS is asked for each connection; nil: what the system trusts.
+	TLS     func() *tls.Config
+	Timeout time.Duration // of one request
+}
+
+// Client asks the registry. It is safe for concurrent use, and keeps nothing but connections: who
+// asks keeps the answers, which never change.
+type Client struct {
+	servers []*sr.Client
+	idle    *http.Transport
+	last    atomic.Pointer[error] // of the last question; nil or a pointer to nil: it was answered
+}
+
+var _ messageid.Registry = (*Client)(nil)
+
+// New connects to nobody yet.
+func New(o Options) (*Client, error) {
+	c := &Client{idle: transport(o.TLS)}
+	for _, url := range o.URLs {
+		opts := []sr.ClientOpt{sr.URLs(url), sr.UserAgent("kdedup"), sr.HTTPClient(&http.Client{
+			Timeout: o.Timeout, Transport: bounded{c.idle}, CheckRedirect: refuseRedirect,
+		})}
+		if o.Username != "" {
+			opts = append(opts, sr.BasicAuth(o.Username, o.Password))
+		}
+		if o.Token != "" {
+			opts = append(opts, sr.BearerToken(o.Token))
+		}
+		server, err := sr.NewClient(opts...)
+		if err != nil {
+			return nil, fmt.Errorf("schema_registry: %w", err)
+		}
+		c.servers = append(c.servers, server)
+	}
+	return c, nil
+}
+
+// Close ends the connections that are not in use.
+func (c *Client) Close() { c.idle.CloseIdleConnections() }
+
+// Err is why the last question had no answer; nil if it had one, or none was asked.
+func (c *Client) Err() error {
+	if last := c.last.Load(); last != nil {
+		return *last
+	}
+	return nil
+}
+
+func transport(current func() *tls.Config) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	if current != nil {
+		t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialer := tls.Dialer{Config: current()}
+			return dialer.DialContext(ctx, network, address)
+		}
+	}
+	return t
+}
+
+// refuseRedirect keeps the password at the address that was configured.
+func refuseRedirect(to *http.Request, _ []*http.Request) error {
+	return fmt.Errorf("it redirects to %s://%s, which is not followed: name the place itself",
+		to.URL.Scheme, to.URL.Host)
+}
+
+// mostBytes bounds an answer.
+const mostBytes = 8 << 20
+
+// bounded cuts answers off.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, mostBytes)
+	}
+	return answer, err
+}
+
+// Codes of Confluent's API, with status 404. Without one of them somebody else answers.
+const (
+	noSubject = 40401
+	noVersion = 40402
+	noSchema  = 40403
+)
+
+// ErrNoSubject says that the registry has no such subject.
+var ErrNoSubject = errors.New("the schema registry has no such subject")
+
+// Schema implements messageid.Registry.
+func (c *Client) Schema(ctx context.Context, id uint32) (messageid.Schema, error) {
+	var found sr.Schema
+	err := c.ask(ctx, func(server *sr.Client) (err error) {
+		found, err = server.SchemaByID(ctx, int(id))
+		return err
+	})
+	switch {
+	case isDenial(err, noSchema):
+		return messageid.Schema{}, messageid.ErrUnknownSchema
+	case err != nil:
+		return messageid.Schema{}, err
+	}
+	return c.complete(ctx, found)
+}
+
+// Newest is the newest schema of a subject.
+func (c *Client) Newest(ctx context.Context, subject string) (messageid.Schema, error) {
+	var found sr.SubjectSchema
+	err := c.ask(ctx, func(server *sr.Client) (err error) {
+		found, err = server.SchemaByVersion(ctx, subject, -1)
+		return err
+	})
+	switch {
+	case isDenial(err, noSubject, noVersion):
+		return messageid.Schema{}, ErrNoSubject
+	case err != nil:
+		return messageid.Schema{}, err
+	}
+	return c.complete(ctx, found.Schema)
+}
+
+// ask goes from server to server until one answers. That there is no such thing is an answer.
+func (c *Client) ask(ctx context.Context, question func(*sr.Client) error) error {
+	var problems []error
+	for _, server := range c.servers {
+		err := question(server)
+		if err == nil || isDenial(err, noSubject, noVersion, noSchema) {
+			c.last.Store(nil)
+			return err
+		}
+		problems = append(problems, explained(err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(c.servers) == 0 {
+		problems = append(problems, errors.New("urls is empty"))
+	}
+	err := fmt.Errorf("schema_registry: %w", errors.Join(problems...))
+	if ctx.Err() == nil { // otherwise it was not the registry
+		c.last.Store(&err)
+	}
+	return err
+}
+
+func isDenial(err error, codes ...int) bool {
+	var answer *sr.ResponseError
+	if !errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound {
+		return false
+	}
+	for _, code := range codes {
+		if answer.ErrorCode == code {
+			return true
+		}
+	}
+	return false
+}
+
+// explained adds a remedy, and leaves out what the answer may repeat of the request.
+func explained(err error) error {
+	var answer *sr.ResponseError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	at := answer.URL
+	if u, parsed := url.Parse(at); parsed == nil {
+		at = u.Redacted()
+	}
+	remedy := ""
+	switch answer.StatusCode {
+	case http.StatusUnauthorized:
+		remedy = ": correct schema_registry.username and password, token or tls"
+	case http.StatusForbidden:
+		remedy = ": allow this user to read the subjects"
+	case http.StatusNotFound:
+		remedy = ": there is no schema registry at this URL, correct schema_registry.urls"
+	}
+	return fmt.Errorf("%s answered %d %s%s", at, answer.StatusCode,
+		http.StatusText(answer.StatusCode), remedy)
+}
+
+// mostReferences bounds the questions about one schema.
+const mostReferences = 200
+
+// complete adds the schemas that it refers to, and theirs.
+func (c *Client) complete(ctx context.Context, s sr.Schema) (messageid.Schema, error) {
+	whole := messageid.Schema{Type: typeOf(s.Type), Text: s.Schema}
+	seen := make(map[string]bool)
+	if err := c.follow(ctx, s.References, &whole, seen); err != nil {
+		return messageid.Schema{}, err
+	}
+	return whole, nil
+}
+
+// follow appends what references need before them. A reference that is gone makes a schema unknown
+// that the registry has.
+func (c *Client) follow(
+	ctx context.Context, references []sr.SchemaReference, whole *messageid.Schema,
+	seen map[string]bool,
+) error {
+	for _, r := range references {
+		if seen[r.Name] {
+			continue
+		}
+		if seen[r.Name] = true; len(seen) > mostReferences {
+			return fmt.Errorf("%w that can be used: it has more than %d references",
+				messageid.ErrUnknownSchema, mostReferences)
+		}
+		var found sr.SubjectSchema
+		deleted := sr.WithParams(ctx, sr.ShowDeleted)
+		err := c.ask(ctx, func(server *sr.Client) (err error) {
+			found, err = server.SchemaByVersion(deleted, r.Subject, r.Version)
+			return err
+		})
+		switch {
+		case isDenial(err, noSubject, noVersion):
+			return fmt.Errorf("%w with all it refers to: subject %s has no version %d",
+				messageid.ErrUnknownSchema, r.Subject, r.Version)
+		case err != nil:
+			return err
+		}
+		if err := c.follow(ctx, found.Schema.References, whole, seen); err != nil {
+			return err
+		}
+		whole.References = append(whole.References,
+			messageid.Reference{Name: r.Name, Text: found.Schema.Schema})
+	}
+	return nil
+}
+
+func typeOf(t sr.SchemaType) string {
+	switch t {
+	case sr.TypeProtobuf:
+		return messageid.FromProtobuf
+	case sr.TypeJSON:
+		return messageid.FromJSONSchema
+	}
+	return messageid.FromAvro
+}

@@ -1,0 +1,158 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/internal/registry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answers of a server by path; a status stands before the body.
+func serve(t *testing.T, answers map[string]string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := answers[r.URL.Path]
+		if !known {
+			answer = `404 {"error_code":40403,"message":"Schema not found"}`
+		}
+		var status int
+		if n, _ := fmt.Sscanf(answer, "%d ", &status); n == 1 {
+			w.WriteHeader(status)
+			answer = answer[4:]
+		}
+		fmt.Fprint(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func client(t *testing.T, o registry.Options) *registry.Client {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	c, err := registry.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestASchemaComesWithAllItRefersTo(t *testing.T) {
+	c := client(t, registry.Options{URLs: []string{serve(t, map[string]string{
+		"/schemas/ids/7": `{"schema":"main","schemaType":"PROTOBUF","references":[
+			{"name":"a","subject":"A","version":1},{"name":"b","subject":"B","version":2}]}`,
+		"/subjects/A/versions/1": `{"schema":"text a","references":[
+			{"name":"c","subject":"C","version":3}]}`,
+		"/subjects/B/versions/2": `{"schema":"text b","references":[
+			{"name":"c","subject":"C","version":3}]}`,
+		"/subjects/C/versions/3": `{"schema":"text c"}`,
+	}).URL}})
+	got, err := c.Schema(t.Context(), 7)
+	want := messageid.Schema{Type: "protobuf", Text: "main", References: []messageid.Reference{
+		{Name: "c", Text: "text c"}, {Name: "a", Text: "text a"}, {Name: "b", Text: "text b"}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+// Only the registry's own word makes a schema unknown: what a wrong address or a proxy says is an
+// outage, or records would become dead letters.
+func TestWhatIsNoAnswerOfARegistryIsAnOutage(t *testing.T) {
+	const path = "/schemas/ids/1"
+	for answer, want := range map[string]string{
+		`404 {"error_code":40403,"message":"Schema not found"}`: "",
+		`404 <html>not found</html>`:                            "correct schema_registry.urls",
+		`404 {"error_code":404,"message":"HTTP 404 Not Found"}`: "correct schema_registry.urls",
+		`401 {"error_code":401,"message":"Unauthorized"}`:       "schema_registry.username",
+		`403 {}`:                            "allow this user",
+		`500 {"error_code":50001}`:          "500 Internal Server Error",
+		`429 `:                              "429 Too Many Requests",
+		`{"schema":`:                        "decode",
+		strings.Repeat("x", 9<<20):          "too large",
+		`307 elsewhere, without a Location`: "307",
+	} {
+		server := serve(t, map[string]string{path: answer})
+		c := client(t, registry.Options{URLs: []string{server.URL}})
+		_, err := c.Schema(t.Context(), 1)
+		unknown := errors.Is(err, messageid.ErrUnknownSchema)
+		if unknown != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%.60s: %v", answer, err)
+		}
+		if (c.Err() == nil) != unknown {
+			t.Errorf("%.60s: the last answer is %v", answer, c.Err())
+		}
+	}
+}
+
+func TestTheNextServerAnswersForOneThatDoesNot(t *testing.T) {
+	down := httptest.NewServer(http.NotFoundHandler())
+	down.Close()
+	ill := serve(t, map[string]string{"/schemas/ids/1": "503 "})
+	well := serve(t, map[string]string{"/schemas/ids/1": `{"schema":"\"long\""}`})
+	c := client(t, registry.Options{URLs: []string{down.URL, ill.URL, well.URL}})
+	got, err := c.Schema(t.Context(), 1)
+	if err != nil || got.Text != `"long"` || got.Type != "avro" || c.Err() != nil {
+		t.Errorf("%v, %v, %v", got, err, c.Err())
+	}
+}
+
+func TestAReferenceThatIsGoneMakesASchemaUnknown(t *testing.T) {
+	c := client(t, registry.Options{URLs: []string{serve(t, map[string]string{
+		"/schemas/ids/1":         `{"schema":"x","references":[{"name":"a","subject":"A","version":1}]}`,
+		"/subjects/A/versions/1": `404 {"error_code":40402,"message":"Version not found"}`,
+	}).URL}})
+	if _, err := c.Schema(t.Context(), 1); !errors.Is(err, messageid.ErrUnknownSchema) {
+		t.Error(err)
+	}
+}
+
+func TestTheLoginIsSentAndNotShown(t *testing.T) {
+	seen := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	for want, o := range map[string]registry.Options{
+		"Basic a2RlZHVwOnNlc2FtZQ==": {Username: "kdedup", Password: "sesame"},
+		"Bearer sesame":              {Token: "sesame"},
+	} {
+		o.URLs = []string{server.URL}
+		_, err := client(t, o).Schema(t.Context(), 1)
+		if got := <-seen; got != want || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("sent %q, %v", got, err)
+		}
+	}
+}
+
+func TestASlowRegistryIsNotWaitedForAlone(t *testing.T) {
+	begun := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(slow.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	c := client(t, registry.Options{URLs: []string{slow.URL}, Timeout: time.Hour})
+	if _, err := c.Schema(ctx, 1); !errors.Is(err, context.Canceled) || c.Err() != nil {
+		t.Errorf("%v, and the registry is said to be ill: %v", err, c.Err())
+	}
+}
