@@ -2,8 +2,12 @@ package registry_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -154,5 +158,37 @@ func TestASlowRegistryIsNotWaitedForAlone(t *testing.T) {
 	c := client(t, registry.Options{URLs: []string{slow.URL}, Timeout: time.Hour})
 	if _, err := c.Schema(ctx, 1); !errors.Is(err, context.Canceled) || c.Err() != nil {
 		t.Errorf("%v, and the registry is said to be ill: %v", err, c.Err())
+	}
+}
+
+func TestACertificateIsShownAndTheServersChecked(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if len(r.TLS.PeerCertificates) != 1 {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			fmt.Fprint(w, `{"schema":"\"long\""}`)
+		}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	trusted := x509.NewCertPool()
+	trusted.AddCert(server.Certificate())
+	for _, c := range []struct {
+		name string
+		tls  *tls.Config
+		want string
+	}{
+		{"both", &tls.Config{RootCAs: trusted, Certificates: server.TLS.Certificates}, ""},
+		{"no certificate", &tls.Config{RootCAs: trusted}, "certificate required"},
+		{"an unknown server", &tls.Config{Certificates: server.TLS.Certificates},
+			"unknown authority"},
+	} {
+		_, err := client(t, registry.Options{URLs: []string{server.URL},
+			TLS: func() *tls.Config { return c.tls }}).Schema(t.Context(), 1)
+		if (err == nil) != (c.want == "") || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
 	}
 }
