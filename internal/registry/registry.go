@@ -70,6 +70,17 @@ func (c *Client) Err() error {
 	return nil
 }
 
+// Ready is Err, and asks again after a failure: nobody else may have a question any more.
+func (c *Client) Ready(ctx context.Context) error {
+	if c.Err() == nil {
+		return nil
+	}
+	if _, err := c.Schema(ctx, 0); !errors.Is(err, messageid.ErrUnknownSchema) {
+		return err
+	}
+	return nil
+}
+
 func transport(current func() *tls.Config) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	if current != nil {

@@ -114,6 +114,21 @@ func TestTheNextServerAnswersForOneThatDoesNot(t *testing.T) {
 	}
 }
 
+func TestReadinessComesBackWithTheRegistry(t *testing.T) {
+	answers := map[string]string{"/schemas/ids/1": "503 ", "/schemas/ids/0": "503 "}
+	c := client(t, registry.Options{URLs: []string{serve(t, answers).URL}})
+	if err := c.Ready(t.Context()); err != nil {
+		t.Errorf("nobody has asked yet: %v", err)
+	}
+	if _, err := c.Schema(t.Context(), 1); err == nil || c.Ready(t.Context()) == nil {
+		t.Errorf("%v, and then it is ready", err)
+	}
+	delete(answers, "/schemas/ids/0")
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAReferenceThatIsGoneMakesASchemaUnknown(t *testing.T) {
 	c := client(t, registry.Options{URLs: []string{serve(t, map[string]string{
 		"/schemas/ids/1":         `{"schema":"x","references":[{"name":"a","subject":"A","version":1}]}`,

@@ -54,7 +54,7 @@ func (p *Process) checks() []server.Check {
 	}}}
 	if len(now.config.SchemaRegistry.URLs) > 0 {
 		checks = append(checks, server.Check{Name: "schema registry",
-			Func: func(context.Context) error { return p.schemas.Err() }})
+			Func: func(ctx context.Context) error { return p.schemas.Ready(ctx) }})
 	}
 	for _, r := range now.pipelines {
 		checks = append(checks, server.Check{
