@@ -89,7 +89,7 @@ func windowOf(
 	if p.tombstones {
 		t.OnTombstone = config.ActionForward
 	}
-	extractor, err := wiring.ExtractorOf(t)
+	extractor, err := wiring.ExtractorOf(t, nil)
 	if err != nil {
 		return proposal.Window{}, usageError{fmt.Errorf("--id: %w", err)}
 	}

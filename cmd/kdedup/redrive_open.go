@@ -29,6 +29,8 @@ type redriving struct {
 	store   dedup.Store // nil until it is known to be needed
 	options redrive.Options
 	log     *slog.Logger
+
+	closeSchemas func() // nil until they can be asked
 }
 
 // open asks the brokers about all that a redrive rests on, but for the store.
@@ -53,7 +55,12 @@ func (f *redriveFlags) open(
 	if err = kafka.Ping(ctx, d.admin); err != nil {
 		return d, err
 	}
-	extractor, err := wiring.ExtractorOf(t)
+	schemas, err := wiring.Schemas(c, log)
+	if err != nil {
+		return d, err
+	}
+	d.closeSchemas = schemas.Close
+	extractor, err := wiring.ExtractorOf(t, schemas)
 	if err != nil {
 		return d, err
 	}
@@ -188,6 +195,9 @@ func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
 }
 
 func (d *redriving) close() {
+	if d.closeSchemas != nil {
+		d.closeSchemas()
+	}
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {
 			d.log.Warn("the store was not closed", "error", err)

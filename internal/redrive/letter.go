@@ -1,6 +1,7 @@
 package redrive
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -36,9 +37,16 @@ func (r *run) open(record *kgo.Record) (*letter, error) {
 		TopicID: r.Letters.TopicID, Partition: record.Partition, Offset: record.Offset,
 		LeaderEpoch: record.LeaderEpoch,
 	}}
-	l.id, l.missing = r.Extractor.Extract(l.Record)
 	l.mark = markOf(l.Record)
 	return l, nil
+}
+
+// identify finds the ID of a letter's record, for which it may have to ask a schema registry.
+func (r *run) identify(ctx context.Context, l *letter) (err error) {
+	if l.id, l.missing, err = dedup.ExtractNow(ctx, r.Extractor, l.Record); err != nil {
+		return fmt.Errorf("find the message ID of the record in %s: %w", l, err)
+	}
+	return nil
 }
 
 // why is the reason of a dead letter, or the verdict about a duplicate.

@@ -94,7 +94,9 @@ func (r *run) add(ctx context.Context, records []*kgo.Record) error {
 		if r.Limit > 0 && r.report.Redriven >= r.Limit {
 			return errEnough
 		}
-		r.sieve(record)
+		if err := r.sieve(ctx, record); err != nil {
+			return err
+		}
 		if r.full() {
 			if err := r.flush(ctx); err != nil {
 				return err
@@ -114,30 +116,36 @@ func (r *run) full() bool {
 }
 
 // sieve keeps a letter that is selected and may be sent, and counts any other one.
-func (r *run) sieve(record *kgo.Record) {
+func (r *run) sieve(ctx context.Context, record *kgo.Record) error {
 	r.done++
 	r.report.Read++
 	l, err := r.open(record)
 	switch {
 	case err != nil:
 		r.report.refuse(NotALetter, placeOf(record.Topic, record.Partition, record.Offset))
-		return
+		return nil
 	case l.Record.Topic != r.Input:
 		r.report.OtherPipelines++
-		return
+		return nil
+	}
+	if err := r.identify(ctx, l); err != nil {
+		return err
+	}
+	switch {
 	case !r.Select.matches(l):
 		r.report.NotSelected++
-		return
+		return nil
 	case r.marks.has(l.mark):
 		r.report.Earlier++
-		return
+		return nil
 	}
 	if refusal := r.prepare(l, time.Now()); refusal != "" {
 		r.report.refuse(refusal, l.String())
-		return
+		return nil
 	}
 	r.batch = append(r.batch, l)
 	r.bytes += len(record.Key) + len(record.Value)
+	return nil
 }
 
 // flush redrives the batch.
@@ -217,7 +225,13 @@ func Scan(ctx context.Context, o Options) (Found, error) {
 		for _, record := range records {
 			r.done++
 			l, err := r.open(record)
-			if err != nil || l.Record.Topic != o.Input || !o.Select.matches(l) {
+			if err != nil || l.Record.Topic != o.Input {
+				continue
+			}
+			if err := r.identify(ctx, l); err != nil {
+				return err
+			}
+			if !o.Select.matches(l) {
 				continue
 			}
 			found.Letters++
