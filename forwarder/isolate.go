@@ -63,7 +63,7 @@ func (o *Outgoing) isolate(
 		Outgoing: o, to: to, rules: rules, began: began, byKey: make(map[destination]*queue),
 		taken: make(map[int32]*times),
 	}
-	o.open, o.buried = make(map[*kgo.Record]bool, len(errs)), make(map[*kgo.Record]bool)
+	o.open, o.buried = make(map[*kgo.Record]bool, len(errs)), make(map[*kgo.Record]string)
 	for i := range o.records {
 		if errs[&o.records[i]] != nil {
 			o.open[o.polled[i]] = true
@@ -291,7 +291,7 @@ func (s *isolator) treat(l letter, refusal error) error {
 func (s *isolator) bury(polled *kgo.Record, reason string, f form) error {
 	out, f, err := s.topics.deadLetter(polled, reason, f)
 	if err == nil {
-		s.buried[polled] = true
+		s.buried[polled] = reason
 		s.put(letter{&out, polled, reason, f})
 	}
 	return err

@@ -14,8 +14,8 @@ type Outgoing struct {
 	polled  []*kgo.Record // what the records were made of, one for each
 
 	// Of a Send in which records were refused:
-	open   map[*kgo.Record]bool // polled records that are not dealt with
-	buried map[*kgo.Record]bool // those that became dead letters
+	open   map[*kgo.Record]bool   // polled records that are not dealt with
+	buried map[*kgo.Record]string // why those became dead letters that did
 }
 
 // NewOutgoing begins with nothing, for a batch of n records; in enforce mode it never grows.
@@ -30,24 +30,46 @@ func (o *Outgoing) Len() int { return len(o.records) }
 // Truncate takes back what was added since Len was n.
 func (o *Outgoing) Truncate(n int) { o.records, o.polled = o.records[:n], o.polled[:n] }
 
+// Sent is what becomes of a record: the topic that takes it, and what kdedup says about it there,
+// which is why it is a dead letter, or its verdict. On the clean topic kdedup says nothing, unless
+// it marks records.
+type Sent struct{ Topic, Word string }
+
 // Written tells, after a Send that ended with a Stuck, which records were dealt with: all that is
-// to be sent for them is acknowledged, by the topic that is told.
-func (o *Outgoing) Written() map[*kgo.Record]string {
-	written := make(map[*kgo.Record]string)
+// to be sent for them is acknowledged.
+func (o *Outgoing) Written() map[*kgo.Record]Sent {
+	written := make(map[*kgo.Record]Sent)
 	for i, r := range o.polled {
-		switch {
-		case o.open[r]:
-		case o.buried[r]:
-			written[r] = o.topics.DeadLetter
-		default:
-			written[r] = o.records[i].Topic
+		if o.open[r] {
+			continue
 		}
+		if reason, is := o.buried[r]; is {
+			written[r] = Sent{o.topics.DeadLetter, reason}
+			continue
+		}
+		written[r] = o.sent(i)
 	}
 	return written
 }
 
-// Destination is the topic of the record that was added last.
-func (o *Outgoing) Destination() string { return o.records[len(o.records)-1].Topic }
+// Last is what becomes of the record that was added last.
+func (o *Outgoing) Last() Sent { return o.sent(len(o.records) - 1) }
+
+func (o *Outgoing) sent(i int) Sent {
+	out, own := &o.records[i], len(o.polled[i].Headers)
+	s := Sent{Topic: out.Topic}
+	switch {
+	case out.Topic == o.topics.DeadLetter:
+		s.Word, _ = describe(out)
+	case len(out.Headers) > own:
+		for _, h := range out.Headers[own:] {
+			if h.Key == HeaderVerdict {
+				s.Word = string(h.Value)
+			}
+		}
+	}
+	return s
+}
 
 // Clean adds the record as it is to the clean topic. It reports false, and adds nothing, if the
 // topic does not admit a record of that size.

@@ -63,7 +63,7 @@ type lane struct {
 	// records that the clean topic refused, and why; their batch was given back
 	refused map[consumer.Place]string
 	// what is acknowledged, and by which topic, of batches that were given back and not undone
-	written map[consumer.Place]string
+	written map[consumer.Place]forwarder.Sent
 }
 
 // turn takes one batch all the way. Polling ends with the first context, work with the second.

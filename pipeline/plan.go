@@ -72,9 +72,10 @@ func (l *lane) plan(
 		if refusal != nil {
 			p.refuse(*refusal, outcome)
 		}
-		// A record that has become another one's copy since, or its ID's owner, goes elsewhere now.
-		if topic, ok := l.written[placeOf(r)]; ok && p.outgoing.Len() > before &&
-			p.outgoing.Destination() == topic {
+		// A record that has become another one's copy since, or its ID's owner, goes elsewhere now,
+		// or there with another word: a dead letter says why it is one.
+		if sent, ok := l.written[placeOf(r)]; ok && p.outgoing.Len() > before &&
+			p.outgoing.Last() == sent {
 			p.outgoing.Truncate(before)
 		}
 		p.became[i] = outcome

@@ -94,13 +94,13 @@ func (l *lane) forget(b *consumer.Batch) {
 
 // keep notes what is acknowledged of a batch that is given back, and is not undone with it: it is
 // not sent again.
-func (l *lane) keep(b *consumer.Batch, written map[*kgo.Record]string) {
+func (l *lane) keep(b *consumer.Batch, written map[*kgo.Record]forwarder.Sent) {
 	if l.written == nil {
-		l.written = make(map[consumer.Place]string)
+		l.written = make(map[consumer.Place]forwarder.Sent)
 	}
 	for _, r := range b.Records {
-		if topic, ok := written[r.Record]; ok {
-			l.written[placeOf(r)] = topic
+		if sent, ok := written[r.Record]; ok {
+			l.written[placeOf(r)] = sent
 		}
 	}
 }

@@ -355,6 +355,12 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline/simulation", tests: "TestModel",
 	},
 	{
+		guard: "a dead letter that has another reason now is written again",
+		file:  "pipeline/plan.go", old: "p.outgoing.Last() == sent {",
+		new:      "p.outgoing.Last().Topic == sent.Topic {",
+		caughtBy: "./pipeline", tests: "TestWhatIsWrittenIsSentAgainOnlyWithAnotherWord",
+	},
+	{
 		guard: "nothing is sent while a batch is added",
 		file:  "forwarder/topics.go", old: "kgo.ManualFlushing(),", new: "kgo.ProducerLinger(0),",
 		caughtBy: "./forwarder", tests: "TestNothingIsSentBeforeTheFlush",

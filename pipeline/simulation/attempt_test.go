@@ -25,6 +25,7 @@ type attempt struct {
 	rewinds  []int // of each input partition, when the batch was polled
 	answers  map[dedup.ID]*episode
 	wrote    []destination      // by source
+	said     []string           // by source: what was said of it there
 	acked    []bool             // by source: and the session knows it
 	became   []pipeline.Outcome // by source, once assessed
 	outcomes [numOutcomes]int
@@ -55,6 +56,7 @@ func (w *world) newAttempt(s *client, b *consumer.Batch) *attempt {
 	a := &attempt{
 		number: w.attempts, client: s, batch: b, answers: make(map[dedup.ID]*episode),
 		wrote: make([]destination, len(b.Records)), acked: make([]bool, len(b.Records)),
+		said: make([]string, len(b.Records)),
 	}
 	for _, r := range b.Records {
 		a.sources = append(a.sources, w.bySource[r.Timestamp.UnixMilli()])
@@ -151,24 +153,41 @@ func (w *world) written(p pending) {
 	to := map[string]destination{topicClean: toClean, topicDuplicates: toDuplicates,
 		topicDead: toDead}[p.topic]
 	i := slices.Index(a.sources, p.entry.source)
-	if a.client.kept[p.entry.source]&to != 0 {
+	if kept := a.client.kept[p.entry.source]; kept.to&to != 0 && kept.said == p.entry.says() {
 		w.failf("%v is sent to %s again, though it was acknowledged", p.entry.source, p.topic)
 	}
 	if a.wrote[i]&to != 0 {
 		w.failf("%v is twice on %s in one batch", p.entry.source, p.topic)
 	}
 	a.wrote[i] |= to
+	a.said[i] = p.entry.says()
 	if e := a.answers[p.entry.source.id]; e != nil && (e.owner == p.entry.source || e.owner.gone) &&
 		to != toDuplicates && e.sent == nil {
 		e.sent = a
 	}
 }
 
+// says is what the headers of a record tell about it: why it is a dead letter, or its verdict.
+func (e *entry) says() string {
+	for _, h := range slices.Backward(e.record.Headers) { // those of the producer come first
+		if h.Key == forwarder.HeaderReason || h.Key == forwarder.HeaderVerdict {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// kept is where a record is, and what is said of it there.
+type kept struct {
+	to   destination
+	said string
+}
+
 // keep notes what is written of a batch that is given back.
 func (a *attempt) keep() {
 	for i, s := range a.sources {
 		if a.acked[i] {
-			a.client.kept[s] = a.wrote[i]
+			a.client.kept[s] = kept{a.wrote[i], a.said[i]}
 		}
 	}
 }
@@ -178,7 +197,7 @@ func (a *attempt) written(i int) destination {
 	if a.wrote[i] != 0 {
 		return a.wrote[i]
 	}
-	return a.client.kept[a.sources[i]]
+	return a.client.kept[a.sources[i]].to
 }
 
 // fenceWritten: with at_least_once a fence counts as soon as it is written, if its writer still

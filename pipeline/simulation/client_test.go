@@ -31,7 +31,7 @@ type client struct {
 	busy    bool
 	attempt *attempt // the batch in hand
 	// at_least_once: what is written of batches that were given back
-	kept map[*source]destination
+	kept map[*source]kept
 
 	buffer []pending
 	commit *commit // the last one

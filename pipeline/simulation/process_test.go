@@ -137,7 +137,7 @@ func (p *process) join(context.Context, int) (pipeline.Session, *forwarder.Topic
 	slot := w.slots[p.slot]
 	slot.joins++
 	c := &client{w: w, process: p, number: slot.joins, generation: -1,
-		held: make([]held, w.mix.partitions), kept: make(map[*source]destination),
+		held: make([]held, w.mix.partitions), kept: make(map[*source]kept),
 		txnID: slot.txnID}
 	p.client = c
 	opts := consumer.Options{

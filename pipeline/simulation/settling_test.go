@@ -229,7 +229,7 @@ func (w *world) allowedForOwner(a *attempt, e *episode) []pipeline.Outcome {
 		again = pipeline.Forwarded
 	}
 	switch {
-	case a.client.kept[e.owner] != 0:
+	case a.client.kept[e.owner].to != 0:
 		// forwarded by this session, whatever others made of it meanwhile
 		return []pipeline.Outcome{again, pipeline.Forwarded}
 	case e.final != nil && e.final != a && !a.zombie:
