@@ -24,9 +24,9 @@ type redriveCase struct {
 
 // The last kill of each is one whose outcome only the brokers know.
 var redriveKills = [][]crash{
-	{{"batch-claimed", 2}, {"produce-sent", 4}, {"end-txn-sent", 2}},
-	{{"init-producer-id-sent", 1}, {"batch-forwarded", 2}, {"end-txn-unsent", 2}},
-	{{"record-produced", 70}, {"transaction-ended", 2}, {"end-txn-answered", 1}},
+	{{"letters-claimed", 2}, {"produce-sent", 4}, {"end-txn-sent", 2}},
+	{{"init-producer-id-sent", 1}, {"letters-forwarded", 2}, {"end-txn-unsent", 2}},
+	{{"record-produced", 70}, {"redrive-ended", 2}, {"end-txn-answered", 1}},
 }
 
 func TestARedriveKilledThreeTimesLeavesNothingTwice(t *testing.T) {

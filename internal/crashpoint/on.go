@@ -31,9 +31,10 @@ func init() {
 	if !counted {
 		n, err = 1, nil
 	}
-	if err != nil || n < 1 || !slices.Contains(Points(), name) {
+	known := slices.Concat(Points(), stepsOfRedrive)
+	if err != nil || n < 1 || !slices.Contains(known, name) {
 		fmt.Fprintf(os.Stderr, "%s=%s: want NAME or NAME#N, with a name of %q\n", variable, text,
-			Points())
+			known)
 		os.Exit(2)
 	}
 	wanted = name

@@ -30,6 +30,15 @@ var steps = []string{
 	"batch-committed",     // before the next poll
 }
 
+// stepsOfRedrive are the names that a redrive gives to At, in the order of its work.
+var stepsOfRedrive = []string{
+	"letters-claimed",   // every claim is answered
+	"redrive-begun",     // nothing is produced in the transaction
+	"letters-forwarded", // letters and marks are acknowledged, and IDs released
+	"redrive-ended",     // the transaction, as the client reports it
+	"letters-committed", // before the next batch
+}
+
 // moments are three points of one request.
 const (
 	unsent   = "-unsent"   // before its first byte is written
@@ -47,7 +56,7 @@ var requests = map[int16]string{
 	int16(kmsg.TxnOffsetCommit): "txn-offset-commit",
 }
 
-// Points returns the names of all points.
+// Points returns the names of all points of a pipeline.
 func Points() []string {
 	points := slices.Clone(steps)
 	for _, request := range requests {

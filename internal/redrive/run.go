@@ -159,7 +159,7 @@ func (r *run) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	crashpoint.At("batch-claimed")
+	crashpoint.At("letters-claimed")
 	for len(send) > 0 {
 		if send, err = r.send(ctx, send); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (r *run) send(ctx context.Context, letters []*letter) (again []*letter, err
 	if err != nil && !unfinished {
 		return nil, fmt.Errorf("redrive into %s: %w", r.Target.Output, err)
 	}
-	crashpoint.At("batch-committed")
+	crashpoint.At("letters-committed")
 	for _, l := range letters {
 		reason, is := refused[l]
 		switch {

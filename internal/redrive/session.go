@@ -60,19 +60,19 @@ func (s *session) send(
 	if err := s.client.BeginTransaction(); err != nil {
 		return nil, s.explain(err, began)
 	}
-	crashpoint.At("transaction-begun")
+	crashpoint.At("redrive-begun")
 	refused = make(map[*letter]string)
 	if err := s.fill(ctx, letters, refused, at, began); err != nil {
 		return refused, errors.Join(s.explain(err, began), s.abort(ctx))
 	}
-	crashpoint.At("batch-forwarded")
+	crashpoint.At("letters-forwarded")
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.TransactionTimeout)
 	defer cancel()
 	if err := s.client.EndTransaction(ending, kgo.TryCommit); err != nil {
 		return nil, fmt.Errorf("it is not known whether the last transaction was committed; "+
 			"the same command finds out, and goes on: %w", s.explain(err, began))
 	}
-	crashpoint.At("transaction-ended")
+	crashpoint.At("redrive-ended")
 	return refused, nil
 }
 
