@@ -41,12 +41,14 @@ func watched(t *testing.T, d *deployment, logins ...string) *searched {
 	t.Helper()
 	s := &searched{status: password("status"), secrets: logins}
 	variables := []string{"KDEDUP_LOG_LEVEL=debug", "KDEDUP_SERVER_AUTH_USERNAME=ops",
-		"KDEDUP_SERVER_PPROF=true"}
+		"KDEDUP_SERVER_PPROF=true", "KDEDUP_SCHEMA_REGISTRY_USERNAME=any"}
 	for _, path := range secretPaths(reflect.TypeFor[config.Config](), "") {
 		secret := password("any")
 		switch {
 		case strings.HasPrefix(path, "kafka.sasl.") || strings.HasPrefix(path, "store.cassandra."):
 			continue // in the file, or refused beside what is there: testTokens sets it
+		case path == "schema_registry.token":
+			continue // excludes the password
 		case path == "server.auth.password":
 			secret = s.status
 		}
