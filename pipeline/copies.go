@@ -31,7 +31,7 @@ type droppedCopies struct {
 	extract func(*kgo.Record) (dedup.ID, dedup.MissingReason) // may be nil
 
 	mu  sync.Mutex
-	all []DroppedCopy // the latest one last
+	all []DroppedCopy // the latest one first
 }
 
 // add takes the last copies of a committed batch. A batch without copies costs nothing, and one
@@ -48,11 +48,10 @@ func (d *droppedCopies) add(b *consumer.Batch, p *plan, now time.Time) {
 			left--
 		}
 	}
-	slices.Reverse(latest)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = append(d.all, latest...)
-	d.all = slices.Delete(d.all, 0, max(0, len(d.all)-copiesKept))
+	d.all = append(latest, d.all...)
+	d.all = d.all[:min(len(d.all), copiesKept)]
 }
 
 func (d *droppedCopies) copyOf(r consumer.Record, j *dedup.Judgement, now time.Time) DroppedCopy {
@@ -74,7 +73,5 @@ func (d *droppedCopies) copyOf(r consumer.Record, j *dedup.Judgement, now time.T
 func (p *Pipeline) DroppedCopies() []DroppedCopy {
 	p.dropped.mu.Lock()
 	defer p.dropped.mu.Unlock()
-	all := slices.Clone(p.dropped.all)
-	slices.Reverse(all)
-	return all
+	return slices.Clone(p.dropped.all)
 }

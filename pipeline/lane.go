@@ -62,7 +62,7 @@ type lane struct {
 
 	// records that the clean topic refused, and why; their batch was given back
 	refused map[consumer.Place]string
-	// what is acknowledged, and by which topic, of batches that were given back and not undone
+	// what is acknowledged of batches that were given back, and not undone with them
 	written map[consumer.Place]forwarder.Sent
 }
 

@@ -26,8 +26,8 @@ func (s *sampler) pipeline(p Pipeline, now time.Time, interval time.Duration) pi
 
 // duplicates follows those of a pipeline, or of all, whose records are followed already.
 func (s *sampler) duplicates(of string, all Count, interval time.Duration) duplicates {
-	shown, _ := s.rates(of, "duplicates", []Count{all}, interval)
-	made := duplicates{rate: shown[0]}
+	_, shown := s.rates(of, "duplicates", []Count{all}, interval)
+	made := duplicates{rate: shown}
 	if records := s.counter(of + "\x00records").recent(); records > 0 {
 		share := s.counter(of+"\x00duplicates").recent() / records
 		made.Share = &share
@@ -35,15 +35,13 @@ func (s *sampler) duplicates(of string, all Count, interval time.Duration) dupli
 	return made
 }
 
+// problems are of a pipeline whose verdicts are followed already.
 func (s *sampler) problems(p Pipeline, interval time.Duration) (found problems) {
-	recent := func(name string, total float64) float64 {
-		follow := s.counter(p.Input + "\x00problems\x00" + name)
-		follow.set(total, interval)
-		return follow.recent()
-	}
-	found.Missing = recent("missing", total(p.Verdicts, "missing"))
-	found.Conflicts = recent("conflicts", total(p.Verdicts, "conflict"))
-	found.Undeliverable = recent("undeliverable", p.Undeliverable)
+	undeliverable := s.counter(p.Input + "\x00undeliverable")
+	undeliverable.set(p.Undeliverable, interval)
+	found.Undeliverable = undeliverable.recent()
+	found.Missing = s.counter(p.Input + "\x00verdicts\x00missing").recent()
+	found.Conflicts = s.counter(p.Input + "\x00verdicts\x00conflict").recent()
 	found.Held = len(held([]Pipeline{p}))
 	found.Count = found.Missing + found.Conflicts + found.Undeliverable + float64(found.Held)
 	return found
@@ -91,12 +89,10 @@ func (s *sampler) lag(of string, partitions []Partition) lagging {
 		lags[i] = p.Lag
 		hidden += p.Hidden
 	}
-	sum := s.sumOfLags(of, lags)
-	sum.Hidden = hidden
-	return sum
+	return s.sumOfLags(of, lags, hidden)
 }
 
-func (s *sampler) sumOfLags(of string, lags []*int64) lagging {
+func (s *sampler) sumOfLags(of string, lags []*int64, hidden int64) lagging {
 	if s.lags[of] == nil {
 		s.lags[of] = &history{}
 	}
@@ -112,7 +108,7 @@ func (s *sampler) sumOfLags(of string, lags []*int64) lagging {
 	if sum != nil {
 		s.lags[of].push(float64(*sum))
 	}
-	return lagging{Records: sum, History: s.lags[of].shown()}
+	return lagging{Records: sum, Hidden: hidden, History: s.lags[of].shown()}
 }
 
 func (s *sampler) lane(of string, l Lane, now time.Time) laneStatus {

@@ -121,6 +121,7 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 		forwarded = Count{Name: "forwarded"}
 		doubled   = Count{Name: "duplicates"}
 		lags      []*int64
+		hidden    int64
 		made      totals
 	)
 	for _, p := range pipelines {
@@ -133,14 +134,12 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 		doubled.Total += p.Duplicates.Total
 		made.Problems = made.Problems.and(p.Problems)
 		lags = append(lags, p.Lag.Records)
-		made.Lag.Hidden += p.Lag.Hidden
+		hidden += p.Lag.Hidden
 	}
-	hidden := made.Lag.Hidden
 	_, made.Records = s.rates("", "records", []Count{records}, interval)
 	_, made.Forwarded = s.rates("", "forwarded", []Count{forwarded}, interval)
 	made.Duplicates = s.duplicates("", doubled, interval)
-	made.Lag = s.sumOfLags("", lags)
-	made.Lag.Hidden = hidden
+	made.Lag = s.sumOfLags("", lags, hidden)
 	return made
 }
 
