@@ -4,6 +4,8 @@ import (
 	"iter"
 	"reflect"
 	"strings"
+
+	"github.com/kdedup/kdedup/internal/editdistance"
 )
 
 // keys yields the settings of a struct with their names in the file, in the order of the struct.
@@ -46,7 +48,7 @@ func join(path, key string) string {
 func didYouMean(name string, known []string) string {
 	best, limit := "", max(1, len(name)/3)
 	for _, candidate := range known {
-		if d := distance(plain(name), plain(candidate)); d <= limit && candidate != "" {
+		if d := editdistance.Between(plain(name), plain(candidate)); d <= limit && candidate != "" {
 			best, limit = candidate, d-1
 		}
 	}
@@ -59,25 +61,4 @@ func didYouMean(name string, known []string) string {
 // plain takes away what people write differently: case, dashes and underscores.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -16,7 +16,7 @@ var layers = []struct {
 	pkg string
 	may []string
 }{
-	{"config", []string{"internal/jsonpath"}},
+	{"config", []string{"internal/editdistance", "internal/jsonpath"}},
 	{"config/internal/...", []string{"config"}},
 	{"fence", nil},
 	// What a session does, and below it how, on a client of Kafka.
@@ -67,9 +67,11 @@ var layers = []struct {
 		"internal/logreader", "internal/pause"}},
 	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
-	{"internal/kafka", []string{"config", "internal/certs", "internal/pause"}},
+	{"internal/kafka", []string{"config", "internal/certs", "internal/editdistance",
+		"internal/pause"}},
 	{"pipeline/tracing", []string{"consumer", "dedup", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
+	{"internal/editdistance", nil},
 	{"internal/idorder", nil},
 	{"internal/pause", nil},
 	{"internal/jsonpath", nil},
@@ -218,7 +220,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"config/load.go", "github.com/spf13/viper", nil},
 		{"config/load.go", module + "dedup",
 			[]string{"config/load.go imports dedup: of this module config may import " +
-				"internal/jsonpath"}},
+				"internal/editdistance, internal/jsonpath"}},
 		{"config/internal/gendoc/main.go", module + "config", nil},
 		{"consumer/member.go", module + "forwarder", []string{"consumer/member.go imports " +
 			"forwarder: of this module consumer may import fence, internal/crashpoint, " +

@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/editdistance"
 )
 
 // TopicNames lists the topics that the brokers show, without their own, sorted.
@@ -30,7 +32,7 @@ func Near(name string, names []string) (near []string) {
 	name = strings.ToLower(name)
 	for _, other := range names {
 		lower := strings.ToLower(other)
-		distance := edits(name, lower)
+		distance := editdistance.Between(name, lower)
 		contained := len(name) >= 3 && strings.Contains(lower, name) ||
 			len(lower) >= 3 && strings.Contains(name, lower)
 		if distance <= 1+len(name)/4 || contained {
@@ -39,27 +41,6 @@ func Near(name string, names []string) (near []string) {
 	}
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(far[a], far[b]) })
 	return near
-}
-
-// edits is how many letters must be put in, taken out or replaced to make one name of the other.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for k := range len(b) {
-			replaced := diagonal
-			if a[i] != b[k] {
-				replaced++
-			}
-			diagonal = row[k+1]
-			row[k+1] = min(replaced, row[k]+1, row[k+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Keeping is how long a topic keeps its records.
