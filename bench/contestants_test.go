@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
@@ -58,7 +59,7 @@ func testSuite(t *testing.T, c contestant) *suite {
 		s.fleet.cassandra = testkit.Cassandra(t)
 	}
 	if c.needs.redis {
-		testkit.Program(t, "redis-server", "redis-server")
+		servers.NeedRedis(t)
 		if err := s.fleet.startRedis(t.Context(), t.TempDir()); err != nil {
 			t.Fatal(err)
 		}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -120,54 +118,25 @@ func asStopper[S stopper](s S, err error) (stopper, error) {
 // startRedis leaves the address empty where the program is missing. Redis keeps its keys in memory
 // only: what makes it fastest, and forgets all claims when it ends.
 func (f *fleet) startRedis(ctx context.Context, dir string) error {
-	program, err := exec.LookPath("redis-server")
+	program, err := servers.FindRedis()
 	if err != nil {
 		return nil
 	}
-	ports, err := servers.FreePorts("127.0.0.1", 1)
+	f.redis, err = f.started(asStopper(servers.StartRedis(ctx, servers.RedisOptions{Dir: dir})))
 	if err != nil {
 		return err
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
-	f.redis, err = f.started(asStopper(servers.StartProgram(ctx, servers.ProgramOptions{
-		Name: "redis", Dir: dir, Addr: addr,
-		Command: func() *exec.Cmd {
-			return exec.Command(program, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1",
-				"--save", "", "--appendonly", "no")
-		},
-		Probe: func(ctx context.Context) error { return pingRedis(ctx, addr) },
-	})))
-	if err != nil {
-		return err
-	}
-	f.versions = append(f.versions, "Redis "+redisVersion(ctx, program)+" (in memory only)")
+	f.versions = append(f.versions, redisVersion(ctx, program)+" (in memory only)")
 	return nil
 }
 
-// pingRedis dials by itself first: the client writes every failed attempt to the standard error.
-func pingRedis(ctx context.Context, addr string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	if err := conn.Close(); err != nil {
-		return err
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
-	return client.Ping(ctx).Err()
-}
-
-// redisVersion takes "v=7.0.15" from what the program prints.
+// redisVersion makes "Valkey 8.0.1" of "Valkey server v=8.0.1 sha=…", which the program prints.
 func redisVersion(ctx context.Context, program string) string {
 	// the version is for readers only
 	out, _ := exec.CommandContext(ctx, program, "--version").Output()
-	for field := range strings.FieldsSeq(string(out)) {
-		if version, ok := strings.CutPrefix(field, "v="); ok {
-			return version
-		}
-	}
-	return "of an unknown version"
+	name, rest, _ := strings.Cut(string(out), " server v=")
+	version, _, _ := strings.Cut(rest, " ")
+	return strings.TrimSpace(name + " " + version)
 }
 
 // forgetKeys empties the Redis that was started here. Another's is left alone.

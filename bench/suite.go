@@ -52,8 +52,8 @@ func (s *suite) run(ctx context.Context, report *Report, heap heaps) (err error)
 	}
 	report.Machine.Servers = s.fleet.versions
 	if need.redis && s.fleet.redis == "" {
-		report.Skipped = append(report.Skipped, "Redis: there is no redis-server here and "+
-			redisEnv+" names none")
+		report.Skipped = append(report.Skipped, "Redis: there is no redis-server and no "+
+			"valkey-server here, and "+redisEnv+" names none")
 	}
 	if err := s.connect(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -216,8 +217,12 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 		if s.record.Partition != partition {
 			continue
 		}
-		if s.handled = true; !zombie {
+		s.handled = true
+		switch {
+		case !zombie:
 			a.finish(i)
+		case a.delivered(i):
+			s.outlived = time.Now()
 		}
 		// An earlier batch of the session may have sent it, for a claim that has expired since.
 		if e := a.answers[s.id]; e != nil && e.owner == s && e.sent == nil &&

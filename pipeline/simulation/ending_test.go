@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kdedup/kdedup/pipeline"
@@ -54,12 +55,15 @@ func (w *world) checkIDs() {
 }
 
 // checkDrops: each record that was dropped as a copy was one of a record that was forwarded, or of
-// an ID that was claimed again and forwarded since.
+// an ID that was claimed again and forwarded since. An owner may be forwarded by an earlier claim of
+// its own that had ended, and be fenced only after the later one was made.
 func (w *world) checkDrops() {
-	for id, truth := range w.claims {
+	for _, id := range slices.Sorted(maps.Keys(w.claims)) {
+		truth := w.claims[id]
 		for n := truth.dropped - 1; n >= 0 && n < len(truth.episodes); n++ {
 			if e := truth.episodes[n]; e.final != nil || e.owner.gone || e.owner.passed ||
 				e.astray || !w.mix.transactional && e.sent != nil ||
+				e.owner.outlived.After(e.made) ||
 				w.drops(e.owner) && e.owner.handled {
 				break
 			} else if n == len(truth.episodes)-1 {

@@ -31,6 +31,9 @@ type source struct {
 	unclaimed bool // it passed in an outage of the store
 	// forwarded for good as the owner of its ID, or without an answer of the store
 	passed bool
+	// when a member that had lost the partition last fenced it, with at_least_once, though it is on
+	// the clean topic: the next owner of the partition goes on behind it
+	outlived time.Time
 }
 
 func (s *source) String() string {
