@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -218,11 +217,10 @@ func (w *world) fenceWritten(a *attempt, partition int32) {
 			continue
 		}
 		s.handled = true
-		switch {
-		case !zombie:
+		if zombie {
+			s.outlived = s.outlived || a.delivered(i)
+		} else {
 			a.finish(i)
-		case a.delivered(i):
-			s.outlived = time.Now()
 		}
 		// An earlier batch of the session may have sent it, for a claim that has expired since.
 		if e := a.answers[s.id]; e != nil && e.owner == s && e.sent == nil &&

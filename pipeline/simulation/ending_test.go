@@ -55,15 +55,15 @@ func (w *world) checkIDs() {
 }
 
 // checkDrops: each record that was dropped as a copy was one of a record that was forwarded, or of
-// an ID that was claimed again and forwarded since. An owner may be forwarded by an earlier claim of
-// its own that had ended, and be fenced only after the later one was made.
+// an ID that was claimed again and forwarded since. An owner that claims again may have been
+// forwarded by its earlier claim.
 func (w *world) checkDrops() {
 	for _, id := range slices.Sorted(maps.Keys(w.claims)) {
 		truth := w.claims[id]
 		for n := truth.dropped - 1; n >= 0 && n < len(truth.episodes); n++ {
 			if e := truth.episodes[n]; e.final != nil || e.owner.gone || e.owner.passed ||
 				e.astray || !w.mix.transactional && e.sent != nil ||
-				e.owner.outlived.After(e.made) ||
+				e.owner.outlived ||
 				w.drops(e.owner) && e.owner.handled {
 				break
 			} else if n == len(truth.episodes)-1 {

@@ -31,9 +31,9 @@ type source struct {
 	unclaimed bool // it passed in an outage of the store
 	// forwarded for good as the owner of its ID, or without an answer of the store
 	passed bool
-	// when a member that had lost the partition last fenced it, with at_least_once, though it is on
-	// the clean topic: the next owner of the partition goes on behind it
-	outlived time.Time
+	// on the clean topic, and behind a fence, by a member that had lost the partition: with
+	// at_least_once the next one goes on behind that fence, whoever claimed the record meanwhile
+	outlived bool
 }
 
 func (s *source) String() string {
