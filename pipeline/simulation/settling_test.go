@@ -197,6 +197,11 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		// With at_least_once the member that was given up may have sent it meanwhile, and it is
 		// sent twice.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
+	case e.again && e.final == nil && !slices.Contains(a.sources, e.owner):
+		// The owner was read again and claimed again, and its batch was given up. A batch that begins
+		// behind it cannot tell whether the owner was forwarded before, or dropped as a copy of an
+		// owner whose claim has ended.
+		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	case e.owner.unclaimed && e.final == nil:
 		// It passed without an answer of the store, and owns nothing then: to a batch that reads
 		// again it seems to have been passed without its delivery.
@@ -234,7 +239,7 @@ func (w *world) allowedForOwner(a *attempt, e *episode) []pipeline.Outcome {
 		return []pipeline.Outcome{again, pipeline.Forwarded}
 	case e.final != nil && e.final != a && !a.zombie:
 		return []pipeline.Outcome{again}
-	case a.zombie, e.owner.passed, !w.mix.transactional && e.sent != nil && e.sent != a:
+	case a.zombie, e.owner.passed, e.owner.outlived, !w.mix.transactional && e.sent != nil && e.sent != a:
 		return []pipeline.Outcome{again, pipeline.Forwarded}
 	}
 	return []pipeline.Outcome{pipeline.Forwarded}

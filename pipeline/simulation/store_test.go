@@ -30,6 +30,7 @@ type episode struct {
 	// astray: a member that was given up claimed again what others had handled. docs/guarantees.md
 	// says what that may lose.
 	astray bool
+	again  bool // its owner had been handled when it was made
 }
 
 func (c *claimsOf) last() *episode {
@@ -120,6 +121,7 @@ func (w *world) claim(
 		owner := w.sourceAt(c.Owner)
 		truth.episodes = append(truth.episodes, &episode{
 			number: len(truth.episodes), owner: owner, made: time.Now(),
+			again:  owner.handled,
 			astray: owner.handled && w.group.owner[owner.record.Partition] != by,
 		})
 		if len(truth.episodes) > 1 {
