@@ -41,13 +41,15 @@ $(WITHSERVERS) $(GOTEST) $(PROOF):
 # The simulation lets one goroutine act at a time, in an order that the race detector does not see.
 SIMULATION = KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-3000000} $(GO) test -pgo=off -count=1 ./pipeline/simulation
 
-# -pgo=off here and in lint: Go would compile everything below cmd/kdedup a second time for its tests. The binary
-# that tests run is the optimised one.
+# -pgo=off here and in lint: Go would compile everything below cmd/kdedup a second time, which takes minutes on a
+# fresh machine. `make proof` and the benchmarks build the optimised binary.
+# Lint has vetted. The tests of e2e take longest, so they begin first; they mostly wait.
 # Without -count=1 Go would take old results of tests that run the built binary for still good.
 .PHONY: test
 test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) $(GOTEST) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
-	KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-1000000} $(WITHSERVERS) -- \
-		$(GOTEST) -slowest 10 -again -- -pgo=off -race -count=1 -p 2 -timeout 30m $(TESTFLAGS) $(PKG)
+	GOFLAGS="$(GOFLAGS) -pgo=off" KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-1000000} $(WITHSERVERS) -- \
+		$(GOTEST) -slowest 10 -again -- -vet=off -race -count=1 -p 3 -timeout 30m $(TESTFLAGS) \
+		$(if $(filter ./...,$(PKG)),./e2e) $(PKG)
 	$(if $(filter ./...,$(PKG)),$(SIMULATION))
 
 .PHONY: proof

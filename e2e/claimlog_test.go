@@ -44,6 +44,7 @@ func TestOnAClaimLogAKilledProcessLosesNothing(t *testing.T) {
 }
 
 func TestOnACassandraLogAKilledProcessLosesNothing(t *testing.T) {
+	testkit.InTurn(t)
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		killedOnALog(t, onCassandraLog(t, "files"), delivery)

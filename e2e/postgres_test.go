@@ -19,6 +19,7 @@ func onPostgres(t *testing.T) place {
 
 // Two processes share a PostgreSQL; one is killed in mid-run and comes back.
 func TestOnPostgresAKilledProcessLosesNothing(t *testing.T) {
+	testkit.InTurn(t)
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		d := deployAt(t, onPostgres(t), delivery, killed...)

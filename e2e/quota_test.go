@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // A backlog that takes the producer's quota many times the transaction's time, in one batch, gets
 // through in smaller ones.
 func TestAQuotaMakesBatchesSmaller(t *testing.T) {
+	testkit.InTurn(t)
 	t.Parallel()
 	deliveries(t, func(t *testing.T, delivery string) {
 		const perSecond = 150_000 // bytes

@@ -28,8 +28,8 @@ type proof struct {
 var proofs = []proof{
 	{name: "model", pkg: "./pipeline/simulation", tests: "^TestModel$", turns: 1,
 		takes: 90 * time.Second, env: fullModel, plain: true},
-	{name: "e2e", pkg: "./e2e", tests: "^(" + strings.Join(testkit.LongTests, "|") + ")$", turns: 4,
-		takes: 3 * time.Minute, env: share(4)},
+	{name: "e2e", pkg: "./e2e", tests: "^(" + strings.Join(testkit.LongTests, "|") + ")$", turns: 5,
+		takes: 3 * time.Minute, env: share(5)},
 	{name: "crash", pkg: "./e2e", tests: "^TestACrashAtEveryPoint$", turns: 3,
 		takes: 90 * time.Second, env: share(3)},
 	{name: "crash-real", pkg: "./e2e", tests: "^TestACrashAtEveryPointOnRealServers$", turns: 3,
