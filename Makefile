@@ -128,11 +128,13 @@ bench-programs: build
 bench: bench-programs ## Compare with other programs on real servers, rewrite docs/performance.md (BENCH='[flags] [latency|…]')
 	bin/bench/bench $(BENCH)
 
-.PHONY: bench-peers
-bench-peers: bench-programs ## Compare with Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
+.PHONY: bench-peers bench-torture
+bench-peers: ## Compare with Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
+bench-torture: ## Kill their processes and kdedup's, and count what is lost and doubled (BENCH='[flags]')
+bench-peers bench-torture: bench-%: bench-programs
 	$(GO) build -C bench/peers/bento -o $(CURDIR)/bin/bench/peers/bento .
 	mvn -q -B -f bench/peers/java package -DbuildDirectory=$(CURDIR)/bin/bench/peers
-	bin/bench/bench $(BENCH) peers
+	bin/bench/bench $(BENCH) $*
 
 .PHONY: pgo
 pgo: bench-programs ## Measure again what the compiler optimises kdedup for: cmd/kdedup/default.pgo (5 minutes)

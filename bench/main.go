@@ -1,7 +1,7 @@
 // Command bench compares kdedup with other ways to remove duplicates, one after the other on the
 // same servers and the same records, and writes what it finds into docs/performance.md:
 //
-//	bench [flags] [compare|peers|latency|backlog|processes|partitions|duplicates|hot|ids]
+//	bench [flags] [compare|peers|latency|torture|backlog|processes|partitions|duplicates|hot|ids]
 //
 // It starts the servers that KDEDUP_BENCH_KAFKA, KDEDUP_BENCH_CASSANDRA and KDEDUP_BENCH_REDIS do
 // not name. `make bench` builds it and everything that it runs. It reads /proc, so it needs Linux.
@@ -86,6 +86,11 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	flags.DurationVar(&s.times.measured, "for", time.Minute, "how long records count, for latency")
 	flags.DurationVar(&s.times.idle, "idle", 30*time.Second,
 		"how long an idle process is watched, for latency")
+	flags.IntVar(&s.torments.kills, "kills", 20, "how often a process is killed, for torture")
+	flags.DurationVar(&s.torments.during, "during", 2*time.Minute,
+		"how long records come and processes are killed, for torture")
+	flags.DurationVar(&s.torments.patience, "patience", 30*time.Second,
+		"how long a clean topic stands still before it is read, for torture")
 	flags.StringVar(&s.programs.kdedup, "kdedup", "bin/kdedup", "the `program` that is measured")
 	flags.StringVar(&s.programs.dir, "programs", besideThis(),
 		"`directory` of the hand-written contestants")
@@ -179,12 +184,13 @@ func (c *call) run(ctx context.Context) (err error) {
 	return report.rewrite(c.docs, s.mode)
 }
 
-// shown is the command as a reader would repeat it. The mode peers has a target of its own, which
-// builds them.
+// shown is the command as a reader would repeat it. The modes with peers have targets of their own,
+// which build them.
 func shown(args []string) string {
 	target := "make bench"
-	if last := len(args) - 1; last >= 0 && args[last] == "peers" {
-		target, args = "make bench-peers", args[:last]
+	last := len(args) - 1
+	if last >= 0 && (args[last] == "peers" || args[last] == "torture") {
+		target, args = "make bench-"+args[last], args[:last]
 	}
 	if len(args) == 0 {
 		return target

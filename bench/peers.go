@@ -53,8 +53,9 @@ func camel(s *stage, _ string) []string {
 	return java(s, "Camel", s.fleet.cassandra, s.keyspace(), "8")
 }
 
-func streams(s *stage, _ string) []string {
-	return java(s, "Streams", filepath.Join(s.dir, "state"), "2", fmt.Sprint(s.spec.Partitions))
+func streams(s *stage, instance string) []string {
+	return java(s, "Streams", filepath.Join(s.dir, "state-"+instance), "2",
+		fmt.Sprint(s.spec.Partitions))
 }
 
 // bento logs to the standard output.

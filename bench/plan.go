@@ -22,6 +22,7 @@ type mode struct {
 	only    string // the contestants unless flags name others; empty for all
 	tail    bool   // the table shows the memory during the run
 	latency bool
+	torture bool // processes are killed
 
 	compares bool // the table shows by how much each kdedup is faster
 	vary     func(base workload.Spec) []variant
@@ -36,6 +37,12 @@ var modes = []mode{
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
 		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-kafka,kdedup-embedded," +
 			"kdedup-embedded-alo"},
+	{name: "torture", title: "Killed processes", torture: true, only: "camel,streams," +
+		"bento-ordered,lwt,redis-ordered," + kdedupCassandra + "," + kdedupRedis + "," + kdedupKafka,
+		vary: func(base workload.Spec) []variant {
+			base.Records = min(base.Records, 200_000)
+			return []variant{{spec: base, processes: 2}}
+		}},
 	{name: "backlog", title: "Memory over a long backlog", only: kdedupCassandra + "," +
 		kdedupEmbedded, tail: true,
 		vary: func(base workload.Spec) []variant {

@@ -18,6 +18,8 @@ type Report struct {
 	Skipped []string  `json:"skipped,omitempty"`
 	Runs    []Run     `json:"runs,omitempty"`
 	Latency []Latency `json:"latency,omitempty"`
+
+	Tortures []Torture `json:"tortures,omitempty"`
 }
 
 // save writes the report as JSON into the directory and returns the name of the file.
@@ -48,9 +50,12 @@ func (r *Report) markdown(m mode) string {
 			r.Machine.Load, r.Machine.Cores)
 	}
 	b.WriteString("\n")
-	if m.latency {
+	switch {
+	case m.latency:
 		b.WriteString(latencyTable(r.Latency))
-	} else {
+	case m.torture:
+		b.WriteString(tortureTable(r.Tortures))
+	default:
 		b.WriteString(runsTable(r.Runs, m))
 	}
 	for _, skipped := range r.Skipped {

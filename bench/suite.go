@@ -24,6 +24,7 @@ type suite struct {
 	timeout     time.Duration // of one run
 	rate        int           // offered, for the latency
 	times       latencyTimes
+	torments    torments
 	programs    programs
 	settings    settings
 	replication string
@@ -114,6 +115,14 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 		return err
 	}
 	v.spec.Records /= max(1, c.divided)
+	if s.mode.torture {
+		found, err := s.torture(ctx, c, v, round)
+		if err == nil {
+			report.Tortures = append(report.Tortures, found)
+			s.say("round %d: %s, %d kills: %+v", round, c.name, found.Kills, found.Clean)
+		}
+		return err
+	}
 	r := Run{Contestant: c.name, Variant: v.label, Round: round, Spec: v.spec,
 		Processes: v.processes}
 	err := r.measure(ctx, c, s.stage(c, v))

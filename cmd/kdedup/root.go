@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newInit(readsTerminal), newRun(), newValidate(), newConfig(), newSetup(),
 		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(), newDemo(),
-		newBench(), newReady(), newVersion(), newMan())
+		newBench(), newTorture(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
 }

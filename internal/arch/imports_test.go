@@ -81,10 +81,11 @@ var layers = []struct {
 	{"internal/siphash", nil},
 	{"internal/steadyclock", []string{"internal/durable"}},
 	{"internal/workload", nil},
+	{"internal/torture", []string{"internal/pause", "internal/workload"}},
 	// The contestants are not part of the product and share nothing with it: they stand for other
 	// people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},
-	{"bench", []string{"internal/testkit/servers", "internal/workload"}},
+	{"bench", []string{"internal/testkit/servers", "internal/torture", "internal/workload"}},
 	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports
 	// pipeline. A command may use the process, never the other way round.
 	{"cmd/kdedup/internal/build", nil},
@@ -108,7 +109,7 @@ var layers = []struct {
 		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
 		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
 		"internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
-		"internal/workload", "pipeline", "pipeline/tracing",
+		"internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -248,7 +249,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
 				"internal/dryrun, internal/idorder, internal/kafka, internal/logreader, " +
 				"internal/pause, internal/proposal, internal/redrive, internal/report, " +
-				"internal/telemetry, internal/workload, pipeline, pipeline/tracing",
+				"internal/telemetry, internal/torture, internal/workload, pipeline, " +
+				"pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{

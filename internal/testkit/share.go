@@ -70,6 +70,7 @@ var LongTests = []string{
 	"TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce",
 	"TestRebalancesInMidBatchLoseAndDoubleNothing",
 	"TestReloadsWhileRecordsFlowLoseAndDoubleNothing",
+	"TestTortureTellsADeduplicatorFromACopy",
 }
 
 // InTurn skips a test of LongTests unless its turn of `make proof` runs.

@@ -1,0 +1,45 @@
+package e2e_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+)
+
+// What `kdedup torture` says of kdedup itself, and of a consumer that commits what it has copied,
+// but tells no copy from an original.
+func TestTortureTellsADeduplicatorFromACopy(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
+	dumb := t.TempDir() + "/copy"
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dumb,
+		"github.com/kdedup/kdedup/bench/contestants/copy")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	d := deployAt(t, onClaimLog(t, "memory"), exactlyOnce, killed...)
+	said, err := d.torture(kdedup, "run", "-c", d.config, "--instance", "{process}")
+	if err != nil {
+		t.Errorf("kdedup: %v\n%s", err, said)
+	}
+	other := prepare(t, onClaimLog(t, "memory"), exactlyOnce)
+	said, err = other.torture(dumb, "-brokers", strings.Join(d.brokers, ","), "-group",
+		other.group, "-input", other.input, "-output", other.output())
+	if err == nil || !strings.Contains(said, "\n              doubled") ||
+		!strings.Contains(said, "the clean topic is wrong: 0 lost, ") {
+		t.Errorf("a copy: %v\n%s", err, said)
+	}
+}
+
+func (d *deployment) torture(command ...string) (said string, err error) {
+	d.t.Helper()
+	cmd := exec.CommandContext(d.t.Context(), kdedup, append([]string{"torture", "--brokers",
+		strings.Join(d.brokers, ","), "--topic", d.input, "--clean", d.output(), "--records",
+		"50000", "--kills", "8", "--during", "30s", "--patience", "10s", "--seed", "33", "--"},
+		command...)...)
+	cmd.Env = testkit.Environment()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,138 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/pause"
+	"github.com/kdedup/kdedup/internal/workload"
+)
+
+func isThere(err error) bool { return errors.Is(err, kerr.TopicAlreadyExists) }
+
+const askAgain = 200 * time.Millisecond
+
+// waitForTopic returns when a topic that was just made has a leader for each partition.
+func waitForTopic(ctx context.Context, admin *kadm.Client, topic string, partitions int) error {
+	passes := func(err error) bool { return true }
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return pause.Repeat(ctx, askAgain, passes, func() error {
+		_, n, err := sizeOf(ctx, admin, topic)
+		if err == nil && n != partitions {
+			err = fmt.Errorf("topic %s has %d partitions, want %d", topic, n, partitions)
+		}
+		return err
+	})
+}
+
+// sizeOf is how far the partitions of a topic reach, in all. What a transaction leaves behind
+// counts.
+func sizeOf(ctx context.Context, admin *kadm.Client, topic string) (
+	size int64, partitions int, err error,
+) {
+	ends, err := admin.ListEndOffsets(ctx, topic)
+	if err = errors.Join(err, ends.Error()); err != nil {
+		return 0, 0, fmt.Errorf("offsets of %s: %w", topic, err)
+	}
+	ends.Each(func(o kadm.ListedOffset) {
+		size += o.Offset
+		partitions++
+	})
+	return size, partitions, nil
+}
+
+// produce spreads the records over the time of the production and returns of how many messages they
+// are.
+func (p Plan) produce(ctx context.Context, client *kgo.Client) (messages int, err error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	begun, n := time.Now(), 0
+	p.Records.Each(p.Input, func(r *kgo.Record) bool {
+		due := time.Duration(float64(p.During) * float64(n) / float64(p.Records.Records))
+		if ahead := due - time.Since(begun); ahead > pace && !pause.For(ctx, ahead) {
+			return false
+		}
+		n++
+		messages = max(messages, workload.MessageOf(r)+1)
+		client.Produce(ctx, r, func(_ *kgo.Record, err error) {
+			if err != nil {
+				fail(fmt.Errorf("fill %s: %w", p.Input, err))
+			}
+		})
+		return ctx.Err() == nil
+	})
+	if err := client.Flush(ctx); err != nil {
+		return 0, context.Cause(ctx)
+	}
+	return messages, context.Cause(ctx)
+}
+
+// pace is how far the production may be ahead of its time.
+const pace = 5 * time.Millisecond
+
+// waitForQuiet returns when the clean topic has not grown for the time of the patience. While a
+// consumer group still has something to read on the input, it waits longer: a group waits for a
+// member that was killed, and again for one that was killed while it joined.
+func (p Plan) waitForQuiet(ctx context.Context, admin *kadm.Client) error {
+	last, since := int64(-1), time.Now()
+	for ; ; pause.For(ctx, time.Second) {
+		size, _, err := sizeOf(ctx, admin, p.Clean)
+		if err != nil {
+			return err
+		}
+		if size != last {
+			last, since = size, time.Now()
+			continue
+		}
+		still := time.Since(since)
+		if still < p.Patience {
+			continue
+		}
+		group, lag, err := p.lag(ctx, admin)
+		if err != nil || lag == 0 {
+			return err
+		}
+		if still > p.Patience+longestJoin {
+			p.Step("group %s has not read %d records, and %s has not grown for %v: it is read as it is",
+				group, lag, p.Clean, still.Round(time.Second))
+			return nil
+		}
+	}
+}
+
+// longestJoin is some session timeouts of Kafka's default, one after the other.
+const longestJoin = 4 * time.Minute
+
+// lag is how many records of the input a consumer group has not read that commits offsets there. A
+// command that has no group has no lag.
+func (p Plan) lag(ctx context.Context, admin *kadm.Client) (group string, lag int64, err error) {
+	ends, err := admin.ListEndOffsets(ctx, p.Input)
+	if err = errors.Join(err, ends.Error()); err != nil {
+		return "", 0, fmt.Errorf("offsets of %s: %w", p.Input, err)
+	}
+	groups, err := admin.ListGroups(ctx)
+	if err != nil {
+		return "", 0, fmt.Errorf("consumer groups of %s: %w", p.Input, err)
+	}
+	for _, offsets := range admin.FetchManyOffsets(ctx, groups.Groups()...) {
+		if offsets.Err != nil || len(offsets.Fetched[p.Input]) == 0 {
+			continue
+		}
+		behind := int64(0)
+		ends.Each(func(end kadm.ListedOffset) {
+			committed, _ := offsets.Fetched.Lookup(p.Input, end.Partition)
+			behind += end.Offset - max(committed.At, 0)
+		})
+		if behind > lag {
+			group, lag = offsets.Group, behind
+		}
+	}
+	return group, lag, nil
+}

@@ -1,0 +1,168 @@
+// Package torture kills the processes of any deduplicator while they work, and tells what became of
+// the messages. It is how kdedup compares itself with others: nothing here knows of kdedup.
+//
+// A run fills a topic, starts some processes of one command, kills them with SIGKILL at moments
+// that a seed decides, starts them again, and reads the clean topic once it stands still.
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kdedup/kdedup/internal/pause"
+	"github.com/kdedup/kdedup/internal/workload"
+)
+
+// Plan is what to do to which command.
+type Plan struct {
+	Records    workload.Spec // its partitions are those of both topics
+	Connection []kgo.Opt     // at least where the brokers are
+	Input      string        // both topics are made, or are there and empty
+	Clean      string
+	// Command is started Processes times. In its arguments and in the environment, {process} and
+	// TORTURE_PROCESS are the number of the process, from 0 on.
+	Command   []string
+	Processes int
+	Kills     int
+	During    time.Duration // of the production, in which the kills are
+	// Patience is how long the clean topic must stand still before it is read, once the command's
+	// consumer group has read everything.
+	Patience time.Duration
+	Seed     uint64
+	// Step is told of what happens, from several goroutines.
+	Step func(format string, args ...any)
+}
+
+// Report is what became of the messages.
+type Report struct {
+	Command   []string       `json:"command"`
+	Records   int            `json:"records"`  // that were produced
+	Messages  int            `json:"messages"` // of which they are
+	Processes int            `json:"processes"`
+	Kills     int            `json:"kills"`
+	Ended     int            `json:"ended_by_themselves"` // processes, which were started again
+	Seed      uint64         `json:"seed"`
+	Seconds   float64        `json:"seconds"`
+	Clean     workload.Found `json:"clean"`
+}
+
+// Run returns an error if the command cannot be tortured. Whether it failed is in the report.
+func Run(ctx context.Context, p Plan) (Report, error) {
+	report := Report{Command: p.Command, Records: p.Records.Records, Processes: p.Processes,
+		Seed: p.Seed}
+	client, err := kgo.NewClient(append(slices.Clip(p.Connection),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	if err != nil {
+		return report, fmt.Errorf("kafka: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	for _, topic := range []string{p.Input, p.Clean} {
+		if err := p.emptyTopic(ctx, admin, topic); err != nil {
+			return report, err
+		}
+	}
+	begun := time.Now()
+	err = p.work(ctx, client, admin, &report)
+	report.Seconds = time.Since(begun).Seconds()
+	if err != nil {
+		return report, err
+	}
+	p.Step("reading %s", p.Clean)
+	report.Clean, err = p.Records.Check(ctx, p.Connection, p.Clean, report.Messages)
+	return report, err
+}
+
+// emptyTopic makes a topic, or takes one that is empty and has as many partitions.
+func (p Plan) emptyTopic(ctx context.Context, admin *kadm.Client, topic string) error {
+	made, err := admin.CreateTopic(ctx, int32(p.Records.Partitions), -1, nil, topic)
+	switch {
+	case err == nil:
+		return waitForTopic(ctx, admin, topic, p.Records.Partitions)
+	case made.Err == nil || !isThere(made.Err):
+		return fmt.Errorf("make topic %s: %w", topic, err)
+	}
+	size, partitions, err := sizeOf(ctx, admin, topic)
+	switch {
+	case err != nil:
+		return err
+	case partitions != p.Records.Partitions:
+		return fmt.Errorf("topic %s has %d partitions, want %d: name a topic that does not exist",
+			topic, partitions, p.Records.Partitions)
+	case size > 0:
+		return fmt.Errorf("topic %s is not empty: name one that does not exist", topic)
+	}
+	return nil
+}
+
+// work returns when all records are produced and the clean topic stands still. The processes end
+// with it.
+func (p Plan) work(
+	ctx context.Context, client *kgo.Client, admin *kadm.Client, report *Report,
+) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	group, working := errgroup.WithContext(working)
+	workers := make([]*worker, p.Processes)
+	for i := range workers {
+		workers[i] = newWorker(i, p.Command, p.Step)
+		group.Go(func() error { return workers[i].run(working) })
+	}
+	group.Go(func() error {
+		defer stop()
+		production, producing := errgroup.WithContext(working)
+		production.Go(func() (err error) {
+			report.Messages, err = p.produce(producing, client)
+			return err
+		})
+		production.Go(func() error { return p.kill(producing, workers) })
+		if err := production.Wait(); err != nil {
+			return err
+		}
+		p.Step("all is produced; waiting until %s stands still for %v", p.Clean, p.Patience)
+		return p.waitForQuiet(working, admin)
+	})
+	err := group.Wait()
+	for _, w := range workers {
+		report.Kills += w.killed
+		report.Ended += w.ended
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// kill ends processes at the moments of the seed. One that is down is killed when it is up again.
+func (p Plan) kill(ctx context.Context, workers []*worker) error {
+	random := rand.New(rand.NewPCG(p.Seed, 1))
+	moments := make([]time.Duration, p.Kills)
+	for i := range moments {
+		moments[i] = time.Duration(random.Float64() * float64(p.During))
+	}
+	slices.Sort(moments)
+	begun := time.Now()
+	for _, at := range moments {
+		victim, down := workers[random.IntN(len(workers))],
+			time.Duration(random.Int64N(int64(longestDown)))
+		if !pause.For(ctx, time.Until(begun.Add(at))) {
+			return ctx.Err()
+		}
+		select {
+		case victim.kills <- down:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+const longestDown = 3 * time.Second

@@ -1,0 +1,151 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/workload"
+)
+
+// The test binary is also the command that is tortured.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "deduplicate" {
+		err := deduplicate(os.Args[2], os.Args[3], os.Args[4], os.Args[5] == "remember")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// deduplicate copies the first record of each ID. It reads the input from its beginning, and what
+// is on the clean topic already if it is to remember.
+func deduplicate(brokers, input, clean string, remember bool) error {
+	ctx := context.Background()
+	connection := []kgo.Opt{kgo.SeedBrokers(brokers)}
+	seen := make(map[string]bool)
+	if remember {
+		err := workload.Read(ctx, connection, clean, func(r *kgo.Record) bool {
+			seen[string(r.Headers[0].Value)] = true
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	client, err := kgo.NewClient(append(connection, kgo.ConsumeTopics(input),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	if err != nil {
+		return err
+	}
+	for {
+		for _, r := range client.PollFetches(ctx).Records() {
+			if id := string(r.Headers[0].Value); !seen[id] {
+				seen[id] = true
+				r.Topic = clean
+				if err := client.ProduceSync(ctx, r).FirstErr(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func plan(t *testing.T, command ...string) Plan {
+	t.Helper()
+	_, brokers := testkit.FakeKafka(t)
+	for i, arg := range command {
+		command[i] = strings.ReplaceAll(arg, "BROKERS", brokers[0])
+	}
+	records := workload.Default()
+	records.Records, records.Partitions = 2000, 1
+	return Plan{
+		Records: records, Connection: []kgo.Opt{kgo.SeedBrokers(brokers...)}, Input: "in",
+		Clean: "clean", Command: append([]string{os.Args[0]}, command...), Processes: 1, Kills: 4,
+		During: 4 * time.Second, Patience: 4 * time.Second, Seed: 7,
+		Step: func(format string, args ...any) { t.Logf(format, args...) },
+	}
+}
+
+func TestACommandThatRemembersPasses(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), plan(t, "deduplicate", "BROKERS", "in", "clean", "remember"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Messages == 0 || report.Messages >= report.Records || report.Kills != 4 ||
+		report.Ended != 0 {
+		t.Errorf("got %+v", report)
+	}
+	if diff := cmp.Diff(workload.Found{Records: report.Messages}, report.Clean); diff != "" {
+		t.Errorf("clean topic: -want +got:\n%s", diff)
+	}
+}
+
+func TestACommandThatForgetsIsFound(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), plan(t, "deduplicate", "BROKERS", "in", "clean", "forget"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := report.Clean; c.Lost != 0 || c.Doubled == 0 || c.Err() == nil {
+		t.Errorf("got %+v", report)
+	}
+}
+
+func TestACommandThatOnlyEndsIsToldWithItsWords(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "deduplicate", "BROKERS", "in", "no such topic", "remember")
+	p.During = time.Minute
+	_, err := Run(t.Context(), p)
+	if err == nil || !strings.Contains(err.Error(), "process 0 ended by itself 10 times") ||
+		!strings.Contains(err.Error(), "UNKNOWN_TOPIC_OR_PARTITION") &&
+			!strings.Contains(err.Error(), "INVALID_TOPIC") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTopicsWithRecordsOrOtherPartitionsAreRefused(t *testing.T) {
+	t.Parallel()
+	p := plan(t)
+	client, err := kgo.NewClient(append(p.Connection, kgo.DefaultProduceTopic("in"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	for topic, partitions := range map[string]int32{"in": 1, "clean": 3} {
+		if _, err := admin.CreateTopic(t.Context(), partitions, 1, nil, topic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Run(t.Context(), p); err == nil ||
+		!strings.Contains(err.Error(), "topic clean has 3 partitions, want 1") {
+		t.Errorf("got %v", err)
+	}
+	if err := client.ProduceSync(t.Context(), kgo.StringRecord("old")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), p); err == nil ||
+		!strings.Contains(err.Error(), "topic in is not empty") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheNumberOfAProcessStandsInItsArguments(t *testing.T) {
+	w := newWorker(2, []string{"run", "--listen", ":808{process}"}, nil)
+	if diff := cmp.Diff([]string{"run", "--listen", ":8082"}, w.args); diff != "" {
+		t.Error(diff)
+	}
+}
