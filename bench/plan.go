@@ -37,8 +37,9 @@ var modes = []mode{
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
 		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-kafka,kdedup-embedded," +
 			"kdedup-embedded-alo"},
-	{name: "torture", title: "Killed processes", torture: true, only: "camel,streams," +
-		"bento-ordered,lwt,redis-ordered," + kdedupCassandra + "," + kdedupRedis + "," + kdedupKafka,
+	{name: "torture", title: "Killed processes", torture: true,
+		only: "camel,streams,bento-ordered,lwt,redis-ordered," + kdedupCassandra + "," +
+			kdedupRedis + "," + kdedupKafka,
 		vary: func(base workload.Spec) []variant {
 			base.Records = min(base.Records, 200_000)
 			return []variant{{spec: base, processes: 2}}

@@ -198,9 +198,9 @@ func (w *world) allowed(a *attempt, s *source) []pipeline.Outcome {
 		// sent twice.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	case e.again && e.final == nil && !slices.Contains(a.sources, e.owner):
-		// The owner was read again and claimed again, and its batch was given up. A batch that begins
-		// behind it cannot tell whether the owner was forwarded before, or dropped as a copy of an
-		// owner whose claim has ended.
+		// The owner was read again and claimed again, and its batch was given up. A batch that
+		// begins behind it cannot tell whether the owner was forwarded before, or dropped as a copy
+		// of an owner whose claim has ended.
 		return append(w.allowedForCopy(e, s), pipeline.Forwarded)
 	case e.owner.unclaimed && e.final == nil:
 		// It passed without an answer of the store, and owns nothing then: to a batch that reads
@@ -239,7 +239,8 @@ func (w *world) allowedForOwner(a *attempt, e *episode) []pipeline.Outcome {
 		return []pipeline.Outcome{again, pipeline.Forwarded}
 	case e.final != nil && e.final != a && !a.zombie:
 		return []pipeline.Outcome{again}
-	case a.zombie, e.owner.passed, e.owner.outlived, !w.mix.transactional && e.sent != nil && e.sent != a:
+	case a.zombie, e.owner.passed, e.owner.outlived,
+		!w.mix.transactional && e.sent != nil && e.sent != a:
 		return []pipeline.Outcome{again, pipeline.Forwarded}
 	}
 	return []pipeline.Outcome{pipeline.Forwarded}
