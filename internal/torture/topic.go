@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -110,8 +111,8 @@ func (p Plan) waitForQuiet(ctx context.Context, admin *kadm.Client) error {
 // longestJoin is some session timeouts of Kafka's default, one after the other.
 const longestJoin = 4 * time.Minute
 
-// lag is how many records of the input a consumer group has not read that commits offsets there. A
-// command that has no group has no lag.
+// lag is how many records of the input a consumer group has not read that commits offsets there, or
+// has members that want to. A command that has no group has no lag.
 func (p Plan) lag(ctx context.Context, admin *kadm.Client) (group string, lag int64, err error) {
 	ends, err := admin.ListEndOffsets(ctx, p.Input)
 	if err = errors.Join(err, ends.Error()); err != nil {
@@ -121,8 +122,13 @@ func (p Plan) lag(ctx context.Context, admin *kadm.Client) (group string, lag in
 	if err != nil {
 		return "", 0, fmt.Errorf("consumer groups of %s: %w", p.Input, err)
 	}
+	described, err := admin.DescribeGroups(ctx, groups.Groups()...)
+	if err != nil {
+		return "", 0, fmt.Errorf("consumer groups of %s: %w", p.Input, err)
+	}
 	for _, offsets := range admin.FetchManyOffsets(ctx, groups.Groups()...) {
-		if offsets.Err != nil || len(offsets.Fetched[p.Input]) == 0 {
+		if offsets.Err != nil || len(offsets.Fetched[p.Input]) == 0 &&
+			!reads(described[offsets.Group], p.Input) {
 			continue
 		}
 		behind := int64(0)
@@ -135,4 +141,12 @@ func (p Plan) lag(ctx context.Context, admin *kadm.Client) (group string, lag in
 		}
 	}
 	return group, lag, nil
+}
+
+// reads tells whether a member of the group has subscribed to the topic.
+func reads(group kadm.DescribedGroup, topic string) bool {
+	return slices.ContainsFunc(group.Members, func(m kadm.DescribedGroupMember) bool {
+		joined, is := m.Join.AsConsumer()
+		return is && slices.Contains(joined.Topics, topic)
+	})
 }
