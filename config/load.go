@@ -105,8 +105,8 @@ func decode(settings map[string]any, env map[string]string, p *problems) Config 
 	p.variables = newExpander(env)
 	c := Default()
 	entries, _ := settings["topics"].([]any)
-	for range entries {
-		c.Topics = append(c.Topics, DefaultTopic())
+	for i, entry := range entries {
+		c.Topics = append(c.Topics, entryDefault(entry, fmt.Sprintf("topics[%d]", i), p))
 	}
 	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result:     &c,

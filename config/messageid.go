@@ -37,14 +37,22 @@ const (
 // one message. A null or empty ID is a missing ID, see `on_missing_id`. Once a scope has claims,
 // changing this section stops the next start, because the old claims would mean nothing.
 type MessageID struct {
-	// Required. `header`: the header `name`. `key`: the record's key. `json`: the field `path` of
-	// a JSON document, the value or the key. The five bytes of a schema registry before it (a zero
-	// and the ID of a schema) are skipped, and so is a byte order mark; `NaN` and `Infinity` are
-	// numbers; what stands behind the field need not be JSON. `avro`, `protobuf`, `json_schema`:
-	// the field `path` of a record behind the ID of its schema, in the wire format of Confluent's
-	// serializers; the first two need `schema_registry`. `value_hash`: SHA-256 of the value,
-	// so that equal values are copies. `composite`: all of `parts` together. `first_of`: the first
-	// of `parts` that is not missing; an ID is the same whichever part has it.
+	// A kind of producer, whose page in docs/recipes tells what repeats and what stays open:
+	// `debezium`, `debezium_outbox`, `cloudevents`, `stripe`, `shopify`, `github`, `spring`,
+	// `segment` or `snowplow`. It stands for `from` and what belongs to it, and for some also for
+	// `fingerprint` and `on_tombstone`; `kdedup config print` shows them. What the entry sets
+	// itself wins: `fingerprint` and every list as a whole. `from` and `parts` are refused beside
+	// it.
+	Preset string `mapstructure:"preset"`
+	// Required, or set by `preset`. `header`: the header `name`. `key`: the record's key. `json`:
+	// the field `path` of a JSON document, the value or the key. The five bytes of a schema
+	// registry before it (a zero and the ID of a schema) are skipped, and so is a byte order mark;
+	// `NaN` and `Infinity` are numbers; what stands behind the field need not be JSON. `avro`,
+	// `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema, in the
+	// wire format of Confluent's serializers; the first two need `schema_registry`. `value_hash`:
+	// SHA-256 of the value, so that equal values are copies. `composite`: all of `parts` together.
+	// `first_of`: the first of `parts` that is not missing; an ID is the same whichever part has
+	// it.
 	From string `mapstructure:"from"`
 	// Name of the header, case-sensitive. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
@@ -86,4 +94,10 @@ type MessageID struct {
 	// neither `composite` nor `first_of`, and if one is missing, the ID is. Those of a `first_of`
 	// may be `composite`. Required with these two, refused otherwise.
 	Parts []MessageID `mapstructure:"parts"`
+	// A secret of at least 16 bytes, for IDs that are personal data: kdedup then stores of each ID
+	// only `hmac:` and the 32 bytes of its HMAC-SHA-256 with this key. `kdedup id` and the status
+	// page find an ID by its own text. Which key it is, is noted with the scope; another one is
+	// refused as another `message_id` is. Keep it: without it no ID can be looked up. Of the whole
+	// `message_id` only, not of `parts`.
+	HMACKey Secret `mapstructure:"hmac_key"`
 }

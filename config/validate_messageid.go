@@ -16,8 +16,17 @@ var simplePlaces = []string{FromHeader, FromKey, FromJSON, FromAvro, FromProtobu
 // framedPlaces are those behind the ID of a schema.
 var framedPlaces = []string{FromAvro, FromProtobuf, FromJSONSchema}
 
+// minHMACKey is that of dedup/messageid.
+const minHMACKey = 16
+
 func (m MessageID) check(p *problems, path string) {
-	m.checkPlace(p, path, append(slices.Clone(simplePlaces), FromComposite, FromFirstOf))
+	if n := len(m.HMACKey); n > 0 && n < minHMACKey {
+		p.add(path+".hmac_key", "make one with openssl rand -hex 32",
+			"must be at least %d bytes, got %d", minHMACKey, n)
+	}
+	if checkPreset(p, path, m) {
+		m.checkPlace(p, path, append(slices.Clone(simplePlaces), FromComposite, FromFirstOf))
+	}
 }
 
 func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
@@ -104,6 +113,13 @@ func (m MessageID) checkParts(p *problems, path string, allowed []string) {
 		p.add(path, "", "must be at least 2, got %d", len(m.Parts))
 	}
 	for i, part := range m.Parts {
+		if part.HMACKey != "" {
+			p.add(fmt.Sprintf("%s[%d].hmac_key", path, i), "",
+				"belongs to message_id, not to a part")
+		}
+		if part.Preset != "" {
+			p.add(fmt.Sprintf("%s[%d].preset", path, i), "", "belongs to message_id, not to a part")
+		}
 		part.checkPlace(p, fmt.Sprintf("%s[%d]", path, i), allowed)
 	}
 }

@@ -65,6 +65,30 @@ func TestConfigPrintTellsWhereEachValueComesFrom(t *testing.T) {
 	}
 }
 
+func TestConfigPrintShowsWhatAPresetStandsFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kdedup.yaml")
+	text := strings.Replace(sampleFile, "{from: key}", "{preset: spring, occurrence: last}", 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, printed := kdedup(t.Context(), "config", "print", "-c", path)
+	lines := make(map[string]bool)
+	for line := range strings.Lines(printed) {
+		lines[strings.Join(strings.Fields(line), " ")] = true
+	}
+	for _, want := range []string{
+		"topics[0].message_id.preset spring line 10",
+		"topics[0].message_id.from header preset spring",
+		"topics[0].message_id.name id preset spring",
+		"topics[0].message_id.normalize unquote, uuid preset spring",
+		"topics[0].message_id.occurrence last line 10",
+	} {
+		if code != 0 || !lines[want] {
+			t.Errorf("exit code %d, no line %q in\n%s", code, want, printed)
+		}
+	}
+}
+
 func TestTheFileIsFound(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv(config.EnvFile, "")

@@ -46,12 +46,12 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if task.Topic, err = chooseTopic(c.Topics, f.topic); err != nil {
 		return err
 	}
-	if task.ID, err = parseID(text, f.hex); err != nil {
-		return usageError{err}
-	}
 	extractor, err := wiring.ExtractorOf(task.Topic, nil)
 	if err != nil {
 		return err
+	}
+	if task.ID, err = parseID(text, f.hex, extractor); err != nil {
+		return usageError{err}
 	}
 	task.Scope = wiring.ScopeOf(task.Topic, extractor.String())
 	if wiring.NotMade(c.Store) {
@@ -80,13 +80,13 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 }
 
 // parseID reads an ID of the command line.
-func parseID(text string, inHex bool) (dedup.ID, error) {
+func parseID(text string, inHex bool, as *messageid.Extractor) (dedup.ID, error) {
 	if !inHex {
-		return messageid.Of([]byte(text)), nil
+		return as.Of([]byte(text)), nil
 	}
 	id, err := hex.DecodeString(text)
 	if err != nil {
 		return "", fmt.Errorf("--hex: %w", err)
 	}
-	return messageid.Of(id), nil
+	return as.Of(id), nil
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/internal/redrive"
 )
@@ -176,10 +178,16 @@ func (f *redriveFlags) check(t config.Topic) (redrive.Selection, error) {
 		return none, fmt.Errorf("redrive notes on topic %s what it has redriven, and that is the "+
 			"fence_topic: give this entry another one", marksTopic(t))
 	}
-	return f.selection(time.Now())
+	extractor, err := wiring.ExtractorOf(t, nil)
+	if err != nil {
+		return none, err
+	}
+	return f.selection(time.Now(), extractor)
 }
 
-func (f *redriveFlags) selection(now time.Time) (s redrive.Selection, err error) {
+func (f *redriveFlags) selection(
+	now time.Time, extractor *messageid.Extractor,
+) (s redrive.Selection, err error) {
 	for _, reason := range f.reasons {
 		if known := f.knownReasons(); !slices.Contains(known, reason) {
 			return s, fmt.Errorf("--reason must be %s, got %q", oneOf(known), reason)
@@ -187,7 +195,7 @@ func (f *redriveFlags) selection(now time.Time) (s redrive.Selection, err error)
 	}
 	s.Reasons, s.Partitions = f.reasons, f.partitions
 	for _, text := range f.ids {
-		id, err := parseID(text, f.hex)
+		id, err := parseID(text, f.hex, extractor)
 		if err != nil {
 			return s, err
 		}

@@ -45,6 +45,9 @@ type Source struct {
 	Parts        []Source // of a composite or a first_of, two or more
 	// Registry has the schemas of from avro and protobuf. Without it their IDs stay unresolved.
 	Registry Registry
+	// HMACKey, of at least MinHMACKey bytes, replaces each ID by "hmac:" and its HMAC-SHA-256. That
+	// of parts has no effect.
+	HMACKey []byte
 }
 
 // Occurrences of a header.
@@ -64,6 +67,7 @@ type Extractor struct {
 	find    finder
 	name    string
 	all     *gathered
+	keyed   *keyed   // nil: IDs are stored as they are
 	content *content // of fingerprints; nil: all of key and value
 }
 
@@ -83,7 +87,14 @@ func New(s Source) (*Extractor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("message_id: %w", err)
 	}
-	return &Extractor{find: find, name: name, all: all}, nil
+	keyed, err := newKeyed(s.HMACKey)
+	if err != nil {
+		return nil, fmt.Errorf("message_id: %w", err)
+	}
+	if keyed != nil {
+		name = keyedPrefix + keyed.check + ":" + name
+	}
+	return &Extractor{find: find, name: name, all: all, keyed: keyed}, nil
 }
 
 // newFinder returns with what it finds IDs the description that String has.
@@ -160,11 +171,27 @@ func (e *Extractor) Extract(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	if missing != dedup.NotMissing {
 		return "", missing
 	}
-	return bounded(id), dedup.NotMissing
+	return e.stored(id), dedup.NotMissing
 }
 
-// Of is the ID that a record with these bytes in the place of its ID has.
+// Of is the ID that a record with these bytes in the place of its ID has without a key.
 func Of(text []byte) dedup.ID { return bounded(dedup.ID(text)) }
+
+func (e *Extractor) stored(id dedup.ID) dedup.ID {
+	if e.keyed != nil {
+		return e.keyed.id(id)
+	}
+	return bounded(id)
+}
+
+// Of is the ID that a record with these bytes in the place of its ID has by this extractor. With a
+// key, the bytes may also be what is stored.
+func (e *Extractor) Of(text []byte) dedup.ID {
+	if e.keyed != nil && isKeyed(text) {
+		return dedup.ID(text)
+	}
+	return e.stored(dedup.ID(text))
+}
 
 func bounded(id dedup.ID) dedup.ID {
 	if len(id) <= MaxBytes {

@@ -13,7 +13,6 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/server"
@@ -109,11 +108,16 @@ func (s *processStatus) LookUp(
 		return server.Finding{}, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
 	}
 	c := s.p.Config()
-	task := &lookup.Question{Config: c, ID: messageid.Of(id), Store: s.p.store, Admin: s.p.admin}
+	task := &lookup.Question{Config: c, Store: s.p.store, Admin: s.p.admin}
 	var err error
 	if task.Topic, err = wiring.FindTopic(c.Topics, topic); err != nil {
 		return server.Finding{}, fmt.Errorf("the topic %w", err)
 	}
+	extractor, err := wiring.ExtractorOf(task.Topic, nil)
+	if err != nil {
+		return server.Finding{}, err
+	}
+	task.ID = extractor.Of(id)
 	task.Scope = wiring.ScopeOf(task.Topic, "")
 	found, err := task.Ask(ctx)
 	if err != nil {
