@@ -118,6 +118,9 @@ func (c Config) Derived() Config {
 func (t Topic) derived() Topic {
 	if t.Scope == "" {
 		t.Scope = t.Input
+		if t.Pattern != "" {
+			t.Scope = topicPlace
+		}
 	}
 	if t.ScopeGroup == "" {
 		t.ScopeGroup = t.ConsumerGroup

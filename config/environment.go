@@ -59,7 +59,7 @@ func override(
 func find(t reflect.Type, name string, tree any) (route []any, known bool) {
 	node, _ := tree.(map[string]any)
 	for key, field := range keys(t) {
-		rest, match := strings.CutPrefix(name, strings.ToUpper(key))
+		rest, match := strings.CutPrefix(name, strings.ToUpper(strings.ReplaceAll(key, ".", "_")))
 		if !match {
 			continue
 		}

@@ -52,6 +52,11 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	second.MessageID = MessageID{From: FromComposite, Parts: []MessageID{
 		{From: FromHeader, Name: "tenant"}, {From: FromJSON, Path: "payment.id", Part: PartValue},
 	}}
+	third := valid("tenant").Topics[0]
+	third.Input, third.Pattern = "", `tenant-.*\.orders`
+	third.Output, third.ConsumerGroup = "{topic}.clean", "{topic}-dedup"
+	third.DeadLetterTopic = "{topic}.dlq"
+	want.Topics = append(want.Topics, third)
 	if diff := cmp.Diff(want.Derived(), got); diff != "" {
 		t.Errorf("examples/kdedup.yaml (-want +got):\n%s", diff)
 	}

@@ -59,6 +59,7 @@ func parse(data []byte, env map[string]string, p *problems) Config {
 		}
 		return Config{}
 	}
+	liftPatterns(settings)
 	unknown := override(settings, env, p.places)
 	c := decode(settings, env, p).Derived()
 	c.UnknownEnv = unknown

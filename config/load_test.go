@@ -224,7 +224,8 @@ topics: is required, at least one entry`
 		{"a date for a name", "input: orders", "input: 2024-01-01",
 			"topics[0].input (line 5): must be text, got a date; put it in quotes"},
 		{"a mapping for a name", "input: orders", "input: {a: b}",
-			"topics[0].input (line 5): must be text, got a mapping"},
+			"2 problems\ntopics[0].input.a (line 5): unknown key\n" +
+				"topics[0].input (line 5): is required"},
 		{"text for a section", "kafka:", "log: loud\nkafka:",
 			"log (line 2): must be a mapping with keys such as level, got text"},
 		{"a mapping for a list", `["localhost:9092"]`, "{a: b}",

@@ -45,8 +45,16 @@ const (
 // `kdedup setup` creates those that are missing, except the input. No two of them may be the same,
 // and none may lead back to an input that feeds it.
 type Topic struct {
-	// Required. Topic to read. Each entry of a file reads another one.
+	// Required. Topic to read. Each entry of a file reads another one. `input: {pattern: …}` reads
+	// many topics, see `input.pattern`.
 	Input string `mapstructure:"input"`
+	// A regular expression in the place of a name: `input: {pattern: 'tenant-.*\.orders'}`. Each
+	// topic whose whole name it matches gets a pipeline of its own, as if it had an entry, in which
+	// its name stands for every `{topic}`. `{topic}` must stand in `output`, `consumer_group`, and
+	// the other topics that are set, and may stand in `scope` and `scope_group`. kdedup looks for
+	// topics that have come or gone every 30 s. No topic that an entry of the file writes is taken
+	// for an input. An entry that names a topic wins over a pattern that matches it.
+	Pattern string `mapstructure:"input.pattern"`
 	// Required. Topic for the clean records, byte for byte as they were read.
 	Output string `mapstructure:"output"`
 	// Required. Consumer group of this pipeline, different for every entry. All processes that
@@ -74,7 +82,7 @@ type Topic struct {
 	// share both share their claims, so that a message on two input topics is forwarded once; they
 	// must agree on `message_id`, `fingerprint`, `ttl` and `buckets`.
 	//
-	// Default: the input topic.
+	// Default: the input topic, `{topic}` with a pattern.
 	Scope string `mapstructure:"scope"`
 	// The other half of the namespace, see `scope`. Set it to share claims between pipelines, whose
 	// consumer groups differ, or to keep the claims when a consumer group is renamed.
@@ -182,4 +190,10 @@ type Topic struct {
 	// `<consumer_group>-<instance>-<lane>`. A restart within `session_timeout` then moves no
 	// partition; after a stop for good the partitions wait that long.
 	StaticMember bool `mapstructure:"static_membership"`
+	// With `input.pattern`: whether `kdedup run` makes the topics that a new input needs, as
+	// `kdedup setup` does. With `false` a new input waits for `kdedup setup`.
+	AutoSetup bool `mapstructure:"auto_setup"`
+
+	// Origin is set by Expand.
+	Origin Origin `mapstructure:"-" json:"-"`
 }

@@ -69,13 +69,24 @@ func (c *treeCheck) mapping(node *yaml.Node, t reflect.Type, path string) {
 		if key.Tag == "!!merge" {
 			merged = append(merged, value)
 		} else if c.isKey(key, lines, t, path) {
-			field, _ := fieldOf(t, key.Value)
-			c.value(value, field.Type, join(path, key.Value))
+			c.value(value, typeOf(t, key.Value, value), join(path, key.Value))
 		}
 	}
 	for _, node := range merged { // last, because the mapping's own keys win
 		c.merge(node, t, path)
 	}
+}
+
+// typeOf is that of a field, or of the form that may stand in its place.
+func typeOf(t reflect.Type, key string, value *yaml.Node) reflect.Type {
+	if value.Kind == yaml.AliasNode {
+		value = value.Alias
+	}
+	if t == reflect.TypeFor[Topic]() && key == "input" && value.Kind == yaml.MappingNode {
+		return reflect.TypeFor[inputForm]()
+	}
+	field, _ := fieldOf(t, key)
+	return field.Type
 }
 
 // merge checks what << brings in: a mapping or a list of mappings of the same struct.
@@ -104,7 +115,7 @@ func (c *treeCheck) isKey(key *yaml.Node, lines map[string]int, t reflect.Type, 
 		found.Problem = fmt.Sprintf("set twice, first in line %d", first)
 	case path == "" && strings.HasPrefix(key.Value, "x-"):
 		return false // room for YAML anchors
-	case !known:
+	case !known || strings.Contains(key.Value, "."): // input.pattern is no key of the file
 		found.Problem, found.Remedy = "unknown key", didYouMean(key.Value, keysOf(t))
 	default:
 		return true

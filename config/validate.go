@@ -36,7 +36,12 @@ func (c Config) check(p *problems) {
 		p.add("topics", "", "is required, at least one entry")
 	}
 	for i, t := range c.Topics {
-		t.check(p, fmt.Sprintf("topics[%d]", i))
+		path := fmt.Sprintf("topics[%d]", i)
+		if t.Pattern != "" {
+			t.checkPattern(p, path)
+			t = t.of("topic") // for the rules that every entry has
+		}
+		t.check(p, path)
 		if c.Store.Type == StoreCassandra {
 			margin := time.Duration(0)
 			if c.Store.Logs() {
@@ -45,7 +50,7 @@ func (c Config) check(p *problems) {
 			checkCassandraTTL(p, fmt.Sprintf("topics[%d].ttl", i), t.TTL, margin)
 		}
 	}
-	checkTogether(p, c.Topics)
+	checkTogether(p, exactOf(c.Topics))
 }
 
 func (t TLS) check(p *problems, path string) {

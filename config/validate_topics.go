@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,8 +21,9 @@ func checkGroups(p *problems, topics []Topic) {
 	first := map[string]int{}
 	for i, t := range topics {
 		if earlier, taken := first[t.ConsumerGroup]; taken && t.ConsumerGroup != "" {
-			p.add(fmt.Sprintf("topics[%d].consumer_group", i), "",
-				"must differ from that of topics[%d], both are %q", earlier, t.ConsumerGroup)
+			p.add(placeOf(topics, i)+".consumer_group", "",
+				"must differ from that of %s, both are %q", placeOf(topics, earlier),
+				t.ConsumerGroup)
 			continue
 		}
 		first[t.ConsumerGroup] = i
@@ -47,8 +47,8 @@ func checkInputs(p *problems, topics []Topic) {
 			remedy = "with one scope both would forward every record: remove one, " +
 				"or give it a scope_group of its own and run it in a process of its own"
 		}
-		p.add(fmt.Sprintf("topics[%d].input", i), remedy,
-			"must differ from that of topics[%d], both are %q", earlier, t.Input)
+		p.add(placeOf(topics, i)+".input", remedy,
+			"must differ from that of %s, both are %q", placeOf(topics, earlier), t.Input)
 	}
 }
 
@@ -60,8 +60,16 @@ func checkFences(p *problems, topics []Topic) {
 			for _, r := range other.roles() {
 				shared := i != j && fenced.FenceTopic != "" && r.name == fenced.FenceTopic
 				if bothFences := r.key == "fence_topic"; shared && (!bothFences || i < j) {
-					p.add(fmt.Sprintf("topics[%d].%s", j, r.key), "",
-						"must differ from the fence topic of topics[%d], both are %q", i, r.name)
+					// what a template has named gives way
+					if fenced.Origin.Pattern && (!other.Origin.Pattern || j < i) {
+						p.add(placeOf(topics, i)+".fence_topic", "",
+							"must differ from %s of %s, both are %q", r.key, placeOf(topics, j),
+							r.name)
+						continue
+					}
+					p.add(placeOf(topics, j)+"."+r.key, "",
+						"must differ from the fence topic of %s, both are %q",
+						placeOf(topics, i), r.name)
 				}
 			}
 		}
@@ -82,10 +90,10 @@ func checkScopes(p *problems, topics []Topic) {
 		}
 		differ := func(key string, equal bool) {
 			if !equal {
-				p.add(fmt.Sprintf("topics[%d].%s", i, key),
+				p.add(placeOf(topics, i)+"."+key,
 					"make them equal, or give one another scope",
-					"must equal that of topics[%d]: both have the scope %q in the scope group %q",
-					earlier, t.Scope, t.ScopeGroup)
+					"must equal that of %s: both have the scope %q in the scope group %q",
+					placeOf(topics, earlier), t.Scope, t.ScopeGroup)
 			}
 		}
 		other := topics[earlier]
@@ -103,7 +111,7 @@ func checkCycle(p *problems, topics []Topic, at int) {
 	for _, r := range topics[at].written() {
 		if chain := route(topics[at:], r.name, goal, map[string]bool{}); goal != "" &&
 			chain != nil {
-			p.add(fmt.Sprintf("topics[%d].%s", at, r.key), "",
+			p.add(placeOf(topics, at)+"."+r.key, "",
 				"must not lead back to its own input: %s",
 				strings.Join(slices.Insert(chain, 0, goal), " -> "))
 		}

@@ -93,6 +93,9 @@ func (f *backfillFlags) run(
 // checkBackfill refuses an output with which claims would meet records that they do not belong to.
 func checkBackfill(topics []config.Topic, t config.Topic) error {
 	for i, other := range topics {
+		if other.Pattern != "" { // its topics are kept apart by Expand
+			continue
+		}
 		sameScope := other.Scope == t.Scope && other.ScopeGroup == t.ScopeGroup
 		switch {
 		case other.Output == t.Output && !sameScope:

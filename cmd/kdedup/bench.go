@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/pprof"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -81,15 +80,14 @@ func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, 
 	if f.rate < 0 {
 		return c, nil, usageError{fmt.Errorf("--rate must be at least 0, got %v", f.rate)}
 	}
-	at := 0
-	if f.topic != "" {
-		at = slices.IndexFunc(c.Topics, func(t config.Topic) bool { return t.Input == f.topic })
+	f.own = c.Topics[0]
+	if f.topic != "" || f.own.Pattern != "" {
+		var found bool
+		if f.own, found = c.EntryOf(f.topic); !found {
+			return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q",
+				f.topic)}
+		}
 	}
-	if at < 0 {
-		return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q",
-			f.topic)}
-	}
-	f.own = c.Topics[at]
 	c.Topics = []config.Topic{benchTopic(f.own)}
 	c.Server.Listen = "127.0.0.1:0"
 	return c, log, nil

@@ -25,7 +25,9 @@ func (f *configFlags) addTopic(cmd *cobra.Command, topic *string, usage string) 
 			return nil
 		}
 		for _, t := range c.Topics {
-			inputs = append(inputs, t.Input)
+			if t.Pattern == "" {
+				inputs = append(inputs, t.Input)
+			}
 		}
 		return inputs
 	})

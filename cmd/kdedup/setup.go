@@ -33,6 +33,9 @@ func newSetup() *cobra.Command {
 				return err
 			}
 			say := func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }
+			if c, err = wiring.ExpandFor(cmd.Context(), c, log, say); err != nil {
+				return err
+			}
 			if err := wiring.Setup(cmd.Context(), c, log, dryRun, say); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func newValidate() *cobra.Command {
 			if !offline {
 				list := &checklist{out: cmd.OutOrStdout()}
 				list.check("the file "+flags.name(), nil)
-				validate(cmd.Context(), c, log, list)
+				c = validate(cmd.Context(), c, log, list)
 				if err := list.err(); err != nil {
 					return err
 				}
@@ -55,8 +56,11 @@ func newValidate() *cobra.Command {
 	return cmd
 }
 
-// validate asks the servers, and goes on after a problem where the rest does not depend on it.
-func validate(ctx context.Context, c config.Config, log *slog.Logger, list *checklist) {
+// validate asks the servers, and goes on after a problem where the rest does not depend on it. It
+// returns the configuration with an entry for each topic of the patterns.
+func validate(
+	ctx context.Context, c config.Config, log *slog.Logger, list *checklist,
+) config.Config {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	client, err := wiring.AdminClient(ctx, c, log)
@@ -66,11 +70,13 @@ func validate(ctx context.Context, c config.Config, log *slog.Logger, list *chec
 	}
 	reached := list.check("Kafka answers", err)
 	if reached {
+		c = validatePatterns(ctx, client, c, list)
 		validateTopics(ctx, client, c, log, list)
 	}
 	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
 	if !reached {
 		client = nil
+		c, _ = c.Expand(nil)
 	}
 	running := validateStore(ctx, client, c, log, list)
 	if err := checkListen(c.Server); err != nil && running {
@@ -78,6 +84,37 @@ func validate(ctx context.Context, c config.Config, log *slog.Logger, list *chec
 	} else {
 		list.check("the address of server.listen is free", err)
 	}
+	return c
+}
+
+// validatePatterns lists what each pattern matches now.
+func validatePatterns(
+	ctx context.Context, client *kgo.Client, c config.Config, list *checklist,
+) config.Config {
+	expanded, left, err := wiring.Expand(ctx, client, c)
+	if err != nil {
+		list.check("the topics of the patterns", err)
+		expanded, _ = c.Expand(nil)
+		return expanded
+	}
+	for i, t := range c.Topics {
+		if t.Pattern == "" {
+			continue
+		}
+		place := fmt.Sprintf("topics[%d] (", i)
+		var inputs []string
+		for _, e := range expanded.Topics {
+			if strings.HasPrefix(e.Origin.Path, place) {
+				inputs = append(inputs, e.Input)
+			}
+		}
+		list.check(fmt.Sprintf("topics[%d].input.pattern matches %d topics now: %s", i, len(inputs),
+			strings.Join(inputs, ", ")), nil)
+	}
+	if c.HasPatterns() {
+		list.check("each topic that a pattern matches can have a pipeline", errors.Join(left...))
+	}
+	return expanded
 }
 
 func validateTopics(

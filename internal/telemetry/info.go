@@ -26,6 +26,17 @@ func Started(reg prometheus.Registerer) prometheus.Gauge {
 	return g
 }
 
+// Waiting tells how many topics that a pattern matches have no pipeline.
+func Waiting(reg prometheus.Registerer) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kdedup_topics_waiting",
+		Help: "Topics that an input.pattern matches and that have no pipeline, for a reason that " +
+			"the log tells.",
+	})
+	reg.MustRegister(g)
+	return g
+}
+
 // Config is the family of the configuration in force and of what became of its last change.
 type Config struct {
 	info             *prometheus.GaugeVec

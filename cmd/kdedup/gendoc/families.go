@@ -139,6 +139,7 @@ func register() ([]family, error) {
 	telemetry.Build(r, "")
 	telemetry.NewConfig(r)
 	telemetry.Started(r)
+	telemetry.Waiting(r)
 	consumer.NewCollectors(r)
 	claimmetrics.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)

@@ -97,6 +97,7 @@ var subjects = []subject{
 	{"Process", "What runs.", []question{
 		{"kdedup_build_info", "Which version runs?"},
 		{"kdedup_started", "Does a start wait for Kafka or the store?"},
+		{"kdedup_topics_waiting", "Do topics of a pattern have no pipeline?"},
 		{"kdedup_config_info", "Do all processes have the same configuration?"},
 		{"kdedup_config_last_reload_successful",
 			"Is the last change of the configuration in force?"},

@@ -83,6 +83,14 @@ func (s *schemas) of(t reflect.Type) object {
 		if words := s.wordsOf(t, field); len(words) > 0 {
 			property["anyOf"] = []object{{"enum": words}, {"pattern": reference}}
 		}
+		outer, inner, within := strings.Cut(key, ".") // input.pattern, in the place of a name
+		if within {
+			either := properties[outer].(object)
+			either["type"] = []string{"string", "object"}
+			either["additionalProperties"] = false
+			either["properties"] = object{inner: property}
+			continue
+		}
 		properties[key] = property
 	}
 	kinds := any("object")

@@ -36,6 +36,12 @@ func Open(ctx context.Context, o Options) (*Migration, error) {
 	m := &Migration{o: o, old: &side{flag: "--from", config: o.Old},
 		new: &side{flag: "--config", config: o.New}}
 	var err error
+	for _, s := range []*config.Config{&o.Old, &o.New} {
+		if *s, err = only(*s, o.Topic); err != nil {
+			return m, err
+		}
+	}
+	m.o, m.old.config, m.new.config = o, o.Old, o.New
 	if m.pairs, err = plan(o.Old.Topics, o.New.Topics, o.Topic); err != nil {
 		return m, err
 	}
@@ -171,4 +177,18 @@ func (m *Migration) options(from, to dedup.Scope, what string) migrate.Options {
 			m.o.Progress(what, claims)
 		},
 	}
+}
+
+// only is the configuration with the entry of one topic in the place of its patterns, beside those
+// that name their inputs.
+func only(c config.Config, topic string) (config.Config, error) {
+	if !c.HasPatterns() {
+		return c, nil
+	}
+	if _, found := c.EntryOf(topic); !found {
+		return c, fmt.Errorf("--topic must name one topic where the file has a pattern, got %q",
+			topic)
+	}
+	c, _ = c.Expand([]string{topic})
+	return c, nil
 }

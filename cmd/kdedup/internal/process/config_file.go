@@ -69,14 +69,21 @@ func (f *ConfigFile) changed(now time.Time) (reading, bool) {
 	return f.seen, again || !f.seen.equal(f.known)
 }
 
-// follow applies what the file says, until ctx ends.
+// follow applies what the file says, and what topics there are for its patterns, until ctx ends.
 func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile) {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
+	look := time.NewTimer(nextLook(p.lookEvery))
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-look.C:
+			if p.active.Load().file.HasPatterns() {
+				p.rescan(ctx, giveUp)
+			}
+			look.Reset(nextLook(p.lookEvery))
 		case <-f.asked:
 			p.try(ctx, giveUp, f, f.look())
 		case now := <-tick.C:

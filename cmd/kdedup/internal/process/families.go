@@ -24,6 +24,7 @@ type families struct {
 	pipeline *pipeline.Collectors
 	config   *telemetry.Config
 	started  prometheus.Gauge
+	waiting  prometheus.Gauge
 	tracing  *tracing.Metrics
 }
 
@@ -41,6 +42,7 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 	f := families{
 		config:   telemetry.NewConfig(reg),
 		started:  telemetry.Started(reg),
+		waiting:  telemetry.Waiting(reg),
 		consumer: consumer.NewCollectors(reg),
 		claims:   claimmetrics.NewCollectors(reg),
 		pipeline: pipeline.NewCollectors(reg),

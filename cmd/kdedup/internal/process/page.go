@@ -43,11 +43,11 @@ func (p *Process) checks() []server.Check {
 		return waiting.checks()
 	}
 	now := p.active.Load()
-	scope := wiring.ScopeOf(now.config.Topics[0], "")
 	checks := []server.Check{{Name: server.StoreCheck, Func: func(ctx context.Context) error {
-		if err := wiring.Reading(p.store); err != nil {
+		if err := wiring.Reading(p.store); err != nil || len(now.config.Topics) == 0 {
 			return err
 		}
+		scope := wiring.ScopeOf(now.config.Topics[0], "")
 		_, err := p.store.Lookup(ctx, scope, "readiness probe")
 		return err
 	}}}
@@ -56,6 +56,9 @@ func (p *Process) checks() []server.Check {
 			Func: func(ctx context.Context) error { return p.schemas.Ready(ctx) }})
 	}
 	for _, r := range now.pipelines {
+		if r.over() && r.lostInput() {
+			continue // the next look takes it away
+		}
 		checks = append(checks, server.Check{
 			Name: "topic " + r.topic.Input,
 			Func: func(context.Context) error { return r.Ready() }, Notes: r.Held,

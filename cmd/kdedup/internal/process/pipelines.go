@@ -16,7 +16,8 @@ import (
 // topics and in their order. It is never changed: a reload puts another one in its place, so that
 // every reader sees pipelines and configuration that belong together.
 type active struct {
-	config    config.Config
+	file      config.Config // with its patterns
+	config    config.Config // of file, with an entry for each pipeline
 	since     time.Time
 	pipelines []*pipelineRun
 }
@@ -46,19 +47,21 @@ func (a *active) wait() error {
 	var errs []error
 	for _, r := range a.pipelines {
 		<-r.ended
-		errs = append(errs, r.err)
+		if !r.lostInput() {
+			errs = append(errs, r.err)
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // begin runs the pipeline until ctx ends or it is stopped. When it ends by itself, it cannot go on,
-// and gives up.
+// and gives up, unless it is that of a topic of a pattern, which may come and go.
 func (r *pipelineRun) begin(ctx context.Context, giveUp context.CancelFunc) {
 	ctx, r.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(r.ended)
 		defer r.stop()
-		if r.err = r.Run(ctx); ctx.Err() == nil {
+		if r.err = r.Run(ctx); ctx.Err() == nil && !r.lostInput() {
 			giveUp()
 		}
 	}()
@@ -82,25 +85,32 @@ func (r *pipelineRun) failing() bool {
 	return slices.ContainsFunc(r.Lanes(), func(l pipeline.LaneState) bool { return l.Failing })
 }
 
-// activate puts a configuration in force. Pipelines are made for the fresh entries; they are still
-// to begin.
+// activate puts a configuration in force, but for topics of patterns that are neither kept nor
+// fresh. Pipelines are made for the fresh entries; they are still to begin.
 func (p *Process) activate(
-	c config.Config, kept map[string]*pipelineRun, fresh []wiring.Entry,
+	file, c config.Config, kept map[string]*pipelineRun, fresh []wiring.Entry,
 ) (made []*pipelineRun) {
-	next := &active{config: c}
-	for _, t := range c.Topics {
+	next := &active{file: file}
+	all := c.Topics
+	c.Topics = nil
+	for _, t := range all {
 		r := kept[t.ConsumerGroup]
 		if r == nil {
 			at := slices.IndexFunc(fresh, func(e wiring.Entry) bool {
 				return e.ConsumerGroup == t.ConsumerGroup
 			})
+			if at < 0 {
+				continue
+			}
 			r = &pipelineRun{topic: t, Pipeline: p.pipeline(fresh[at]), ended: make(chan struct{})}
 			made = append(made, r)
 		}
 		next.pipelines = append(next.pipelines, r)
+		c.Topics = append(c.Topics, t)
 	}
+	next.config = c
 	next.since = time.Now()
 	p.active.Store(next)
-	p.families.config.Loaded(ConfigHash(c), next.since)
+	p.families.config.Loaded(ConfigHash(file), next.since)
 	return made
 }

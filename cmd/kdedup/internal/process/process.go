@@ -39,12 +39,14 @@ type Process struct {
 	families  families
 	connector *kafka.Connector
 	server    *server.Server
+	lookEvery time.Duration // the pause between two looks for the topics of patterns
 	admin     *kgo.Client
 	store     dedup.Store
 	schemas   *registry.Client
 	knowledge wiring.Knowledge
 	tracing   *tracing.Provider          // nil: no traces
 	active    atomic.Pointer[active]     // replaced by Run alone
+	looks     looks                      // of the topics of patterns
 	starting  atomic.Pointer[notStarted] // nil when connector, admin, store and tracing are there
 }
 
@@ -92,8 +94,10 @@ func Wire(
 // New makes what needs no other server: its own server listens. Run connects the rest.
 func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, err error) {
 	events := newEventLog(log.Handler())
-	p = &Process{log: slog.New(events), level: level, events: events, registry: newRegistry()}
-	p.active.Store(&active{config: c, since: time.Now()})
+	p = &Process{log: slog.New(events), level: level, events: events, registry: newRegistry(),
+		lookEvery: lookEvery}
+	noTopics, _ := c.Expand(nil)
+	p.active.Store(&active{file: c, config: noTopics, since: time.Now()})
 	p.starting.Store(&notStarted{errors.New("connecting to Kafka and the store")})
 	p.families = newFamilies(p.registry, c)
 	if p.server, err = server.New(p.serverOptions()); err != nil {
@@ -105,7 +109,8 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 
 // open connects everything and checks it. What it opened before an error is closed again, and it
 // may be called again.
-func (p *Process) open(ctx context.Context, c config.Config) (err error) {
+func (p *Process) open(ctx context.Context, file config.Config) (err error) {
+	whole := ctx // for the topics of patterns, of which each has its time
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	defer func() {
@@ -113,22 +118,24 @@ func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 			p.disconnect()
 		}
 	}()
-	if p.connector, err = kafka.NewConnector(ctx, c.Kafka, p.log); err != nil {
+	if p.connector, err = kafka.NewConnector(ctx, file.Kafka, p.log); err != nil {
 		return err
 	}
-	if p.admin, err = wiring.NewClient(p.connector, c, p.log); err != nil {
+	if p.admin, err = wiring.NewClient(p.connector, file, p.log, wiring.SeesNewTopics); err != nil {
 		return err
 	}
-	entries := wiring.Entries(c.Topics)
-	if err := wiring.CheckTopics(ctx, p.admin, c, entries); err != nil {
+	c, err := p.expand(ctx, file)
+	if err != nil {
 		return err
 	}
-	for _, e := range entries { // what would be refused here runs already, or was told by setup
-		tell := wiring.WarnOf(p.log, e.Topic)
-		if err := wiring.CompareTopics(ctx, p.admin, e.Topic, true, tell); err != nil {
-			tell(err.Error())
-		}
+	entries, matched := named(wiring.Entries(c.Topics))
+	if err := p.setupMissing(ctx, c, entries); err != nil {
+		return err
 	}
+	if err := wiring.CheckTopics(ctx, p.admin, namedOf(c), entries); err != nil {
+		return err
+	}
+	p.tellSettings(ctx, entries)
 	if p.schemas, err = wiring.Schemas(c, p.log); err != nil {
 		return err
 	}
@@ -150,10 +157,13 @@ func (p *Process) open(ctx context.Context, c config.Config) (err error) {
 	if err := p.register(ctx, entries); err != nil {
 		return err
 	}
+	if matched, err = p.prepareMatched(whole, c, matched); err != nil {
+		return err
+	}
 	if err := p.registry.Register(metrics); err != nil {
 		return fmt.Errorf("register the store's metrics: %w", err)
 	}
-	p.activate(c, nil, entries)
+	p.activate(file, c, nil, append(entries, matched...))
 	p.starting.Store(nil)
 	p.families.started.Set(1)
 	return nil
@@ -177,7 +187,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 // work begins the pipelines, when everything is connected, and returns when they have ended.
 func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *ConfigFile) error {
 	if p.starting.Load() != nil {
-		if err := p.openPatiently(ctx, p.Config()); err != nil {
+		if err := p.openPatiently(ctx, p.active.Load().file); err != nil {
 			return err
 		}
 	}

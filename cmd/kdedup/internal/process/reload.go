@@ -28,12 +28,34 @@ type change struct {
 // the same in both go on undisturbed. It is called by run alone: one reload ends before the next
 // begins.
 func (p *Process) reload(ctx context.Context, to config.Config, giveUp context.CancelFunc) error {
-	if err := refused(p.Config(), to); err != nil {
+	expanded, err := p.expand(ctx, to)
+	if err != nil {
+		return unready{err}
+	}
+	if err := refused(p.Config(), expanded); err != nil {
 		return err
 	}
-	c := p.active.Load().changeTo(to)
-	if err := p.prepare(ctx, c.fresh); err != nil {
+	return p.apply(ctx, to, expanded, giveUp, asReload)
+}
+
+// cause is why the pipelines may change.
+type cause string
+
+const (
+	asReload cause = "configuration reloaded"
+	asLook   cause = "topics of patterns have come or gone"
+)
+
+// apply has the pipelines of a configuration run, in which the patterns of the file are expanded.
+func (p *Process) apply(
+	ctx context.Context, file, to config.Config, giveUp context.CancelFunc, why cause,
+) (err error) {
+	c := p.active.Load().changeTo(to, why == asReload)
+	if c.fresh, err = p.prepare(ctx, to, c.fresh); err != nil {
 		return err
+	}
+	if why == asLook && len(c.fresh)+len(c.ended) == 0 {
+		return nil
 	}
 	end(c.ended)
 	if ctx.Err() != nil {
@@ -41,19 +63,20 @@ func (p *Process) reload(ctx context.Context, to config.Config, giveUp context.C
 	}
 	p.retire(c)
 	p.level.Set(levelOf(to.Log))
-	for _, r := range p.activate(to, c.kept, c.fresh) {
+	for _, r := range p.activate(file, to, c.kept, c.fresh) {
 		r.begin(ctx, giveUp)
 	}
-	p.report(c)
+	p.report(c, why)
 	return nil
 }
 
-// changeTo compares by consumer group: an entry with another group is another pipeline.
-func (a *active) changeTo(to config.Config) change {
+// changeTo compares by consumer group: an entry with another group is another pipeline. restart
+// starts failing pipelines again.
+func (a *active) changeTo(to config.Config, restart bool) change {
 	c := change{kept: make(map[string]*pipelineRun)}
 	for _, e := range wiring.Entries(to.Topics) {
 		r := a.find(e.ConsumerGroup)
-		if r != nil && reflect.DeepEqual(r.topic, e.Topic) && !r.failing() {
+		if r != nil && sameTopic(r.topic, e.Topic) && !r.over() && !(restart && r.failing()) {
 			c.kept[e.ConsumerGroup] = r
 			continue
 		}
@@ -65,6 +88,12 @@ func (a *active) changeTo(to config.Config) change {
 		}
 	}
 	return c
+}
+
+// sameTopic leaves out where in the file the entries stand.
+func sameTopic(a, b config.Topic) bool {
+	a.Origin.Path, b.Origin.Path = "", ""
+	return reflect.DeepEqual(a, b)
 }
 
 // refused names everything that the file alone shows to be impossible in a running process.
@@ -110,19 +139,33 @@ func refusedEntry(e wiring.Entry, before config.Topic) (errs []error) {
 }
 
 // prepare does for some entries what a start does for all, before anything that runs is touched.
-func (p *Process) prepare(ctx context.Context, fresh []wiring.Entry) error {
+func (p *Process) prepare(
+	ctx context.Context, to config.Config, fresh []wiring.Entry,
+) ([]wiring.Entry, error) {
+	fresh, matched := named(fresh)
+	if err := p.prepareNamed(ctx, fresh); err != nil {
+		return nil, unready{err}
+	}
+	ready, err := p.prepareMatched(ctx, to, matched)
+	if err != nil {
+		return nil, unready{err}
+	}
+	return append(fresh, ready...), nil
+}
+
+func (p *Process) prepareNamed(ctx context.Context, fresh []wiring.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	if len(fresh) == 0 {
 		return nil
 	}
+	if err := p.setupMissing(ctx, p.Config(), fresh); err != nil {
+		return err
+	}
 	if err := wiring.CheckTopics(ctx, p.admin, p.Config(), fresh); err != nil {
-		return unready{err}
+		return err
 	}
-	if err := p.register(ctx, fresh); err != nil {
-		return unready{err}
-	}
-	return nil
+	return p.register(ctx, fresh)
 }
 
 // unready marks what may be good without another file: a topic is made, or the store comes back.
@@ -148,17 +191,17 @@ func (p *Process) retire(c change) {
 	}
 }
 
-func (p *Process) report(c change) {
+func (p *Process) report(c change, why cause) {
 	var started, ended []string
 	for _, e := range c.fresh {
 		started = append(started, e.Input)
 	}
 	for _, r := range c.ended {
 		ended = append(ended, r.topic.Input)
-		if r.err != nil {
+		if r.err != nil && !r.lostInput() {
 			p.log.Warn("the pipeline did not end well", "topic", r.topic.Input, "error", r.err)
 		}
 	}
-	p.log.Info("configuration reloaded", "ended", ended, "started", started,
+	p.log.Info(string(why), "ended", ended, "started", started,
 		"undisturbed", len(c.kept))
 }

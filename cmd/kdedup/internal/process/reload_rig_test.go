@@ -116,6 +116,7 @@ func (r *reloading) run(every time.Duration) {
 	if r.process, err = Wire(r.t.Context(), c, log, level); err != nil {
 		r.t.Fatal(err)
 	}
+	r.process.lookEvery = lookOften
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(context.Background())
 	over := make(chan struct{})
@@ -244,6 +245,17 @@ func (r *reloading) untouched(input string, before sight) {
 // drain produces new messages and waits until they are forwarded.
 func (r *reloading) drain(input string, n int) {
 	r.t.Helper()
+	r.produce(input, n)
+	testkit.Eventually(r.t, time.Minute, "new records of "+input+" on the clean topic",
+		func() bool { return r.forwarded(input) == r.sent[input] })
+}
+
+func (r *reloading) forwarded(input string) float64 {
+	return r.value("kdedup_records_total", "topic", input, "outcome", "forwarded")
+}
+
+func (r *reloading) produce(input string, n int) {
+	r.t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(r.cluster.ListenAddrs()...))
 	if err != nil {
 		r.t.Fatal(err)
@@ -256,9 +268,4 @@ func (r *reloading) drain(input string, n int) {
 			r.t.Fatal(err)
 		}
 	}
-	testkit.Eventually(r.t, time.Minute, "new records of "+input+" on the clean topic",
-		func() bool {
-			return r.value("kdedup_records_total", "topic", input, "outcome",
-				"forwarded") == r.sent[input]
-		})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,7 +16,7 @@ import (
 
 // Entry is one of the configuration's topics and its place there, for errors.
 type Entry struct {
-	Path string // topics[2]
+	Path string // topics[2], or topics[2] (tenant-a.orders)
 	config.Topic
 	Extractor *messageid.Extractor // known after Compare
 	Schemas   messageid.Registry   // for who extracts IDs
@@ -28,7 +27,10 @@ type Entry struct {
 func Entries(topics []config.Topic) []Entry {
 	entries := make([]Entry, len(topics))
 	for i, t := range topics {
-		entries[i] = Entry{Path: fmt.Sprintf("topics[%d]", i), Topic: t}
+		entries[i] = Entry{Path: t.Origin.Path, Topic: t}
+		if entries[i].Path == "" {
+			entries[i].Path = fmt.Sprintf("topics[%d]", i)
+		}
 	}
 	return entries
 }
@@ -129,19 +131,23 @@ func (e *Entry) Register(ctx context.Context, store dedup.Store) error {
 // ClaimScope is what the claims of the entry stand under. Compare comes before it.
 func (e *Entry) ClaimScope() dedup.Scope { return ScopeOf(e.Topic, e.Extractor.String()) }
 
-// FindTopic finds the entry with this input; the only one needs no name.
+// FindTopic finds the entry with this input, or makes that of a pattern. The only one needs no
+// name.
 func FindTopic(topics []config.Topic, input string) (config.Topic, error) {
-	if input == "" && len(topics) == 1 {
+	if input == "" && len(topics) == 1 && topics[0].Pattern == "" {
 		return topics[0], nil
 	}
-	at := slices.IndexFunc(topics, func(t config.Topic) bool { return t.Input == input })
-	if at < 0 {
+	t, found := config.Config{Topics: topics}.EntryOf(input)
+	if !found {
 		var inputs []string
 		for _, t := range topics {
+			if t.Pattern != "" {
+				t.Input = "a topic that matches " + t.Pattern
+			}
 			inputs = append(inputs, t.Input)
 		}
 		return config.Topic{}, fmt.Errorf("must be one of %s, got %q", strings.Join(inputs, ", "),
 			input)
 	}
-	return topics[at], nil
+	return t, nil
 }

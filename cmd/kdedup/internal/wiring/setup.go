@@ -12,6 +12,10 @@ import (
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
+// SeesNewTopics is for a client that makes topics, or looks for those that others make. The default
+// is to answer from memory for 5 s, which is how long each new topic would take to be seen.
+var SeesNewTopics = kgo.MetadataMinAge(50 * time.Millisecond)
+
 // Setup creates the tables and topics that are missing, and says what it did.
 func Setup(
 	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
@@ -21,17 +25,15 @@ func Setup(
 	if err := setupStore(ctx, c, log, dryRun, say); err != nil {
 		return err
 	}
-	// The default is to answer from memory for 5 s, which is how long each new topic would take to
-	// be seen.
-	client, err := AdminClient(ctx, c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	client, err := AdminClient(ctx, c, log, SeesNewTopics)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	for i, t := range c.Topics {
-		if err := kafka.Setup(ctx, client, t, dryRun, say); err != nil {
-			return fmt.Errorf("topics[%d]: %w", i, err)
-		}
+	if err := Each(Entries(c.Topics), func(e *Entry) error {
+		return kafka.Setup(ctx, client, e.Topic, dryRun, say)
+	}); err != nil {
+		return err
 	}
 	if err := SetupClaimLogs(ctx, client, c, log, dryRun, say); err != nil {
 		return err

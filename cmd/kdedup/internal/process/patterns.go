@@ -1,0 +1,182 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// lookEvery is the pause between two looks at the topics of the cluster, for the patterns. It
+// differs by a tenth at random: processes that started together need not ask together.
+const lookEvery = 30 * time.Second
+
+func nextLook(every time.Duration) time.Duration {
+	return every + time.Duration((rand.Float64()-0.5)*0.2*float64(every))
+}
+
+// looks is what the looks of a process at its cluster have shown so far. The goroutine of Run has
+// it.
+type looks struct {
+	missed  map[string]bool // inputs with a pipeline that the last look did not find
+	waiting map[string]bool // why topics of patterns have no pipeline, each reason with its place
+	told    map[string]bool // waiting, of the look before
+}
+
+// expand asks the cluster for its topics. A topic that is missing must be missing in two looks: a
+// broker that has just started may not know all.
+func (p *Process) expand(ctx context.Context, file config.Config) (config.Config, error) {
+	if !file.HasPatterns() {
+		return file, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	names, err := kafka.TopicNames(ctx, p.admin)
+	if err != nil {
+		return config.Config{}, fmt.Errorf("look for the topics of the patterns: %w", err)
+	}
+	missed := make(map[string]bool)
+	for _, r := range p.active.Load().pipelines {
+		input := r.topic.Input
+		if !r.topic.Origin.Pattern || slices.Contains(names, input) {
+			continue
+		}
+		missed[input] = true
+		if !p.looks.missed[input] && !r.over() {
+			names = append(names, input)
+		}
+	}
+	p.looks.missed = missed
+	expanded, left := file.Expand(names)
+	p.looks.told, p.looks.waiting = p.looks.waiting, make(map[string]bool)
+	for _, err := range left {
+		p.waits(err)
+	}
+	return expanded, nil
+}
+
+// waits tells why a topic has no pipeline, if the look before did not show it.
+func (p *Process) waits(err error) {
+	reason := err.Error()
+	if !p.looks.told[reason] && !p.looks.waiting[reason] {
+		p.log.Error("a topic of a pattern gets no pipeline yet", "error", err)
+	}
+	p.looks.waiting[reason] = true
+	p.families.waiting.Set(float64(len(p.looks.waiting)))
+}
+
+// rescan applies what a look at the topics of the cluster shows. The file stays as it is.
+func (p *Process) rescan(ctx context.Context, giveUp context.CancelFunc) {
+	file := p.active.Load().file
+	to, err := p.expand(ctx, file)
+	if err == nil {
+		err = p.apply(ctx, file, to, giveUp, asLook)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.log.Warn("the topics of the patterns were not looked at, what runs goes on",
+			"error", err)
+	}
+}
+
+// prepareMatched prepares entries of patterns, each for itself: one that cannot begin waits, and
+// holds up no other. One that runs already, and would be another pipeline, holds up the reload.
+func (p *Process) prepareMatched(
+	ctx context.Context, c config.Config, entries []wiring.Entry,
+) (ready []wiring.Entry, err error) {
+	for _, e := range entries {
+		one := []wiring.Entry{e}
+		err := p.prepareOne(ctx, c, one)
+		running := p.active.Load().find(e.ConsumerGroup)
+		switch {
+		case err == nil:
+			ready = append(ready, one[0])
+		case outage(err), ctx.Err() != nil, running != nil && !running.over():
+			return nil, err
+		default:
+			p.waits(err)
+		}
+	}
+	p.families.waiting.Set(float64(len(p.looks.waiting)))
+	return ready, nil
+}
+
+func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.Entry) error {
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	e := one[0]
+	c.Topics = []config.Topic{e.Topic}
+	if err := p.setupMissing(ctx, c, one); err != nil {
+		return err
+	}
+	if err := wiring.CheckTopics(ctx, p.admin, c, one); err != nil {
+		return err
+	}
+	p.tellSettings(ctx, one)
+	return p.register(ctx, one)
+}
+
+// setupMissing is kdedup setup for the entries that ask for it.
+func (p *Process) setupMissing(
+	ctx context.Context, c config.Config, entries []wiring.Entry,
+) error {
+	return wiring.Each(entries, func(e *wiring.Entry) error {
+		if !e.AutoSetup {
+			return nil
+		}
+		return wiring.SetupTopics(ctx, p.admin, c, *e, p.log)
+	})
+}
+
+// tellSettings warns of topics that refuse or lose records. What setup would refuse runs already,
+// or was told by it.
+func (p *Process) tellSettings(ctx context.Context, entries []wiring.Entry) {
+	for _, e := range entries {
+		tell := wiring.WarnOf(p.log, e.Topic)
+		if err := wiring.CompareTopics(ctx, p.admin, e.Topic, true, tell); err != nil {
+			tell(err.Error())
+		}
+	}
+}
+
+// named and matched part the entries by whether the file names their inputs.
+func named(entries []wiring.Entry) (named, matched []wiring.Entry) {
+	for _, e := range entries {
+		if e.Origin.Pattern {
+			matched = append(matched, e)
+		} else {
+			named = append(named, e)
+		}
+	}
+	return named, matched
+}
+
+// namedOf is the configuration without the topics of patterns.
+func namedOf(c config.Config) config.Config {
+	c.Topics = slices.DeleteFunc(slices.Clone(c.Topics), func(t config.Topic) bool {
+		return t.Origin.Pattern
+	})
+	return c
+}
+
+// over reports whether the pipeline has ended.
+func (r *pipelineRun) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// lostInput reports whether the pipeline of a pattern ended because its topic did. The next look
+// takes it away, or begins it again on the topic that has the name now.
+func (r *pipelineRun) lostInput() bool {
+	return r.topic.Origin.Pattern && errors.Is(r.err, consumer.ErrInputReplaced)
+}

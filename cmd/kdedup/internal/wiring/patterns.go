@@ -1,0 +1,62 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// Expand asks the cluster for its topics and puts an entry for each that a pattern matches in the
+// place of the pattern. The left ones have none, for a reason each.
+func Expand(
+	ctx context.Context, client *kgo.Client, c config.Config,
+) (expanded config.Config, left []error, err error) {
+	if !c.HasPatterns() {
+		return c, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	names, err := kafka.TopicNames(ctx, client)
+	if err != nil {
+		return config.Config{}, nil, fmt.Errorf("look for the topics of the patterns: %w", err)
+	}
+	expanded, left = c.Expand(names)
+	return expanded, left, nil
+}
+
+// ExpandFor is Expand for a command that does its work for all topics that have an entry, and says
+// which have none.
+func ExpandFor(
+	ctx context.Context, c config.Config, log *slog.Logger, say func(string),
+) (config.Config, error) {
+	if !c.HasPatterns() {
+		return c, nil
+	}
+	client, err := AdminClient(ctx, c, log)
+	if err != nil {
+		return config.Config{}, err
+	}
+	defer client.Close()
+	c, left, err := Expand(ctx, client, c)
+	for _, reason := range left {
+		say("left out: " + reason.Error())
+	}
+	return c, err
+}
+
+// SetupTopics makes the topics of one entry that are missing, and those of its claim log.
+func SetupTopics(
+	ctx context.Context, client *kgo.Client, c config.Config, e Entry, log *slog.Logger,
+) error {
+	say := func(line string) { log.Info(line, "topic", e.Input) }
+	if err := kafka.Setup(ctx, client, e.Topic, false, say); err != nil {
+		return err
+	}
+	c.Topics = []config.Topic{e.Topic}
+	return SetupClaimLogs(ctx, client, c, log, false, say)
+}
