@@ -74,3 +74,36 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 		})
 	}
 }
+
+func TestValidateListsWhatAPatternMatches(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "tenant-a", "tenant-b", "other"))
+	entry := func(prefix string) string {
+		return fmt.Sprintf("  - {input: {pattern: 'tenant-.*'}, output: \"%s{topic}.clean\", "+
+			"consumer_group: \"%s{topic}\", message_id: {from: key}, on_missing_id: drop}\n",
+			prefix, prefix)
+	}
+	path := write(t, brokers, entry(""))
+	if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+		t.Fatal(text)
+	}
+	code, text := kdedup(t.Context(), "validate", "-c", path)
+	for _, want := range []string{
+		"✓ topics[0].input.pattern matches 2 topics now: tenant-a, tenant-b\n", "is valid: 2 topics",
+	} {
+		if code != 0 || !strings.Contains(text, want) {
+			t.Errorf("exit code %d, want %q in\n%s", code, want, text)
+		}
+	}
+	code, text = kdedup(t.Context(), "validate", "-c", write(t, brokers, entry("")+entry("x.")))
+	want := "topics[1].input.pattern: matches tenant-a, as the pattern of topics[0] does"
+	if code != 1 || !strings.Contains(text, want) {
+		t.Errorf("exit code %d, want %q in\n%s", code, want, text)
+	}
+	code, text = kdedup(t.Context(), "id", "lookup", "1", "-c", path, "--topic", "orders")
+	if want := "a topic that matches tenant-.*"; code != 2 || !strings.Contains(text, want) {
+		t.Errorf("exit code %d, want %q in\n%s", code, want, text)
+	}
+	if code, text = kdedup(t.Context(), "report", "-c", path, "--topic", "tenant-a"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+}

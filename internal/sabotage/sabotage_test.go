@@ -611,6 +611,14 @@ var sabotages = []sabotage{
 		server: testkit.Postgres,
 	},
 	{
+		guard:    "what an entry writes is no input of a pattern",
+		file:     "config/pattern.go",
+		old:      "x.madeHere(topic):",
+		new:      "false:",
+		caughtBy: "./config",
+		tests:    "TestWhatAnEntryWritesIsNoInput",
+	},
+	{
 		guard:    "a redrive knows what was redriven before",
 		file:     "internal/redrive/run.go",
 		old:      "case r.marks.has(l.mark):",

@@ -59,7 +59,24 @@ func (p *Process) expand(ctx context.Context, file config.Config) (config.Config
 	for _, err := range left {
 		p.waits(err)
 	}
-	return expanded, nil
+	return expanded, p.keepsAll(names, expanded, left)
+}
+
+// keepsAll refuses an outcome that would end the pipeline of a topic that is there, because
+// something else came into its way.
+func (p *Process) keepsAll(names []string, to config.Config, left []error) error {
+	if len(left) == 0 {
+		return nil
+	}
+	for _, r := range p.active.Load().pipelines {
+		stays := func(t config.Topic) bool { return t.Input == r.topic.Input }
+		if r.topic.Origin.Pattern && slices.Contains(names, r.topic.Input) &&
+			!slices.ContainsFunc(to.Topics, stays) {
+			return fmt.Errorf("the pipeline of %s would end: %w", r.topic.Input,
+				errors.Join(left...))
+		}
+	}
+	return nil
 }
 
 // waits tells why a topic has no pipeline, if the look before did not show it.

@@ -147,3 +147,26 @@ func TestARecreatedTopicOfAPatternIsReadFromItsBeginning(t *testing.T) {
 	r.drain("tenant-b", 10)
 	r.untouched("orders", before)
 }
+
+func TestAFileThatBringsTwoPatternsIntoConflictIsRefused(t *testing.T) {
+	r := startReloading(t, neverLook)
+	r.create("tenant-a")
+	r.write(orders(), payments(), tenants("auto_setup: true"))
+	r.reload()
+	r.drain("tenant-a", 10)
+	other := strings.NewReplacer("{topic}", "new.{topic}").Replace(tenants("auto_setup: true"))
+	r.write(orders(), payments(), tenants("auto_setup: true"), other)
+	line := r.reload()
+	for _, want := range []string{"configuration refused", "the pipeline of tenant-a would end",
+		"topics[3].input.pattern: matches tenant-a, as the pattern of topics[2] does"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is missing in: %s", want, line)
+		}
+	}
+	r.create("tenant-b") // a look is no reload
+	r.waitRunning("tenant-b", true)
+	r.drain("tenant-a", 10)
+	if r.value("kdedup_config_last_reload_successful") != 0 {
+		t.Error("the metric does not tell")
+	}
+}

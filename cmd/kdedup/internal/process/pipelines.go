@@ -111,6 +111,5 @@ func (p *Process) activate(
 	next.config = c
 	next.since = time.Now()
 	p.active.Store(next)
-	p.families.config.Loaded(ConfigHash(file), next.since)
 	return made
 }

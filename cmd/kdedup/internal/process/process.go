@@ -164,6 +164,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return fmt.Errorf("register the store's metrics: %w", err)
 	}
 	p.activate(file, c, nil, append(entries, matched...))
+	p.families.config.Loaded(ConfigHash(file), p.active.Load().since)
 	p.starting.Store(nil)
 	p.families.started.Set(1)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
@@ -62,7 +63,10 @@ func (p *Process) apply(
 		return nil // run ends, and with it what is left
 	}
 	p.retire(c)
-	p.level.Set(levelOf(to.Log))
+	if why == asReload {
+		p.level.Set(levelOf(to.Log))
+		p.families.config.Loaded(ConfigHash(file), time.Now())
+	}
 	for _, r := range p.activate(file, to, c.kept, c.fresh) {
 		r.begin(ctx, giveUp)
 	}
