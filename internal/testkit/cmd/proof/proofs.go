@@ -36,8 +36,6 @@ var proofs = []proof{
 		takes: 2 * time.Minute, env: share(3)},
 	{name: "redrive", pkg: "./e2e", tests: "^TestARedriveKilledThreeTimesLeavesNothingTwice$",
 		turns: 2, takes: 2 * time.Minute, env: share(2)},
-	{name: "patterns", pkg: "./e2e", tests: "^TestTheTopicsOfAPatternAreCleanedThroughAKill$",
-		turns: 1, takes: 4 * time.Minute, env: share(1)},
 	{name: "sabotage", pkg: "./internal/sabotage", tests: "^TestEverySabotageIsCaught$", turns: 5,
 		takes: 90 * time.Second, env: share(5)},
 	{name: "chaos", pkg: "./e2e/chaos", tests: "^TestChaos$", turns: 6, takes: 3 * time.Minute,
