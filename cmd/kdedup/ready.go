@@ -10,9 +10,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // newReady exists for container health checks: the image has no shell and no curl.
@@ -21,17 +24,23 @@ func newReady() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ready [URL]",
 		Short: "Ask a running kdedup whether it is ready",
-		Long: "Ask /readyz of a running kdedup, by default that of this machine. A server on the " +
-			"loopback may show any\n" +
-			"certificate, unless --ca says which authority must have signed it.",
+		Long: "Ask /readyz of a running kdedup, by default that of this machine, whatever the path " +
+			"of the URL. Ready is what\n" +
+			"answers as a kdedup does that is ready: another server on the port is not. A server " +
+			"on the loopback may show\n" +
+			"any certificate, unless --ca says which authority must have signed it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			url := "http://127.0.0.1:9480/readyz"
+			scheme, address := "http", "127.0.0.1:9480"
 			if trust != (trusted{}) {
-				url = "https://127.0.0.1:9480/readyz"
+				scheme = "https"
 			}
 			if len(args) == 1 {
-				url = args[0]
+				address = args[0]
+			}
+			url, err := readyz(scheme, address)
+			if err != nil {
+				return usageError{err}
 			}
 			return trust.askReady(cmd.Context(), url, cmd.OutOrStdout())
 		},
@@ -43,8 +52,43 @@ func newReady() *cobra.Command {
 	return cmd
 }
 
+// readyz is the address of the probe at a server, which may be told as host:port or by the address
+// of any of its pages.
+func readyz(scheme, server string) (string, error) {
+	if !strings.Contains(server, "://") {
+		server = scheme + "://" + server
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", err
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", fmt.Errorf("the URL must be like http://127.0.0.1:9480, got %s", u.Redacted())
+	}
+	u.Path, u.RawPath, u.RawQuery, u.Fragment = "/readyz", "", "", ""
+	return u.String(), nil
+}
+
+// saysReady reports whether an answer is that of a kdedup which is ready: one word, or a line for
+// each check, with notes that are indented.
+func saysReady(body string) bool {
+	body = strings.TrimSpace(body)
+	if body == "ready" {
+		return true
+	}
+	for line := range strings.Lines(body) {
+		line = strings.TrimRight(line, "\r\n")
+		if !strings.HasPrefix(line, "  ") && !strings.HasSuffix(line, ": ok") {
+			return false
+		}
+	}
+	return strings.HasPrefix(body, server.StoreCheck+": ")
+}
+
 // trusted says which server is believed; the zero value means the system's authorities.
 type trusted struct{ ca, serverName string }
+
+const mostOfReadyz = 1 << 20
 
 func (t trusted) askReady(ctx context.Context, url string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -62,11 +106,19 @@ func (t trusted) askReady(ctx context.Context, url string, out io.Writer) error 
 		return err
 	}
 	defer answer.Body.Close()
-	if _, err := io.Copy(out, answer.Body); err != nil {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostOfReadyz))
+	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", url, err)
 	}
-	if answer.StatusCode != http.StatusOK {
+	if _, err := out.Write(body); err != nil {
+		return err
+	}
+	switch {
+	case answer.StatusCode != http.StatusOK:
 		return fmt.Errorf("not ready: %s", answer.Status)
+	case !saysReady(string(body)):
+		return fmt.Errorf("%s answered, but not as a kdedup that is ready: does another server "+
+			"listen there?", url)
 	}
 	return nil
 }
@@ -89,9 +141,13 @@ func (t trusted) client(url *url.URL) (*http.Client, error) {
 			return nil, fmt.Errorf("--ca: %s holds no certificate in PEM form", t.ca)
 		}
 	}
-	return &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: config,
-	}}, nil
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: config,
+		},
+		// kdedup sends nobody elsewhere, as a login page does
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
 }
 
 func isLoopback(host string) bool {

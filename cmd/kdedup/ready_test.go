@@ -69,3 +69,54 @@ func TestReadyBelievesWhomItIsToldTo(t *testing.T) {
 		t.Errorf("without encryption: %d %s", code, out)
 	}
 }
+
+func TestReadyAsksReadyzWhateverThePathAndBelievesOnlyItsAnswer(t *testing.T) {
+	answer := "ready\n"
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" || r.URL.RawQuery != "" {
+			_, _ = w.Write([]byte("ready\n"))
+			t.Errorf("asked %s", r.URL)
+			return
+		}
+		if status == http.StatusFound {
+			w.Header().Set("Location", "/login")
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(server.Close)
+	for _, path := range []string{"", "/", "/healthz", "/metrics", "/readyz", "/?a=b#c"} {
+		if code, out := kdedup(t.Context(), "ready", server.URL+path); code != 0 {
+			t.Errorf("%q: exit code %d: %s", path, code, out)
+		}
+	}
+	if code, out := kdedup(
+		t.Context(), "ready", strings.TrimPrefix(server.URL, "http://"),
+	); code != 0 {
+		t.Errorf("host and port: exit code %d: %s", code, out)
+	}
+	for _, c := range []struct {
+		status int
+		answer string
+		ready  bool
+	}{
+		{200, "store: ok\ntopic orders: ok\n", true},
+		{200, "store: ok\ntopic orders: ok\n  partition 3 is held\n", true},
+		{200, "ok\n", false}, {200, "", false}, {200, "<html>ready</html>\n", false},
+		{200, "not ready\n", false}, {200, "store: ok\ntopic orders: it failed\n", false},
+		{200, "some page: ok\n", false},
+		{302, "ready\n", false}, {401, "ready\n", false}, {503, "ready\n", false},
+	} {
+		status, answer = c.status, c.answer
+		code, out := kdedup(t.Context(), "ready", server.URL)
+		if (code == 0) != c.ready {
+			t.Errorf("%d %q: exit code %d: %s", c.status, c.answer, code, out)
+		}
+	}
+	for _, wrong := range []string{"ftp://localhost/", "http://", "http://%zz"} {
+		if code, _ := kdedup(t.Context(), "ready", wrong); code != 2 {
+			t.Errorf("%s: exit code %d", wrong, code)
+		}
+	}
+}
