@@ -94,7 +94,9 @@ func (e groupEvents) Assigned(partitions []int32) {
 	for _, p := range partitions {
 		m.unread[p] = true
 	}
-	m.opts.Logger.Info("partitions assigned", "partitions", partitions)
+	if len(partitions) > 0 { // a rebalance that changed nothing for this member
+		m.opts.Logger.Info("partitions assigned", "partitions", partitions)
+	}
 }
 
 // Revoked implements Events.

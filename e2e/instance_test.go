@@ -72,7 +72,7 @@ func (i *instance) follow(logs io.Reader) {
 		i.last = line
 		i.log.WriteString(line + "\n")
 		if _, addr, ok := strings.Cut(line, `msg="serving metrics" address=`); ok {
-			i.addr = addr
+			i.addr, _, _ = strings.Cut(addr, " ")
 		}
 		i.mu.Unlock()
 		_, _ = io.WriteString(i.t.Output(), i.name+": "+line+"\n")

@@ -82,6 +82,9 @@ func (s *supervisor) unfinished(work context.Context) error {
 // serve works on one session until it fails or polling ends.
 func (s *supervisor) serve(polling, work context.Context) (committed bool, err error) {
 	session, topics, err := s.options.Join(polling, s.number)
+	if err != nil && polling.Err() != nil {
+		return false, nil // the end interrupted it: nothing failed
+	}
 	if err != nil {
 		return false, err
 	}

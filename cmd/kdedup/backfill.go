@@ -73,6 +73,9 @@ func (f *backfillFlags) run(
 	if err := checkBackfill(c.Topics, t); err != nil {
 		return usageError{err}
 	}
+	if err := wantTopics(cmd.Context(), c, t, log); err != nil {
+		return err
+	}
 	if !f.force {
 		if err := refuseUsedGroup(cmd.Context(), c, t, log); err != nil {
 			return err
@@ -107,6 +110,24 @@ func checkBackfill(topics []config.Topic, t config.Topic) error {
 		}
 	}
 	return nil
+}
+
+// wantTopics refuses topics that do not exist before anything waits for something else.
+func wantTopics(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
+	brokers, err := connectToLook(ctx, c, log, "kdedup-"+c.Instance+"-backfill")
+	if err != nil {
+		return err
+	}
+	defer brokers.client.Close()
+	names, err := brokers.topics(ctx)
+	if err != nil {
+		return err
+	}
+	output := missingTopic(t.Output, names)
+	if output != nil {
+		output = fmt.Errorf("%w; kdedup setup -c FILE makes it", output)
+	}
+	return errors.Join(missingTopic(t.Input, names), output)
 }
 
 // refuseUsedGroup wants a pipeline that never ran.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -95,6 +96,24 @@ func TestABackfillThatWouldBlockOtherMessagesIsRefused(t *testing.T) {
 			t.Context(), "backfill", "-c", path, "--topic", "orders",
 		); code != 2 || !strings.Contains(text, want) {
 			t.Errorf("%d, want 2 with %q: %s", code, want, text)
+		}
+	}
+}
+
+// On brokers that have never seen a consumer group, the question about the group waits. So the
+// topics come first, and none of them is named as another's fault.
+func TestABackfillLooksAtTheTopicsFirst(t *testing.T) {
+	cluster, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	cluster.ControlKey(int16(kmsg.DescribeGroups), func(kmsg.Request) (kmsg.Response, error, bool) {
+		t.Error("the group was asked about")
+		return nil, nil, false
+	})
+	path := write(t, brokers, ordersTopic)
+	for _, flags := range [][]string{nil, {"--dry-run"}, {"--force"}} {
+		code, text := kdedup(t.Context(), append([]string{"backfill", "-c", path}, flags...)...)
+		if code != 1 || !strings.Contains(text, "topic orders.clean does not exist") ||
+			strings.Contains(text, "topic orders does not") {
+			t.Errorf("%v: exit code %d: %s", flags, code, text)
 		}
 	}
 }

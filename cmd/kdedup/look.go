@@ -60,6 +60,13 @@ func (l *look) topics(ctx context.Context) ([]string, error) {
 
 // knownTopic refuses a topic that does not exist, with those that may be meant.
 func knownTopic(name string, names []string) error {
+	if err := missingTopic(name, names); err != nil {
+		return usageError{wrongAnswer{err}}
+	}
+	return nil
+}
+
+func missingTopic(name string, names []string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
@@ -72,7 +79,7 @@ func knownTopic(name string, names []string) error {
 	default:
 		text += "; no topic can be seen"
 	}
-	return usageError{wrongAnswer{errors.New(text)}}
+	return errors.New(text)
 }
 
 func someNames(names []string) string {

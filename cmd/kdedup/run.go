@@ -47,7 +47,8 @@ func newRun() *cobra.Command {
 			}
 			process.ContainMemory(log, memlimit.FromCgroup)
 			defer process.LimitMemory(c.Store.Type)()
-			log.Info("kdedup starts", "version", build.Version(), "instance", c.Instance)
+			log.Info("kdedup starts", "version", build.Version(), "instance", c.Instance,
+				"file", flags.name(), "hash", process.ConfigHash(c))
 			warnOfUnencrypted(c, log)
 			return ended(log, c.Log, func() error {
 				p, err := process.New(c, log, level)

@@ -27,11 +27,12 @@ type Connector struct {
 	brokers []string
 	files   *certs.Follower // nil without TLS
 	login   sasl.Mechanism  // nil without SASL
+	sight   *sight
 }
 
 // NewConnector reads the certificates; it connects to nothing.
 func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (c *Connector, err error) {
-	c = &Connector{brokers: k.Brokers}
+	c = &Connector{brokers: k.Brokers, sight: newSight(log)}
 	if k.TLS.Enabled {
 		if c.files, err = certs.Client("kafka.tls", filesOf(k.TLS), log); err != nil {
 			return nil, err
@@ -54,7 +55,7 @@ func (c *Connector) Options(
 	clientID string, reg prometheus.Registerer, log *slog.Logger,
 ) []kgo.Opt {
 	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(log))),
-		kgo.WithHooks(clientMetrics(reg)))
+		kgo.WithHooks(clientMetrics(reg), c.sight))
 }
 
 // AdminOptions are those of a client that only asks and waits for the answer: all of its errors

@@ -3,6 +3,8 @@ package kafka
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 )
 
 // demoted lowers the client's levels by one step: it calls every transaction and every rebalance
@@ -29,9 +31,26 @@ func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
 	return d.Handler.Enabled(ctx, lower(level))
 }
 
+// attempts begin the lines about one attempt to connect or to join a group. The client tries without
+// end. Of connections sight tells the first failure and the end; what keeps a group from being
+// joined reaches the lane as an error.
+var attempts = []string{
+	"group manage loop errored",
+	"unable to open connection to broker", "unable to request api versions",
+	"unable to initialize sasl", "read from broker errored", "read from broker received EOF",
+}
+
 // Handle implements slog.Handler.
 func (d demoted) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = lower(r.Level)
+	if slices.ContainsFunc(attempts, func(start string) bool {
+		return strings.HasPrefix(r.Message, start)
+	}) {
+		r.Level = slog.LevelDebug
+	}
+	if !d.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
 	return d.Handler.Handle(ctx, r)
 }
 

@@ -15,8 +15,11 @@ func NewLogger(
 	level := new(slog.LevelVar)
 	level.Set(levelOf(c))
 	options := &slog.HandlerOptions{Level: level}
-	if naming != nil {
-		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr { return renamed(a, naming) }
+	options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+		if says(a.Value) {
+			return renamed(a, naming)
+		}
+		return slog.Attr{} // it is left out
 	}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(to, options)), level
@@ -24,7 +27,22 @@ func NewLogger(
 	return slog.New(slog.NewTextHandler(to, options)), level
 }
 
+// says reports whether a reader learns something from a field.
+func says(v slog.Value) bool {
+	switch v.Kind() {
+	case slog.KindString:
+		return v.String() != ""
+	case slog.KindAny:
+		list, ok := v.Any().([]string)
+		return v.Any() != nil && (!ok || len(list) > 0)
+	}
+	return true
+}
+
 func renamed(a slog.Attr, naming func(string) string) slog.Attr {
+	if naming == nil {
+		return a
+	}
 	switch a.Value.Kind() {
 	case slog.KindString:
 		a.Value = slog.StringValue(naming(a.Value.String()))

@@ -69,9 +69,13 @@ func (n *notStarted) checks() []server.Check {
 // without having opened anything when ctx ends: every client has an error of its own for what was
 // under way.
 func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
+	began := time.Now()
 	for wait := firstStartPause; ctx.Err() == nil; wait = min(2*wait, longStartPause) {
 		err := p.open(ctx, c)
 		if err == nil {
+			if wait > firstStartPause {
+				p.log.Info("all servers answer", "after", time.Since(began).Round(time.Millisecond))
+			}
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -25,6 +25,7 @@ type active struct {
 // pipelineRun is one pipeline, from its first batch to its last.
 type pipelineRun struct {
 	topic config.Topic
+	id    string // where it finds message IDs
 	*pipeline.Pipeline
 	stop  context.CancelFunc // nil until it began
 	ended chan struct{}
@@ -102,7 +103,8 @@ func (p *Process) activate(
 			if at < 0 {
 				continue
 			}
-			r = &pipelineRun{topic: t, Pipeline: p.pipeline(fresh[at]), ended: make(chan struct{})}
+			r = &pipelineRun{topic: t, id: fresh[at].Extractor.String(),
+				Pipeline: p.pipeline(fresh[at]), ended: make(chan struct{})}
 			made = append(made, r)
 		}
 		next.pipelines = append(next.pipelines, r)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -178,7 +179,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- p.server.Run(serving) }()
-	p.log.Info("serving metrics", "address", p.server.Addr())
+	p.log.Info("serving metrics", "address", p.server.Addr(), "page", p.server.URL())
 	notifySystemd(p.log, daemon.SdNotifyReady) // systemd would end a start that waits for Kafka
 	err := p.work(ctx, cancel, file)
 	stopServing() // metrics stay readable while the last batches end
@@ -187,20 +188,29 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 
 // work begins the pipelines, when everything is connected, and returns when they have ended.
 func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *ConfigFile) error {
+	began := time.Now()
 	if p.starting.Load() != nil {
 		if err := p.openPatiently(ctx, p.active.Load().file); err != nil {
 			return err
 		}
 	}
 	for _, r := range p.active.Load().pipelines {
+		p.announce(r)
 		r.begin(ctx, giveUp)
 	}
+	var telling sync.WaitGroup
+	telling.Go(func() { p.tellTotals(ctx, totalsEvery) })
+	defer telling.Wait()
 	if file != nil && ctx.Err() == nil {
 		p.follow(ctx, giveUp, file)
 	}
 	<-ctx.Done()
 	notifySystemd(p.log, daemon.SdNotifyStopping)
-	return p.active.Load().wait()
+	err := p.active.Load().wait()
+	_ = p.events.flush() // what was held back belongs before the last line
+	p.log.Info("stopped", append([]any{"after", time.Since(began).Round(time.Millisecond)},
+		p.counted().fields()...)...)
+	return err
 }
 
 // notifySystemd does nothing where systemd did not start the process.

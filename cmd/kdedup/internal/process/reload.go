@@ -68,6 +68,7 @@ func (p *Process) apply(
 		p.families.config.Loaded(ConfigHash(file), time.Now())
 	}
 	for _, r := range p.activate(file, to, c.kept, c.fresh) {
+		p.announce(r)
 		r.begin(ctx, giveUp)
 	}
 	p.report(c, why)
