@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
+	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +53,8 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if err != nil {
 		return err
 	}
-	if task.ID, err = parseID(text, f.hex, extractor); err != nil {
+	ids, err := parseID(text, f.hex, extractor)
+	if err != nil {
 		return usageError{err}
 	}
 	task.Scope = wiring.ScopeOf(task.Topic, extractor.String())
@@ -59,7 +63,7 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 			"working directory", wiring.StoreName(c.Store))
 	}
 	if task.Store, err = wiring.OpenStoreFor(cmd.Context(), c,
-		func(_ string, id dedup.ID) bool { return id == task.ID }, log,
+		func(_ string, id dedup.ID) bool { return slices.Contains(ids, id) }, log,
 	); err != nil {
 		return err
 	}
@@ -76,17 +80,47 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 	if err := wiring.Await(cmd.Context(), task.Store, task.Scope); err != nil {
 		return err
 	}
+	if task.ID, err = meant(cmd.Context(), task.Store, task.Scope, ids); err != nil {
+		return err
+	}
 	return work(task)
 }
 
-// parseID reads an ID of the command line.
-func parseID(text string, inHex bool, as *messageid.Extractor) (dedup.ID, error) {
+// storedLongID is how a long ID is spelled that is known only as it is stored: a prefix, and its
+// SHA-256.
+var storedLongID = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// parseID reads an ID of the command line. A text may be an ID, or how a longer one is stored.
+func parseID(text string, inHex bool, as *messageid.Extractor) ([]dedup.ID, error) {
 	if !inHex {
-		return as.Of([]byte(text)), nil
+		ids := []dedup.ID{as.Of([]byte(text))}
+		if storedLongID.MatchString(text) {
+			sum, err := hex.DecodeString(text[len("sha256:"):])
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, as.Of(append([]byte("sha256:"), sum...)))
+		}
+		return ids, nil
 	}
 	id, err := hex.DecodeString(text)
 	if err != nil {
-		return "", fmt.Errorf("--hex: %w", err)
+		return nil, fmt.Errorf("--hex: the ID is not an even number of hexadecimal digits: %w", err)
 	}
-	return as.Of(id), nil
+	return []dedup.ID{as.Of(id)}, nil
+}
+
+// meant is the first of the IDs that is claimed, or else the first.
+func meant(
+	ctx context.Context, store dedup.Store, scope dedup.Scope, ids []dedup.ID,
+) (dedup.ID, error) {
+	if len(ids) > 1 {
+		for _, id := range ids {
+			answer, err := store.Lookup(ctx, scope, id)
+			if err != nil || answer.Outcome != dedup.Undecided {
+				return id, err
+			}
+		}
+	}
+	return ids[0], nil
 }

@@ -20,6 +20,15 @@ func newIDRelease() *cobra.Command {
 			if err := wiring.CheckMovedAway(cmd.Context(), task.Store, task.Scope); err != nil {
 				return err
 			}
+			answer, err := task.Store.Lookup(cmd.Context(), task.Scope, task.ID)
+			if err != nil {
+				return err
+			}
+			if answer.Outcome == dedup.Undecided { // as it is for an ID without a claim
+				fmt.Fprintf(cmd.OutOrStdout(), "%s was not claimed; nothing changed\n",
+					wiring.ShownID(task.ID))
+				return nil
+			}
 			if err := task.Store.Release(cmd.Context(), task.Scope, task.ID); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/dedup/embedded"
 )
 
 func newIDLookup() *cobra.Command {
@@ -19,23 +22,54 @@ func newIDLookup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lookup ID",
 		Short: "Tell whether an ID was seen, by which record, and whether that was forwarded",
-		Args:  cobra.ExactArgs(1),
+		Long: "Tell whether an ID was seen, by which record, and whether that was forwarded. Where " +
+			"the store belongs to a\n" +
+			"process that runs (embedded), that process is asked, at server.listen. ID may also be " +
+			"sha256: and 64\n" +
+			"hexadecimal digits, as a long ID is stored.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(cmd, args[0], func(task *lookup.Question) error {
-				found, err := task.Ask(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if format == formatJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(found)
-				}
-				return printAnswer(cmd.OutOrStdout(), found)
-			})
+			found, err := flags.look(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if format == formatJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(found)
+			}
+			return printAnswer(cmd.OutOrStdout(), found)
 		},
 	}
 	flags.add(cmd)
 	addFormat(cmd, &format, formatText, formatJSON)
 	return cmd
+}
+
+// look asks the store, or the process that has it to itself.
+func (f *idFlags) look(cmd *cobra.Command, text string) (found lookup.Answer, err error) {
+	err = f.with(cmd, text, func(task *lookup.Question) error {
+		found, err = task.Ask(cmd.Context())
+		return err
+	})
+	if !errors.Is(err, embedded.ErrUsed) {
+		return found, err
+	}
+	c, err := f.read()
+	if err != nil {
+		return found, usageError{err}
+	}
+	topic, err := chooseTopic(c.Topics, f.topic)
+	if err != nil {
+		return found, err
+	}
+	extractor, err := wiring.ExtractorOf(topic, nil)
+	if err != nil {
+		return found, err
+	}
+	ids, err := parseID(text, f.hex, extractor)
+	if err != nil {
+		return found, usageError{err}
+	}
+	return askProcess(cmd.Context(), c, topic, ids)
 }
 
 func printAnswer(out io.Writer, found lookup.Answer) error {

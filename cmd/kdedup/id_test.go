@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -39,6 +43,8 @@ func TestAnswersAboutAnID(t *testing.T) {
 	forward("1")
 	r.stop()
 	<-r.code
+	long := strings.Repeat("x", messageid.MaxBytes+1)
+	stored := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(long)))
 	for _, c := range []struct {
 		args []string
 		code int
@@ -53,6 +59,19 @@ func TestAnswersAboutAnID(t *testing.T) {
 		{[]string{"lookup", "a"}, 0, "yes"},
 		{[]string{"release", "a", "--yes"}, 0, "a is free"},
 		{[]string{"lookup", "a"}, 0, "seen   no"},
+		{[]string{"release", "a", "--yes"}, 0, "a was not claimed; nothing changed"},
+		{[]string{"lookup", "a", "--json"}, 0, `"owner_topic_id":null,"owner_partition":null,` +
+			`"owner_offset":null,"owner_leader_epoch":null,"fingerprint":null,` +
+			`"claimed_at":null,"ends":null,"forwarded":null}`},
+		{[]string{"lookup", "a", "--json"}, 0, `{"id":"a","hex":false,`},
+		{[]string{"lookup", "--hex", "ff00", "--json"}, 0, `{"id":"ff00","hex":true,`},
+		{[]string{"claim", long, "-y"}, 0, "is blocked"},
+		{[]string{"lookup", stored}, 0, "claimed by hand"},
+		{[]string{"lookup", "sha256:" + strings.Repeat("0", 64)}, 0, "seen   no"},
+		{[]string{"release", stored, "-y"}, 0, "is free"},
+		{[]string{"lookup", long}, 0, "seen   no"},
+		{[]string{"claim", stored, "-y"}, 0, stored + " is blocked"},
+		{[]string{"lookup", stored}, 0, "id       " + stored},
 		{[]string{"claim", "b", "-y"}, 0, "b is blocked for 168h0m0s"},
 		{[]string{"claim", "b", "-y"}, 0, "b is blocked"},
 		{[]string{"lookup", "b"}, 0, "claimed by hand"},
@@ -70,4 +89,65 @@ func TestAnswersAboutAnID(t *testing.T) {
 	again := start(t, path)
 	url = again.url()
 	forward("1")
+}
+
+// The embedded store belongs to one process, so that process answers.
+func TestAnIDIsLookedUpInTheProcessThatHasTheStore(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	path := write(t, brokers, ordersTopic)
+	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 {
+		t.Fatal(text)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(server string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text),
+			`server: {listen: "127.0.0.1:0"}`, server, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := nobody(t)
+	protected := fmt.Sprintf("server: {listen: %q, auth: {username: ops, password: s3cr3t-words}}",
+		address)
+	save(protected)
+	produceKeys(t, brokers, "orders", "a", "a")
+	r := start(t, path)
+	testkit.Eventually(t, time.Minute, "both are handled", func() bool {
+		code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "a")
+		return code == 0 && strings.Contains(text, "forwarded    yes")
+	})
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"lookup", "a"}, 0, "partition 0, offset 0"},
+		{[]string{"lookup", "a", "--json"}, 0, `{"id":"a","hex":false,`},
+		{[]string{"lookup", "b"}, 0, "no: the next copy will be forwarded"},
+		{[]string{"lookup", "b", "--json"}, 0, `"owner_offset":null`},
+		{[]string{"release", "a", "-y"}, 1, "used by another process"},
+	} {
+		code, text := kdedup(t.Context(),
+			append([]string{"id", c.args[0], "-c", path}, c.args[1:]...)...)
+		if code != c.code || !strings.Contains(text, c.text) {
+			t.Errorf("%v: exit code %d, want %d with %q:\n%s", c.args, code, c.code, c.text, text)
+		}
+	}
+	for _, c := range []struct{ server, says string }{
+		{fmt.Sprintf("server: {listen: %q}", address), "401 Unauthorized: name and password"},
+		{`server: {listen: "127.0.0.1:0"}`, "server.listen has no fixed port"},
+		{fmt.Sprintf("server: {listen: %q}", nobody(t)), "connection refused"},
+	} {
+		save(c.server)
+		if code, text := kdedup(
+			t.Context(), "id", "lookup", "-c", path, "a",
+		); code != 1 || !strings.Contains(text, c.says) {
+			t.Errorf("%s: exit code %d: %s", c.server, code, text)
+		}
+	}
+	save(protected)
+	r.stopsWell()
 }

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/kdedup/kdedup/internal/server"
 )
 
 // newReady exists for container health checks: the image has no shell and no curl.
@@ -82,7 +80,7 @@ func saysReady(body string) bool {
 			return false
 		}
 	}
-	return strings.HasPrefix(body, server.StoreCheck+": ")
+	return strings.HasPrefix(body, "store: ") // the first check of every process
 }
 
 // trusted says which server is believed; the zero value means the system's authorities.
@@ -146,7 +144,9 @@ func (t trusted) client(url *url.URL) (*http.Client, error) {
 			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: config,
 		},
 		// kdedup sends nobody elsewhere, as a login page does
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}, nil
 }
 

@@ -195,11 +195,11 @@ func (f *redriveFlags) selection(
 	}
 	s.Reasons, s.Partitions = f.reasons, f.partitions
 	for _, text := range f.ids {
-		id, err := parseID(text, f.hex, extractor)
+		ids, err := parseID(text, f.hex, extractor)
 		if err != nil {
 			return s, err
 		}
-		s.IDs = append(s.IDs, id)
+		s.IDs = append(s.IDs, ids...)
 	}
 	for _, text := range f.offsets {
 		r, err := redrive.ParseOffsets(text)

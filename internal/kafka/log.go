@@ -31,9 +31,9 @@ func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
 	return d.Handler.Enabled(ctx, lower(level))
 }
 
-// attempts begin the lines about one attempt to connect or to join a group. The client tries without
-// end. Of connections sight tells the first failure and the end; what keeps a group from being
-// joined reaches the lane as an error.
+// attempts begin the lines about one attempt to connect or to join a group. The client tries
+// without end. Of connections sight tells the first failure and the end; what keeps a group from
+// being joined reaches the lane as an error.
 var attempts = []string{
 	"group manage loop errored",
 	"unable to open connection to broker", "unable to request api versions",

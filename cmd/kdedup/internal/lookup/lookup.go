@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -34,24 +35,26 @@ type Question struct {
 
 // Answer is what is known about an ID.
 type Answer struct {
-	ID          string    `json:"id"`     // in hexadecimal digits if it is not UTF-8
-	Scope       string    `json:"scope"`  // consumer group or scope group, and scope
-	Seen        bool      `json:"seen"`   // the fields below mean nothing otherwise
-	Manual      bool      `json:"manual"` // claimed by hand: there is no owner
-	TopicID     string    `json:"owner_topic_id"`
-	Partition   int32     `json:"owner_partition"`
-	Offset      int64     `json:"owner_offset"`
-	LeaderEpoch int32     `json:"owner_leader_epoch"`
-	Fingerprint string    `json:"fingerprint"`
-	ClaimedAt   time.Time `json:"claimed_at"`
-	Ends        time.Time `json:"ends"` // by the ttl that is configured now
-	Forwarded   string    `json:"forwarded"`
+	ID          string // in hexadecimal digits if it is not UTF-8
+	Hex         bool   // it is in hexadecimal digits
+	Scope       string // consumer group or scope group, and scope
+	Seen        bool   // the fields below mean nothing otherwise
+	Manual      bool   // claimed by hand: there is no owner
+	TopicID     string
+	Partition   int32
+	Offset      int64
+	LeaderEpoch int32
+	Fingerprint string
+	ClaimedAt   time.Time
+	Ends        time.Time // by the ttl that is configured now
+	Forwarded   string
 }
 
 // Ask asks the store, and the fence for what became of the owner.
 func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	answer, err := t.Store.Lookup(ctx, t.Scope, t.ID)
-	found := Answer{ID: wiring.ShownID(t.ID), Scope: t.Scope.ConsumerGroup + "/" + t.Scope.Name}
+	found := Answer{ID: wiring.ShownID(t.ID), Hex: !utf8.ValidString(string(t.ID)),
+		Scope: t.Scope.ConsumerGroup + "/" + t.Scope.Name}
 	if err != nil || answer.Outcome == dedup.Undecided {
 		return found, err
 	}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+)
+
+const askTimeout = 20 * time.Second // longer than the process takes for a look-up at most
+
+// askProcess looks an ID up in the process of this configuration that runs on this machine, as its
+// status page does.
+func askProcess(
+	ctx context.Context, c config.Config, t config.Topic, ids []dedup.ID,
+) (found lookup.Answer, err error) {
+	client, server, err := clientOf(c.Server)
+	if err != nil {
+		return found, err
+	}
+	defer client.CloseIdleConnections()
+	for _, id := range ids {
+		var answer lookup.Answer
+		if answer, err = ask(ctx, client, server, c.Server.Auth, t, id); err != nil {
+			return found, fmt.Errorf("ask the process at %s: %w", server, err)
+		}
+		if answer.Seen || found.ID == "" {
+			found = answer
+		}
+		if found.Seen {
+			break
+		}
+	}
+	scope := wiring.ScopeOf(t, "")
+	if want := scope.ConsumerGroup + "/" + scope.Name; found.Scope != want {
+		return found, fmt.Errorf("the process at %s has the scope %s, not %s: its configuration is "+
+			"another one", server, found.Scope, want)
+	}
+	return found, nil
+}
+
+func ask(
+	ctx context.Context, client *http.Client, server string, auth config.ServerAuth,
+	t config.Topic, id dedup.ID,
+) (found lookup.Answer, err error) {
+	form := url.Values{"topic": {t.Input}, "id": {hex.EncodeToString([]byte(id))}, "hex": {"1"}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/lookup",
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		return found, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if auth.Username != "" {
+		request.SetBasicAuth(auth.Username, auth.Password.Reveal())
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return found, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return found, err
+	}
+	if response.StatusCode != http.StatusOK {
+		var refusal struct{ Error string }
+		_ = json.Unmarshal(body, &refusal) // what is none is told as it is
+		return found, fmt.Errorf("%s: %s", response.Status,
+			cmp.Or(refusal.Error, strings.TrimSpace(string(body))))
+	}
+	return found, json.Unmarshal(body, &found)
+}
+
+// clientOf sends the password to nobody but the process: to an address of this machine and, with
+// TLS, to the holder of the certificate in the file.
+func clientOf(c config.Server) (*http.Client, string, error) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, "", err
+	}
+	if port == "0" {
+		return nil, "", errors.New("server.listen has no fixed port, at which the process could " +
+			"be asked")
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	transport, scheme := &http.Transport{}, "http" // without a proxy
+	if c.TLS.CertFile != "" {
+		own, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
+		if err != nil {
+			return nil, "", fmt.Errorf("server.tls: %w", err)
+		}
+		scheme = "https"
+		transport.TLSClientConfig = &tls.Config{
+			InsecureSkipVerify: true, // in the place of names and authorities: it is this one
+			VerifyConnection: func(s tls.ConnectionState) error {
+				if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificate[0]) {
+					return errors.New("the certificate is not that of server.tls.cert_file")
+				}
+				return nil
+			},
+		}
+	}
+	return &http.Client{Transport: transport, Timeout: askTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}, scheme + "://" + net.JoinHostPort(host, port), nil
+}
