@@ -115,6 +115,9 @@ func TestAnIDIsLookedUpInTheProcessThatHasTheStore(t *testing.T) {
 	save(protected)
 	produceKeys(t, brokers, "orders", "a", "a")
 	r := start(t, path)
+	testkit.Eventually(t, time.Minute, "the process has the store", func() bool {
+		return strings.Contains(r.out.String(), "msg=ready")
+	})
 	testkit.Eventually(t, time.Minute, "both are handled", func() bool {
 		code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "a")
 		return code == 0 && strings.Contains(text, "forwarded    yes")
