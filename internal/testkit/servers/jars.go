@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-//go:embed kafka cassandra
+//go:embed kafka cassandra registry python
 var embedded embed.FS
 
-// completeMarker is the last file of a complete jar directory and holds its pom. Without it the
-// directory is what a broken-off download left, with another pom it is out of date.
+// completeMarker is the last file of a complete directory of the cache and holds its order, as a
+// pom. Without it the directory is what a broken-off download left, with another order it is out of
+// date.
 const completeMarker = ".complete"
 
 // lockRetry is how often a busy cache lock is tried again.
@@ -35,17 +36,31 @@ func jars(ctx context.Context, name, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = underLock(ctx, dir+".lock", func() error {
-		if marker, err := os.ReadFile(filepath.Join(dir, completeMarker)); err == nil &&
-			bytes.Equal(marker, pom) {
-			return nil
-		}
-		return download(ctx, pom, dir)
-	})
+	err = once(ctx, dir, pom, func() error { return download(ctx, name, pom, dir) })
 	if err != nil {
 		return "", fmt.Errorf("jars of %s %s in %s: %w", name, version, dir, err)
 	}
 	return dir, nil
+}
+
+// once has the directory filled, unless it is complete and was made for the same order.
+func once(ctx context.Context, dir string, order []byte, fill func() error) error {
+	return underLock(ctx, dir+".lock", func() error {
+		marker := filepath.Join(dir, completeMarker)
+		if made, err := os.ReadFile(marker); err == nil && bytes.Equal(made, order) {
+			return nil
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		if err := fill(); err != nil {
+			return err
+		}
+		return os.WriteFile(marker, order, 0o644)
+	})
 }
 
 func cacheRoot() (string, error) {
@@ -84,25 +99,26 @@ func underLock(ctx context.Context, path string, f func() error) error {
 }
 
 // download fills dir with what the server's pom.xml depends on.
-func download(ctx context.Context, pom []byte, dir string) error {
+func download(ctx context.Context, name string, pom []byte, dir string) error {
 	maven, err := FindMaven()
 	if err != nil {
-		return err
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	file := filepath.Join(dir, "pom.xml")
 	if err := os.WriteFile(file, pom, 0o644); err != nil {
 		return err
 	}
-	cmd := exec.Command(maven, "-q", "-B", "-f", file, "dependency:copy-dependencies",
-		"-DoutputDirectory="+dir)
+	goal := "dependency:copy-dependencies"
+	if name == "registry" {
+		goal = "dependency:unpack"
+	}
+	return runTool(ctx, exec.Command(maven, "-q", "-B", "-f", file, goal, "-DoutputDirectory="+dir))
+}
+
+// runTool runs a program to its end. An error has its output.
+func runTool(ctx context.Context, cmd *exec.Cmd) error {
 	if out, err := runProcess(ctx, cmd); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
-	return os.WriteFile(filepath.Join(dir, completeMarker), pom, 0o644)
+	return nil
 }

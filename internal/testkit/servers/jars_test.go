@@ -63,6 +63,8 @@ func TestPomsNameTheVersions(t *testing.T) {
 		"kafka": "<artifactId>kafka_2.13</artifactId><version>" + kafkaVersion + "</version>",
 		"cassandra": "<artifactId>cassandra-all</artifactId><version>" + cassandraVersion +
 			"</version>",
+		"registry": "<artifactId>apicurio-registry-app</artifactId><version>" + registryVersion +
+			"</version>",
 	} {
 		pom, err := embedded.ReadFile(name + "/pom.xml")
 		if err != nil {
@@ -78,10 +80,15 @@ func TestPomsNameTheVersions(t *testing.T) {
 // result counts the runs.
 func useFakeMaven(t *testing.T, script string) (runs func() int) {
 	t.Helper()
+	return useFake(t, "mvn", script)
+}
+
+func useFake(t *testing.T, program, script string) (runs func() int) {
+	t.Helper()
 	dir := t.TempDir()
 	log := filepath.Join(dir, "runs")
 	text := "#!/bin/sh\necho run >> '" + log + "'\n" + script + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "mvn"), []byte(text), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

@@ -1,8 +1,11 @@
 package servers
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/kdedup/kdedup/internal/testkit/skip"
 )
@@ -71,4 +74,23 @@ func need(t testing.TB, err error) {
 	if err != nil {
 		skip.Missing(t, "no server that a test may stop: "+err.Error())
 	}
+}
+
+// registryLimit bounds the first download of what a registry consists of.
+const registryLimit = 5 * time.Minute
+
+// Registry returns a schema registry that ends with the test. Where none can be started the test is
+// skipped, with CI=true as well: a machine may lack Python, or what it downloads.
+func Registry(t testing.TB) *Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("real servers are not for -short")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), registryLimit)
+	defer cancel()
+	if err := FindRegistry(ctx); err != nil {
+		skip.Optional(t, fmt.Errorf("no schema registry can be started: %w", err))
+	}
+	s, err := StartRegistry(t.Context(), RegistryOptions{Dir: t.TempDir()})
+	return ForTest(t, s, err)
 }

@@ -18,6 +18,7 @@ const (
 const (
 	kafkaVersion     = "4.3.1"
 	cassandraVersion = "5.0.9"
+	registryVersion  = "3.3.3"
 )
 
 // KafkaVersion is the version of the brokers that are started.
@@ -32,7 +33,8 @@ func pomOf(name, version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	named := map[string]string{"kafka": kafkaVersion, "cassandra": cassandraVersion}[name]
+	named := map[string]string{"kafka": kafkaVersion, "cassandra": cassandraVersion,
+		"registry": registryVersion}[name]
 	return []byte(strings.Replace(string(pom), "<version>"+named+"</version>",
 		"<version>"+version+"</version>", 1)), nil
 }
