@@ -11,6 +11,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/registry"
+	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
@@ -23,6 +24,7 @@ const (
 )
 
 func TestARealRegistryIsUnderstood(t *testing.T) {
+	testkit.Share(t, []string{"all"}, nil)
 	server := servers.Registry(t)
 	c := client(t, registry.Options{URLs: []string{servers.RegistryURL(server)},
 		Timeout: 30 * time.Second})

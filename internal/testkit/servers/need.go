@@ -79,8 +79,7 @@ func need(t testing.TB, err error) {
 // registryLimit bounds the first download of what a registry consists of.
 const registryLimit = 5 * time.Minute
 
-// Registry returns a schema registry that ends with the test. Where none can be started the test is
-// skipped, with CI=true as well: a machine may lack Python, or what it downloads.
+// Registry returns a schema registry that ends with the test.
 func Registry(t testing.TB) *Server {
 	t.Helper()
 	if testing.Short() {
@@ -89,7 +88,8 @@ func Registry(t testing.TB) *Server {
 	ctx, cancel := context.WithTimeout(t.Context(), registryLimit)
 	defer cancel()
 	if err := FindRegistry(ctx); err != nil {
-		skip.Optional(t, fmt.Errorf("no schema registry can be started: %w", err))
+		skip.Missing(t, fmt.Sprintf("no schema registry can be started: %v; make packages installs "+
+			"what it needs (Debian: python3-pip)", err))
 	}
 	s, err := StartRegistry(t.Context(), RegistryOptions{Dir: t.TempDir()})
 	return ForTest(t, s, err)

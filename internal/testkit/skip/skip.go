@@ -32,12 +32,3 @@ func Proof(t testing.TB) {
 	t.Helper()
 	t.Skip(LeftToProof)
 }
-
-// NotHere begins the reason of tests that no build has to run.
-const NotHere = "not on this machine: "
-
-// Optional skips a test that lacks what not every machine can get, with CI=true as well.
-func Optional(t testing.TB, err error) {
-	t.Helper()
-	t.Skipf("%s%v", NotHere, err)
-}

@@ -59,7 +59,6 @@ var ofTheSubject = []string{
 	"the store is not durable",
 	"set CHAOS_NODES=1",
 	skip.LeftToProof,
-	skip.NotHere,
 }
 
 // countSkips finds the reasons in the output of a test that has ended.

@@ -42,6 +42,8 @@ var proofs = []proof{
 		env: storm},
 	{name: "paxos", pkg: "./dedup/claimlog/cassandralog", tests: "^Test", turns: 1,
 		takes: 2 * time.Minute, env: secondShare},
+	{name: "registry", pkg: "./internal/registry", tests: "^TestARealRegistryIsUnderstood$",
+		turns: 1, takes: 90 * time.Second, env: share(1)},
 	{name: "bench", pkg: "./bench", tests: "^TestEveryContestantDrainsItsTopic$", turns: 1,
 		takes: 2 * time.Minute, env: share(1)},
 	{name: "releases", turns: len(releases), takes: 3 * time.Minute, releases: releases},
