@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
@@ -204,4 +206,33 @@ func TestAFatalErrorIsARecordOfTheLogInItsFormat(t *testing.T) {
 			"topic orders.clean does not exist; run: kdedup setup -c "+path) {
 		t.Errorf("exit code %d, the last record is %+v", code, last)
 	}
+}
+
+// A look-up opens the files of an embedded store for a moment, and so does a process that ends.
+func TestAStartWaitsForFilesThatAnotherProcessHasOpen(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	file := write(t, brokers, ordersTopic)
+	if code, text := kdedup(t.Context(), "setup", "-c", file); code != 0 {
+		t.Fatal(text)
+	}
+	c, err := config.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := embedded.Open(embedded.Options{Path: c.Store.Embedded.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, file)
+	url := r.url()
+	testkit.Eventually(t, 30*time.Second, "the reason in /readyz", func() bool {
+		return strings.Contains(get(t, url+"/readyz"), "used by another process")
+	})
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 30*time.Second, "it is ready", func() bool {
+		return strings.Contains(get(t, url+"/readyz"), "store: ok")
+	})
+	r.stopsWell()
 }

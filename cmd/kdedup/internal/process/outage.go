@@ -12,6 +12,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/cassandra"
+	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/pause"
@@ -25,6 +26,10 @@ import (
 const (
 	firstStartPause = 500 * time.Millisecond
 	longStartPause  = 15 * time.Second
+
+	// usedPatience is how long a start waits for files that another process has open: a look-up has
+	// them for a moment, and a process that ends until it is done.
+	usedPatience = 10 * time.Second
 )
 
 // outage reports whether an error of a start says that a server cannot be reached, or does not
@@ -81,12 +86,14 @@ func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if !outage(err) {
+		reason := "a server does not answer"
+		if errors.Is(err, embedded.ErrUsed) && time.Since(began) < usedPatience {
+			reason = "another process has the store open"
+		} else if !outage(err) {
 			return err
 		}
 		p.starting.Store(&notStarted{err})
-		p.log.Warn("a server does not answer: nothing is forwarded yet, trying again",
-			"error", err, "pause", wait)
+		p.log.Warn(reason+": nothing is forwarded yet, trying again", "error", err, "pause", wait)
 		pause.For(ctx, wait)
 	}
 	return nil
