@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// Python has the packages of python/requirements.txt: a Java that is newer than the one of some
-// systems.
-type Python struct{ packages string }
+// Python runs programs that use the packages of python/requirements.txt: a Kafka client with its
+// serializers, and a Java that is newer than the one of some systems.
+type Python struct{ program, packages string }
 
 // FindPython returns a Python with its packages. It downloads these with pip unless they are there.
 func FindPython(ctx context.Context) (*Python, error) {
@@ -39,7 +39,7 @@ func FindPython(ctx context.Context) (*Python, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packages of Python in %s: %w", dir, err)
 	}
-	return &Python{dir}, nil
+	return &Python{program, dir}, nil
 }
 
 // install leaves what the system has of Python alone.
@@ -50,6 +50,13 @@ func install(ctx context.Context, program string, packages []byte, dir string) e
 	}
 	return runTool(ctx, exec.Command(program, "-m", "pip", "install", "--quiet", "--no-input",
 		"--disable-pip-version-check", "--root-user-action=ignore", "--target", dir, "-r", file))
+}
+
+// Run runs a program to its end.
+func (p *Python) Run(ctx context.Context, args ...string) error {
+	cmd := exec.Command(p.program, args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+p.packages, "PYTHONDONTWRITEBYTECODE=1")
+	return runTool(ctx, cmd)
 }
 
 // java is one of version 21 or later.

@@ -42,6 +42,8 @@ var proofs = []proof{
 		env: storm},
 	{name: "paxos", pkg: "./dedup/claimlog/cassandralog", tests: "^Test", turns: 1,
 		takes: 2 * time.Minute, env: secondShare},
+	{name: "serializers", pkg: "./e2e", tests: "^TestRecordsOfSerializersAreCleanedOnce$",
+		turns: 3, takes: 2 * time.Minute, env: share(3)},
 	{name: "registry", pkg: "./internal/registry", tests: "^TestARealRegistryIsUnderstood$",
 		turns: 1, takes: 90 * time.Second, env: share(1)},
 	{name: "bench", pkg: "./bench", tests: "^TestEveryContestantDrainsItsTopic$", turns: 1,
