@@ -46,6 +46,11 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup", tests: "TestARecordThatIsTwiceInABatchOwnsItsIDOnce",
 	},
 	{
+		guard: "a record whose schema is not known yet is not without an ID",
+		file:  "dedup/resolve.go", old: "if batch.unresolved == 0 {", new: "if true {",
+		caughtBy: "./dedup", tests: "TestABatchWaitsUntilItsIDsAreKnown",
+	},
+	{
 		guard: "a record that is fetched twice is once in a batch",
 		file:  "consumer/batch.go", old: "if records = b.notYet(records); len(records) == 0 {",
 		new:      "if len(records) == 0 {",
