@@ -143,8 +143,12 @@ func (p Plan) lag(ctx context.Context, admin *kadm.Client) (group string, lag in
 	return group, lag, nil
 }
 
-// reads tells whether a member of the group has subscribed to the topic.
+// reads tells whether a member of the group has subscribed to the topic. While members join, the
+// coordinator does not say to what: then they may have.
 func reads(group kadm.DescribedGroup, topic string) bool {
+	if len(group.Members) > 0 && group.State != "Stable" {
+		return true
+	}
 	return slices.ContainsFunc(group.Members, func(m kadm.DescribedGroupMember) bool {
 		joined, is := m.Join.AsConsumer()
 		return is && slices.Contains(joined.Topics, topic)
