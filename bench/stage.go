@@ -63,44 +63,17 @@ func (s *stage) prepare(ctx context.Context, c contestant, config map[string]*st
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	if err := s.createTopic(ctx, s.input(), config); err != nil {
+	partitions := s.spec.Partitions
+	if err := workload.MakeTopic(ctx, s.admin, s.input(), partitions, config); err != nil {
 		return err
 	}
-	if err := s.createTopic(ctx, s.output(), nil); err != nil {
+	if err := workload.MakeTopic(ctx, s.admin, s.output(), partitions, nil); err != nil {
 		return err
 	}
 	if c.setup == nil {
 		return nil
 	}
 	return c.setup(ctx, s)
-}
-
-// createTopic returns when every partition has a leader: a broker may know a topic later than the
-// controller that created it.
-func (s *stage) createTopic(ctx context.Context, topic string, config map[string]*string) error {
-	if _, err := s.admin.CreateTopic(ctx, int32(s.spec.Partitions), -1, config, topic); err != nil {
-		return fmt.Errorf("create topic %s: %w", topic, err)
-	}
-	for {
-		details, err := s.admin.ListTopics(ctx, topic)
-		if err == nil && led(details[topic]) == s.spec.Partitions {
-			return nil
-		}
-		if err := sleep(ctx, askVisible); err != nil {
-			return fmt.Errorf("create topic %s: wait for its leaders: %w", topic, err)
-		}
-	}
-}
-
-const askVisible = 100 * time.Millisecond
-
-func led(topic kadm.TopicDetail) (n int) {
-	for _, p := range topic.Partitions {
-		if p.Err == nil && p.Leader >= 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // clear leaves nothing of the run on the servers. It also runs after an interrupt.

@@ -39,8 +39,8 @@ type Origin struct {
 	Pattern bool
 }
 
-// placeOf is what errors call an entry.
-func placeOf(topics []Topic, i int) string {
+// PlaceOf is what errors call an entry.
+func PlaceOf(topics []Topic, i int) string {
 	if at := topics[i].Origin.Path; at != "" {
 		return at
 	}
@@ -108,7 +108,7 @@ func (t Topic) checkPattern(p *problems, path string) {
 func exactOf(topics []Topic) (exact []Topic) {
 	for i, t := range topics {
 		if t.Pattern == "" {
-			t.Origin.Path = placeOf(topics, i)
+			t.Origin.Path = PlaceOf(topics, i)
 			exact = append(exact, t)
 		}
 	}
@@ -143,7 +143,7 @@ func (c Config) Expand(topics []string) (expanded Config, errs []error) {
 	c.Topics = nil
 	for i, t := range all {
 		if t.Pattern == "" {
-			t.Origin.Path = placeOf(all, i)
+			t.Origin.Path = PlaceOf(all, i)
 			c.Topics = append(c.Topics, t)
 		}
 		for _, t := range matched[i] {
@@ -278,8 +278,8 @@ func checkOutputs(p *problems, topics []Topic) {
 			if !taken {
 				first[r.name] = i
 			} else if t.Origin.Pattern && earlier != i {
-				p.add(placeOf(topics, i)+"."+r.key, "change one of the templates",
-					"must differ from the topics of %s, both are %q", placeOf(topics, earlier),
+				p.add(PlaceOf(topics, i)+"."+r.key, "change one of the templates",
+					"must differ from the topics of %s, both are %q", PlaceOf(topics, earlier),
 					r.name)
 			}
 		}

@@ -21,8 +21,8 @@ func checkGroups(p *problems, topics []Topic) {
 	first := map[string]int{}
 	for i, t := range topics {
 		if earlier, taken := first[t.ConsumerGroup]; taken && t.ConsumerGroup != "" {
-			p.add(placeOf(topics, i)+".consumer_group", "",
-				"must differ from that of %s, both are %q", placeOf(topics, earlier),
+			p.add(PlaceOf(topics, i)+".consumer_group", "",
+				"must differ from that of %s, both are %q", PlaceOf(topics, earlier),
 				t.ConsumerGroup)
 			continue
 		}
@@ -47,8 +47,8 @@ func checkInputs(p *problems, topics []Topic) {
 			remedy = "with one scope both would forward every record: remove one, " +
 				"or give it a scope_group of its own and run it in a process of its own"
 		}
-		p.add(placeOf(topics, i)+".input", remedy,
-			"must differ from that of %s, both are %q", placeOf(topics, earlier), t.Input)
+		p.add(PlaceOf(topics, i)+".input", remedy,
+			"must differ from that of %s, both are %q", PlaceOf(topics, earlier), t.Input)
 	}
 }
 
@@ -62,14 +62,14 @@ func checkFences(p *problems, topics []Topic) {
 				if bothFences := r.key == "fence_topic"; shared && (!bothFences || i < j) {
 					// what a template has named gives way
 					if fenced.Origin.Pattern && (!other.Origin.Pattern || j < i) {
-						p.add(placeOf(topics, i)+".fence_topic", "",
-							"must differ from %s of %s, both are %q", r.key, placeOf(topics, j),
+						p.add(PlaceOf(topics, i)+".fence_topic", "",
+							"must differ from %s of %s, both are %q", r.key, PlaceOf(topics, j),
 							r.name)
 						continue
 					}
-					p.add(placeOf(topics, j)+"."+r.key, "",
+					p.add(PlaceOf(topics, j)+"."+r.key, "",
 						"must differ from the fence topic of %s, both are %q",
-						placeOf(topics, i), r.name)
+						PlaceOf(topics, i), r.name)
 				}
 			}
 		}
@@ -90,10 +90,10 @@ func checkScopes(p *problems, topics []Topic) {
 		}
 		differ := func(key string, equal bool) {
 			if !equal {
-				p.add(placeOf(topics, i)+"."+key,
+				p.add(PlaceOf(topics, i)+"."+key,
 					"make them equal, or give one another scope",
 					"must equal that of %s: both have the scope %q in the scope group %q",
-					placeOf(topics, earlier), t.Scope, t.ScopeGroup)
+					PlaceOf(topics, earlier), t.Scope, t.ScopeGroup)
 			}
 		}
 		other := topics[earlier]
@@ -111,7 +111,7 @@ func checkCycle(p *problems, topics []Topic, at int) {
 	for _, r := range topics[at].written() {
 		if chain := route(topics[at:], r.name, goal, map[string]bool{}); goal != "" &&
 			chain != nil {
-			p.add(placeOf(topics, at)+"."+r.key, "",
+			p.add(PlaceOf(topics, at)+"."+r.key, "",
 				"must not lead back to its own input: %s",
 				strings.Join(slices.Insert(chain, 0, goal), " -> "))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
 )
@@ -39,36 +41,54 @@ func (f *idFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.hex, "hex", false, "ID is written in hexadecimal digits")
 }
 
+// asked is what the command line asks about.
+type asked struct {
+	config    config.Config
+	log       *slog.Logger
+	topic     config.Topic
+	extractor *messageid.Extractor
+	ids       []dedup.ID // that the text may stand for
+}
+
+func (f *idFlags) asked(cmd *cobra.Command, text string) (q asked, err error) {
+	if q.config, q.log, err = f.load(cmd); err != nil {
+		return q, err
+	}
+	if q.topic, err = chooseTopic(q.config.Topics, f.topic); err != nil {
+		return q, err
+	}
+	if q.extractor, err = wiring.ExtractorOf(q.topic, nil); err != nil {
+		return q, err
+	}
+	if q.ids, err = parseID(text, f.hex, q.extractor); err != nil {
+		return q, usageError{err}
+	}
+	return q, nil
+}
+
 // with opens the store for the work.
 func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Question) error) error {
-	c, log, err := f.load(cmd)
+	q, err := f.asked(cmd, text)
 	if err != nil {
 		return err
 	}
-	task := &lookup.Question{Config: c}
-	if task.Topic, err = chooseTopic(c.Topics, f.topic); err != nil {
-		return err
-	}
-	extractor, err := wiring.ExtractorOf(task.Topic, nil)
-	if err != nil {
-		return err
-	}
-	ids, err := parseID(text, f.hex, extractor)
-	if err != nil {
-		return usageError{err}
-	}
-	task.Scope = wiring.ScopeOf(task.Topic, extractor.String())
-	if wiring.NotMade(c.Store) {
+	return q.with(cmd.Context(), work)
+}
+
+func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err error) {
+	task := &lookup.Question{Config: q.config, Topic: q.topic}
+	task.Scope = wiring.ScopeOf(q.topic, q.extractor.String())
+	if wiring.NotMade(q.config.Store) {
 		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
-			"working directory", wiring.StoreName(c.Store))
+			"working directory", wiring.StoreName(q.config.Store))
 	}
-	if task.Store, err = wiring.OpenStoreFor(cmd.Context(), c,
-		func(_ string, id dedup.ID) bool { return slices.Contains(ids, id) }, log,
+	if task.Store, err = wiring.OpenStoreFor(ctx, q.config,
+		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, q.log,
 	); err != nil {
 		return err
 	}
 	defer task.Store.Close()
-	registered, found, err := task.Store.Registered(cmd.Context(), task.Scope)
+	registered, found, err := task.Store.Registered(ctx, task.Scope)
 	if err != nil {
 		return err
 	}
@@ -77,10 +97,10 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 			return err
 		}
 	}
-	if err := wiring.Await(cmd.Context(), task.Store, task.Scope); err != nil {
+	if err := wiring.Await(ctx, task.Store, task.Scope); err != nil {
 		return err
 	}
-	if task.ID, err = meant(cmd.Context(), task.Store, task.Scope, ids); err != nil {
+	if task.ID, err = meant(ctx, task.Store, task.Scope, q.ids); err != nil {
 		return err
 	}
 	return work(task)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
-	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/dedup/embedded"
 )
 
@@ -46,30 +45,18 @@ func newIDLookup() *cobra.Command {
 
 // look asks the store, or the process that has it to itself.
 func (f *idFlags) look(cmd *cobra.Command, text string) (found lookup.Answer, err error) {
-	err = f.with(cmd, text, func(task *lookup.Question) error {
+	q, err := f.asked(cmd, text)
+	if err != nil {
+		return found, err
+	}
+	err = q.with(cmd.Context(), func(task *lookup.Question) error {
 		found, err = task.Ask(cmd.Context())
 		return err
 	})
-	if !errors.Is(err, embedded.ErrUsed) {
-		return found, err
+	if errors.Is(err, embedded.ErrUsed) {
+		return askProcess(cmd.Context(), q.config, q.topic, q.ids)
 	}
-	c, err := f.read()
-	if err != nil {
-		return found, usageError{err}
-	}
-	topic, err := chooseTopic(c.Topics, f.topic)
-	if err != nil {
-		return found, err
-	}
-	extractor, err := wiring.ExtractorOf(topic, nil)
-	if err != nil {
-		return found, err
-	}
-	ids, err := parseID(text, f.hex, extractor)
-	if err != nil {
-		return found, usageError{err}
-	}
-	return askProcess(cmd.Context(), c, topic, ids)
+	return found, err
 }
 
 func printAnswer(out io.Writer, found lookup.Answer) error {

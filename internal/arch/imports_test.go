@@ -80,7 +80,7 @@ var layers = []struct {
 	{"internal/hashlog", []string{"internal/bloom", "internal/durable", "internal/siphash"}},
 	{"internal/siphash", nil},
 	{"internal/steadyclock", []string{"internal/durable"}},
-	{"internal/workload", nil},
+	{"internal/workload", []string{"internal/pause"}},
 	{"internal/torture", []string{"internal/pause", "internal/workload"}},
 	// The contestants are not part of the product and share nothing with it: they stand for other
 	// people's programs.

@@ -8,30 +8,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/pause"
-	"github.com/kdedup/kdedup/internal/workload"
 )
-
-func isThere(err error) bool { return errors.Is(err, kerr.TopicAlreadyExists) }
-
-const askAgain = 200 * time.Millisecond
-
-// waitForTopic returns when a topic that was just made has a leader for each partition.
-func waitForTopic(ctx context.Context, admin *kadm.Client, topic string, partitions int) error {
-	passes := func(err error) bool { return true }
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	return pause.Repeat(ctx, askAgain, passes, func() error {
-		_, n, err := sizeOf(ctx, admin, topic)
-		if err == nil && n != partitions {
-			err = fmt.Errorf("topic %s has %d partitions, want %d", topic, n, partitions)
-		}
-		return err
-	})
-}
 
 // sizeOf is how far the partitions of a topic reach, in all. What a transaction leaves behind
 // counts.
@@ -48,35 +27,6 @@ func sizeOf(ctx context.Context, admin *kadm.Client, topic string) (
 	})
 	return size, partitions, nil
 }
-
-// produce spreads the records over the time of the production and returns of how many messages they
-// are.
-func (p Plan) produce(ctx context.Context, client *kgo.Client) (messages int, err error) {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	begun, n := time.Now(), 0
-	p.Records.Each(p.Input, func(r *kgo.Record) bool {
-		due := time.Duration(float64(p.During) * float64(n) / float64(p.Records.Records))
-		if ahead := due - time.Since(begun); ahead > pace && !pause.For(ctx, ahead) {
-			return false
-		}
-		n++
-		messages = max(messages, workload.MessageOf(r)+1)
-		client.Produce(ctx, r, func(_ *kgo.Record, err error) {
-			if err != nil {
-				fail(fmt.Errorf("fill %s: %w", p.Input, err))
-			}
-		})
-		return ctx.Err() == nil
-	})
-	if err := client.Flush(ctx); err != nil {
-		return 0, context.Cause(ctx)
-	}
-	return messages, context.Cause(ctx)
-}
-
-// pace is how far the production may be ahead of its time.
-const pace = 5 * time.Millisecond
 
 // waitForQuiet returns when the clean topic has not grown for the time of the patience. While a
 // consumer group still has something to read on the input, it waits longer: a group waits for a

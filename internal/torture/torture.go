@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -58,8 +59,7 @@ type Report struct {
 func Run(ctx context.Context, p Plan) (Report, error) {
 	report := Report{Command: p.Command, Records: p.Records.Records, Processes: p.Processes,
 		Seed: p.Seed}
-	client, err := kgo.NewClient(append(slices.Clip(p.Connection),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(p.Connection...)
 	if err != nil {
 		return report, fmt.Errorf("kafka: %w", err)
 	}
@@ -71,7 +71,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 		}
 	}
 	begun := time.Now()
-	err = p.work(ctx, client, admin, &report)
+	err = p.work(ctx, admin, &report)
 	report.Seconds = time.Since(begun).Seconds()
 	if err != nil {
 		return report, err
@@ -83,12 +83,11 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 
 // emptyTopic makes a topic, or takes one that is empty and has as many partitions.
 func (p Plan) emptyTopic(ctx context.Context, admin *kadm.Client, topic string) error {
-	made, err := admin.CreateTopic(ctx, int32(p.Records.Partitions), -1, nil, topic)
-	switch {
-	case err == nil:
-		return waitForTopic(ctx, admin, topic, p.Records.Partitions)
-	case made.Err == nil || !isThere(made.Err):
-		return fmt.Errorf("make topic %s: %w", topic, err)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := workload.MakeTopic(ctx, admin, topic, p.Records.Partitions, nil)
+	if err == nil || !errors.Is(err, kerr.TopicAlreadyExists) {
+		return err
 	}
 	size, partitions, err := sizeOf(ctx, admin, topic)
 	switch {
@@ -105,9 +104,7 @@ func (p Plan) emptyTopic(ctx context.Context, admin *kadm.Client, topic string) 
 
 // work returns when all records are produced and the clean topic stands still. The processes end
 // with it.
-func (p Plan) work(
-	ctx context.Context, client *kgo.Client, admin *kadm.Client, report *Report,
-) error {
+func (p Plan) work(ctx context.Context, admin *kadm.Client, report *Report) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	group, working := errgroup.WithContext(working)
@@ -120,7 +117,7 @@ func (p Plan) work(
 		defer stop()
 		production, producing := errgroup.WithContext(working)
 		production.Go(func() (err error) {
-			report.Messages, err = p.produce(producing, client)
+			report.Messages, err = p.Records.Fill(producing, p.Connection, p.Input, p.During)
 			return err
 		})
 		production.Go(func() error { return p.kill(producing, workers) })

@@ -1,19 +1,23 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// Fill produces the records to the topic and returns of how many different messages they are. The
-// connection says at least where the brokers are.
+// Fill produces the records to the topic, at one rate over the time or, with none, as fast as the
+// brokers take them. It returns of how many different messages they are. The connection says at
+// least where the brokers are.
 func (s Spec) Fill(
-	ctx context.Context, connection []kgo.Opt, topic string,
+	ctx context.Context, connection []kgo.Opt, topic string, over time.Duration,
 ) (messages int, err error) {
 	client, err := kgo.NewClient(append(slices.Clip(connection),
 		kgo.MaxBufferedRecords(50_000), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
@@ -21,26 +25,33 @@ func (s Spec) Fill(
 		return 0, fmt.Errorf("fill %s: %w", topic, err)
 	}
 	defer client.Close()
-	var (
-		failure error
-		once    sync.Once
-	)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	begun := time.Now()
 	for it := range s.items() {
+		due := time.Duration(float64(over) * float64(it.place) / float64(s.Records))
+		if ahead := due - time.Since(begun); ahead > mostAhead {
+			pause.For(ctx, ahead)
+		}
+		if ctx.Err() != nil {
+			break
+		}
 		messages = max(messages, it.message+1)
 		client.Produce(ctx, s.record(topic, it), func(_ *kgo.Record, err error) {
 			if err != nil {
-				once.Do(func() { failure = err })
+				fail(err)
 			}
 		})
 	}
-	if err := client.Flush(ctx); err != nil {
-		return 0, fmt.Errorf("fill %s: %w", topic, err)
-	}
-	if failure != nil {
-		return 0, fmt.Errorf("fill %s: %w", topic, failure)
+	// a failure is the cause of the end of ctx
+	if err := cmp.Or(client.Flush(ctx), context.Cause(ctx)); err != nil {
+		return 0, fmt.Errorf("fill %s: %w", topic, cmp.Or(context.Cause(ctx), err))
 	}
 	return messages, nil
 }
+
+// mostAhead is how far Fill may be ahead of its rate.
+const mostAhead = 5 * time.Millisecond
 
 func (s Spec) record(topic string, it item) *kgo.Record {
 	return &kgo.Record{

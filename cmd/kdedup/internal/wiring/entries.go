@@ -27,10 +27,7 @@ type Entry struct {
 func Entries(topics []config.Topic) []Entry {
 	entries := make([]Entry, len(topics))
 	for i, t := range topics {
-		entries[i] = Entry{Path: t.Origin.Path, Topic: t}
-		if entries[i].Path == "" {
-			entries[i].Path = fmt.Sprintf("topics[%d]", i)
-		}
+		entries[i] = Entry{Path: config.PlaceOf(topics, i), Topic: t}
 	}
 	return entries
 }
