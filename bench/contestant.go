@@ -15,6 +15,18 @@ func (n needs) and(other needs) needs {
 	return needs{n.cassandra || other.cassandra, n.redis || other.redis}
 }
 
+// server is the name of the store's.
+func (n needs) server() string {
+	switch {
+	case n.cassandra:
+		return cassandraServer
+	case n.redis:
+		return redisServer
+	default:
+		return ""
+	}
+}
+
 // contestant is a program that drains the input topic.
 type contestant struct {
 	name  string // in flags and results

@@ -45,8 +45,8 @@ func TestTheDocumentHasAPlaceForEveryMode(t *testing.T) {
 
 func TestTheTableComparesAndCountsWhatIsWrong(t *testing.T) {
 	runs := []Run{
-		{Contestant: "lwt", Round: 1, Rate: 5000, CPUMicros: 24, PeakMiB: 30,
-			Found: &workload.Found{Lost: 1}},
+		{Contestant: "lwt", Round: 1, Rate: 5000, CPUMicros: 24, KafkaMicros: 1.5,
+			StoreMicros: 150, PeakMiB: 30, Found: &workload.Found{Lost: 1}},
 		{Contestant: kdedupCassandra, Round: 1, Rate: 50_000, CPUMicros: 8, PeakMiB: 90,
 			Found: &workload.Found{}},
 		{Contestant: "claims", Round: 1, Rate: 80_000},
@@ -58,15 +58,15 @@ func TestTheTableComparesAndCountsWhatIsWrong(t *testing.T) {
 	}
 	got := strings.Split(strings.TrimSpace(runsTable(runs, modes[0])), "\n")
 	want := []string{
-		"|  | records/s | CPU µs/record | peak RSS MiB | start s | lost | doubled | changed | " +
-			"out of order | kdedup-cassandra is … times as fast |",
-		"|---|---|---|---|---|---|---|---|---|---|",
-		"| " + titleOf("lwt") + " | 4,500 (4,000–5,000) | 25.0 (24.0–26.0) | 30 | 0.0 | 3 | 2 | " +
-			"0 | 0 | 12.50 (10.00–15.00) |",
+		"|  | records/s | CPU µs/record | Kafka's / store's | peak RSS MiB | start s | lost | " +
+			"doubled | changed | out of order | kdedup-cassandra is … times as fast |",
+		"|---|---|---|---|---|---|---|---|---|---|---|",
+		"| " + titleOf("lwt") + " | 4,500 (4,000–5,000) | 25.0 (24.0–26.0) | 0.8 / 75.0 | 30 | 0.0 | " +
+			"3 | 2 | 0 | 0 | 12.50 (10.00–15.00) |",
 		"| " + titleOf(kdedupCassandra) +
-			" | 55,000 (50,000–60,000) | 8.0 | 91 (90–92) | 0.0 | 0 | 0 | 0 | 0 | 1.00 |",
-		"| " + titleOf("claims") + " | 80,000 | 0.0 | 0 | 0.0 | – | – | – | – | 0.62 |",
-		"| " + titleOf("redis") + " | failed | failed | failed | failed | – | – | – | – | – |",
+			" | 55,000 (50,000–60,000) | 8.0 | – / – | 91 (90–92) | 0.0 | 0 | 0 | 0 | 0 | 1.00 |",
+		"| " + titleOf("claims") + " | 80,000 | 0.0 | – / – | 0 | 0.0 | – | – | – | – | 0.62 |",
+		"| " + titleOf("redis") + " | failed | failed | – / – | failed | failed | – | – | – | – | – |",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

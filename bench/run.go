@@ -29,11 +29,15 @@ type Run struct {
 	Seconds float64 `json:"seconds"`
 	Rate    float64 `json:"records_per_second"`
 	// Of all processes, from their start to their end.
-	CPUMicros float64         `json:"cpu_us_per_record"`
-	PeakMiB   float64         `json:"peak_rss_mib"` // of the largest process
-	Memory    []Sample        `json:"memory,omitempty"`
-	Found     *workload.Found `json:"found,omitempty"`
-	Failure   string          `json:"failure,omitempty"`
+	CPUMicros float64 `json:"cpu_us_per_record"`
+	// Of the broker and of the contestant's store while records were drained; 0 for a server that
+	// was not started here.
+	KafkaMicros float64         `json:"kafka_cpu_us_per_record,omitempty"`
+	StoreMicros float64         `json:"store_cpu_us_per_record,omitempty"`
+	PeakMiB     float64         `json:"peak_rss_mib"` // of the largest process
+	Memory      []Sample        `json:"memory,omitempty"`
+	Found       *workload.Found `json:"found,omitempty"`
+	Failure     string          `json:"failure,omitempty"`
 }
 
 // Sample is the resident memory of the largest process in the middle of a run.
@@ -109,7 +113,7 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	}
 	defer func() {
 		cpu, stopErr := stopAll(all)
-		r.CPUMicros = float64(cpu.Microseconds()) / float64(r.Spec.Records)
+		r.CPUMicros = r.perRecord(cpu)
 		err = cmp.Or(err, stopErr) // that it does not stop well follows from that it failed
 	}()
 	assigned, err := firstAssigned(ctx, all)
@@ -118,14 +122,22 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	}
 	r.StartSeconds = assigned.Sub(all[0].started).Seconds()
 	waitProfile := s.profiler.begin(ctx, c, s.profile())
+	kafka, store := s.fleet.cpu(kafkaServer), s.fleet.cpu(c.needs.server())
 	if err := r.watch(ctx, handled, all, assigned); err != nil {
 		return errors.Join(err, waitProfile())
 	}
 	r.Seconds = time.Since(assigned).Seconds()
 	r.Rate = float64(r.Spec.Records) / r.Seconds
+	r.KafkaMicros = r.perRecord(s.fleet.cpu(kafkaServer) - kafka)
+	r.StoreMicros = r.perRecord(s.fleet.cpu(c.needs.server()) - store)
 	memory, err := largest(all)
 	r.PeakMiB = float64(memory.peak) / (1 << 20)
 	return errors.Join(err, waitProfile())
+}
+
+// perRecord is a time as microseconds for each record.
+func (r *Run) perRecord(took time.Duration) float64 {
+	return float64(took.Microseconds()) / float64(r.Spec.Records)
 }
 
 // progress tells how many records a contestant has handled, and whether that is all. An error says

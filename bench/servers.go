@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,7 +28,17 @@ type fleet struct {
 	// of what was started, and what else readers of the numbers should know
 	versions []string
 	stops    []func() error
+	// of the servers that were started here as processes, by the names kafkaServer …; of a
+	// container there is none
+	pids map[string]int
 }
+
+// Names of the servers.
+const (
+	kafkaServer     = "kafka"
+	cassandraServer = "cassandra"
+	redisServer     = "redis"
+)
 
 // stopper is a server that was started.
 type stopper interface {
@@ -39,15 +50,16 @@ type stopper interface {
 // data in dir. What was started is in the fleet also after an error.
 func startFleet(ctx context.Context, need needs, dir string, heap heaps) (*fleet, error) {
 	f := &fleet{kafka: os.Getenv(kafkaEnv), cassandra: os.Getenv(cassandraEnv),
-		redis: os.Getenv(redisEnv)}
+		redis: os.Getenv(redisEnv), pids: make(map[string]int)}
 	var err error
 	if f.kafka == "" {
-		f.kafka, err = f.started(startKafka(ctx, filepath.Join(dir, "kafka"), heap.kafka))
+		f.kafka, err = f.started(kafkaServer)(startKafka(ctx, filepath.Join(dir, "kafka"),
+			heap.kafka))
 		f.versions = append(f.versions, "Kafka "+servers.KafkaVersion()+" ("+heap.kafka+" heap)")
 	}
 	if err == nil && need.cassandra && f.cassandra == "" {
-		f.cassandra, err = f.started(startCassandra(ctx, filepath.Join(dir, "cassandra"),
-			heap.cassandra))
+		f.cassandra, err = f.started(cassandraServer)(startCassandra(ctx,
+			filepath.Join(dir, "cassandra"), heap.cassandra))
 		f.versions = append(f.versions, "Cassandra "+servers.CassandraVersion()+" ("+heap.cassandra+
 			" heap, Paxos v2)")
 	}
@@ -60,12 +72,27 @@ func startFleet(ctx context.Context, need needs, dir string, heap heaps) (*fleet
 // heaps are as for -Xmx.
 type heaps struct{ kafka, cassandra string }
 
-func (f *fleet) started(s stopper, err error) (string, error) {
-	if err != nil {
-		return "", err
+func (f *fleet) started(name string) func(stopper, error) (string, error) {
+	return func(s stopper, err error) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		f.stops = append(f.stops, s.Stop)
+		if process, ok := s.(interface{ PID() int }); ok {
+			f.pids[name] = process.PID()
+		}
+		return s.Addr(), nil
 	}
-	f.stops = append(f.stops, s.Stop)
-	return s.Addr(), nil
+}
+
+// cpu is what a server took so far; 0 if it is not a process that was started here.
+func (f *fleet) cpu(server string) time.Duration {
+	pid := f.pids[server]
+	if pid == 0 {
+		return 0
+	}
+	took, _ := cpuOf(pid) // a server that ended fails the run by itself
+	return took
 }
 
 // stop ends what was started.
@@ -122,7 +149,8 @@ func (f *fleet) startRedis(ctx context.Context, dir string) error {
 	if err != nil {
 		return nil
 	}
-	f.redis, err = f.started(asStopper(servers.StartRedis(ctx, servers.RedisOptions{Dir: dir})))
+	f.redis, err = f.started(redisServer)(asStopper(servers.StartRedis(ctx,
+		servers.RedisOptions{Dir: dir})))
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ func rows(cells [][]string) string {
 
 // runsTable has one row for each variant and contestant.
 func runsTable(runs []Run, m mode) string {
-	head := []string{"", "records/s", "CPU µs/record", "peak RSS MiB", "start s", "lost", "doubled",
-		"changed", "out of order"}
+	head := []string{"", "records/s", "CPU µs/record", "Kafka's / store's", "peak RSS MiB",
+		"start s", "lost", "doubled", "changed", "out of order"}
 	if m.tail {
 		head = append(head, "RSS MiB after 10 / 50 / 100 %")
 	}
@@ -88,6 +88,8 @@ func runRow(runs []Run, variant, name string) []string {
 		strings.TrimPrefix(variant+": ", ": ") + titleOf(name),
 		column(thousands, rate),
 		column(decimals(1), func(r Run) float64 { return r.CPUMicros }),
+		middle(runs, name, func(r Run) float64 { return r.KafkaMicros }) + " / " +
+			middle(runs, name, func(r Run) float64 { return r.StoreMicros }),
 		column(decimals(0), func(r Run) float64 { return r.PeakMiB }),
 		column(decimals(1), func(r Run) float64 { return r.StartSeconds }),
 		count(func(f workload.Found) int { return f.Lost }),
@@ -95,6 +97,15 @@ func runRow(runs []Run, variant, name string) []string {
 		count(func(f workload.Found) int { return f.Changed }),
 		count(func(f workload.Found) int { return f.Misplaced }),
 	}
+}
+
+// middle is a median without its ends, "–" for what was not measured.
+func middle(runs []Run, name string, value func(Run) float64) string {
+	median := spreadOf(valuesOf(runs, name, value)).Median
+	if median == 0 {
+		return "–"
+	}
+	return decimals(1)(median)
 }
 
 func (s spread) ratioText() string {

@@ -31,6 +31,9 @@ type Server struct {
 
 	listeners map[string]Route // a broker's, by name
 
+	// of a broker that others may join
+	dir, controller string
+
 	mu   sync.Mutex
 	proc *process
 }
@@ -50,6 +53,14 @@ func (s *Server) Routes() []Route { return s.routes }
 // Listener returns where clients of a broker's listener connect. With a proxy, that is Listen, and
 // the proxy connects to Upstream; without, both are the same.
 func (s *Server) Listener(name string) Route { return s.listeners[name] }
+
+// PID returns the process that runs now. A program that starts others, as PostgreSQL does, is the
+// parent of what does the work.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.cmd.Process.Pid
+}
 
 // Ended returns a channel that is closed when the process that runs now has ended, however it ends.
 // The next Restart makes another one.
