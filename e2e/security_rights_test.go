@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -21,12 +22,13 @@ import (
 )
 
 // testRights runs a delivery with exactly the rights of docs/security.md: setup, run, id lookup,
-// report, backfill, skip and redrive, each by its own user. Taken away one by one, each right is
-// missed, and the error says on what.
+// report, backfill, skip, redrive and offsets, each by its own user. Taken away one by one, each
+// right is missed, and the error says on what.
 func testRights(t *testing.T, s *secured, delivery string) {
 	users := map[string]*user{}
 	for _, name := range []string{"kdedup", "kdedup-setup", "kdedup-reader", "kdedup-report",
-		"kdedup-backfill", "kdedup-operator", "kdedup-redrive"} {
+		"kdedup-backfill", "kdedup-operator", "kdedup-redrive", "kdedup-offsets",
+	} {
 		users[name] = s.newUser(t, name+"-"+strings.ReplaceAll(delivery, "_", "-"), delivery)
 	}
 	run, setup, reader := users["kdedup"], users["kdedup-setup"], users["kdedup-reader"]
@@ -36,7 +38,7 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	as := func(u *user) *deployment { return d.at(u.place(s, keyspace)) }
 	manual := readManual(t)
 	acls := func(what string) []acl {
-		names := []string{"orders", d.input}
+		names := []string{"orders", d.input, "billing", d.input + "-billing"}
 		// the longer ones first
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(users))) {
 			names = append(names, "User:"+name, users[name].principal())
@@ -138,6 +140,19 @@ func testRights(t *testing.T, s *secured, delivery string) {
 		s.exec(t, statement)
 	}
 	redriveWithRights(t, s, as(users["kdedup-redrive"]), acls("Kafka ACLs of redrive"))
+
+	for _, statement := range manual.block("Cassandra grants of id lookup",
+		strings.NewReplacer("kdedup.", keyspace+".", "TO kdedup_reader",
+			"TO "+users["kdedup-offsets"].role())) {
+		s.exec(t, statement)
+	}
+	group := d.input + "-billing"
+	d.commitAnywhere(group, d.input, rand.New(rand.NewPCG(1, 1)))
+	s.allow(t, acls("Kafka ACLs of offsets")...)
+	as(users["kdedup-offsets"]).command("offsets", "--group", group, "--apply", "--yes")
+	if len(d.committedBy(group, d.output())) == 0 {
+		t.Error("kdedup offsets with every right has committed nothing")
+	}
 }
 
 // redriveWithRights redrives a letter into either topic.

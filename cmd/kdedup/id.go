@@ -14,6 +14,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/claimlog"
 	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
@@ -78,32 +79,42 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err error) {
 	task := &lookup.Question{Config: q.config, Topic: q.topic}
 	task.Scope = wiring.ScopeOf(q.topic, q.extractor.String())
-	if wiring.NotMade(q.config.Store) {
-		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
-			"working directory", wiring.StoreName(q.config.Store))
-	}
-	if task.Store, err = wiring.OpenStoreFor(ctx, q.config,
+	if task.Store, err = openClaims(ctx, q.config, task.Scope,
 		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, q.log,
 	); err != nil {
 		return err
 	}
 	defer task.Store.Close()
-	registered, found, err := task.Store.Registered(ctx, task.Scope)
-	if err != nil {
-		return err
-	}
-	if found {
-		if err := dedup.CompareScopes(task.Scope, registered); err != nil {
-			return err
-		}
-	}
-	if err := wiring.Await(ctx, task.Store, task.Scope); err != nil {
-		return err
-	}
 	if task.ID, err = meant(ctx, task.Store, task.Scope, q.ids); err != nil {
 		return err
 	}
 	return work(task)
+}
+
+// openClaims opens the store to look at claims of a scope, of which a claim log keeps only some.
+func openClaims(
+	ctx context.Context, c config.Config, scope dedup.Scope, only claimlog.Only, log *slog.Logger,
+) (store dedup.Store, err error) {
+	if wiring.NotMade(c.Store) {
+		return nil, fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
+			"working directory", wiring.StoreName(c.Store))
+	}
+	if store, err = wiring.OpenStoreFor(ctx, c, only, log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = store.Close() // nothing was written
+		}
+	}()
+	registered, found, err := store.Registered(ctx, scope)
+	if err == nil && found {
+		err = dedup.CompareScopes(scope, registered)
+	}
+	if err == nil {
+		err = wiring.Await(ctx, store, scope)
+	}
+	return store, err
 }
 
 // storedLongID is how a long ID is spelled that is known only as it is stored: a prefix, and its

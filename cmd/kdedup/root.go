@@ -35,8 +35,8 @@ func newRoot() *cobra.Command {
 		return usageError{plainly(err)}
 	})
 	root.AddCommand(newInit(readsTerminal), newRun(), newValidate(), newConfig(), newSetup(),
-		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(), newDemo(),
-		newBench(), newTorture(), newReady(), newVersion(), newMan())
+		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(),
+		newOffsets(), newDemo(), newBench(), newTorture(), newReady(), newVersion(), newMan())
 	markUsage(root)
 	return root
 }

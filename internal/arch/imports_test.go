@@ -65,6 +65,7 @@ var layers = []struct {
 	{"internal/dryrun", []string{"dedup"}},
 	{"internal/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "internal/dryrun",
 		"internal/logreader", "internal/pause"}},
+	{"internal/offsets", []string{"dedup", "internal/logreader"}},
 	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
 	{"internal/kafka", []string{"config", "internal/certs", "internal/editdistance",
@@ -107,9 +108,10 @@ var layers = []struct {
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
 		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
-		"internal/idorder", "internal/kafka", "internal/logreader", "internal/pause",
-		"internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
-		"internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
+		"internal/idorder", "internal/kafka", "internal/logreader", "internal/offsets",
+		"internal/pause", "internal/proposal", "internal/redrive", "internal/report",
+		"internal/telemetry", "internal/torture", "internal/workload", "pipeline",
+		"pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -248,9 +250,9 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
 				"internal/dryrun, internal/idorder, internal/kafka, internal/logreader, " +
-				"internal/pause, internal/proposal, internal/redrive, internal/report, " +
-				"internal/telemetry, internal/torture, internal/workload, pipeline, " +
-				"pipeline/tracing",
+				"internal/offsets, internal/pause, internal/proposal, internal/redrive, " +
+				"internal/report, internal/telemetry, internal/torture, internal/workload, " +
+				"pipeline, pipeline/tracing",
 		}},
 		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{
