@@ -58,8 +58,11 @@ func newBenchClaims() *cobra.Command {
 				duplicates: flags.duplicates,
 				spec:       workload.Spec{IDBytes: workload.UUIDBytes, Ordered: flags.ordered},
 			}
-			results, err := bench.run(cmd.Context(), cmd.ErrOrStderr(), flags.measure)
-			if err := errors.Join(err, store.Close()); err != nil {
+			results, err := bench.run(cmd.Context(), cmd.ErrOrStderr(), flags.measure,
+				func(scope dedup.Scope) ([]result, error) {
+					return bench.reread(cmd.Context(), c, scope, log)
+				})
+			if err := errors.Join(err, bench.store.Close()); err != nil {
 				return err
 			}
 			results = append(results, flags.advise(cmd.Context(), c, log, bench.rate)...)
@@ -95,9 +98,11 @@ type claimedBatch struct {
 	ended  time.Time
 }
 
-// run makes the claims that come before, and gives the rest of the work to measure.
+// run makes the claims that come before, gives the rest of the work to measure, and asks after for
+// what it finds while the claims stand.
 func (b *claimBench) run(
 	ctx context.Context, progress io.Writer, measure func(func() error) error,
+	after func(dedup.Scope) ([]result, error),
 ) (results []result, err error) {
 	scope := wiring.ScopeOf(b.topic, "bench")
 	defer func() {
@@ -122,7 +127,11 @@ func (b *claimBench) run(
 		results = b.results(start, before, used())
 		return nil
 	})
-	return results, err
+	if err != nil {
+		return results, err
+	}
+	more, err := after(scope)
+	return append(results, more...), err
 }
 
 // part makes more claims, in all lanes.
