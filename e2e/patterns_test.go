@@ -18,7 +18,7 @@ import (
 // another process goes on.
 func TestTheTopicsOfAPatternAreCleanedThroughAKill(t *testing.T) {
 	t.Parallel()
-	const n = 12
+	n := testkit.Number(t, "KDEDUP_TENANTS", 12)
 	d := newTenants(t)
 	d.create(0, n)
 	for i := range n {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer"
@@ -102,22 +104,38 @@ func (p *Process) rescan(ctx context.Context, giveUp context.CancelFunc) {
 	}
 }
 
+// preparedAtOnce entries of patterns are prepared side by side: each asks brokers and store some
+// ten questions, one after the other.
+const preparedAtOnce = 16
+
 // prepareMatched prepares entries of patterns, each for itself: one that cannot begin waits, and
 // holds up no other. One that runs already, and would be another pipeline, holds up the reload.
 func (p *Process) prepareMatched(
 	ctx context.Context, c config.Config, entries []wiring.Entry,
 ) (ready []wiring.Entry, err error) {
-	for _, e := range entries {
-		one := []wiring.Entry{e}
-		err := p.prepareOne(ctx, c, one)
-		running := p.active.Load().find(e.ConsumerGroup)
-		switch {
-		case err == nil:
-			ready = append(ready, one[0])
-		case outage(err), ctx.Err() != nil, running != nil && !running.over():
-			return nil, err
-		default:
-			p.waits(err)
+	refusals := make([]error, len(entries))
+	preparing, ctx := errgroup.WithContext(ctx)
+	preparing.SetLimit(preparedAtOnce)
+	for i := range entries {
+		preparing.Go(func() error {
+			err := p.prepareOne(ctx, c, entries[i:i+1])
+			running := p.active.Load().find(entries[i].ConsumerGroup)
+			runs := running != nil && !running.over()
+			if err != nil && (outage(err) || ctx.Err() != nil || runs) {
+				return err
+			}
+			refusals[i] = err
+			return nil
+		})
+	}
+	if err := preparing.Wait(); err != nil {
+		return nil, err
+	}
+	for i, refusal := range refusals {
+		if refusal == nil {
+			ready = append(ready, entries[i])
+		} else {
+			p.waits(refusal)
 		}
 	}
 	p.families.waiting.Set(float64(len(p.looks.waiting)))
