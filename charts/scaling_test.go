@@ -51,6 +51,25 @@ func TestTheBrokersMayBeOneText(t *testing.T) {
 	}
 }
 
+func TestAPodReadsFromTheReplicasOfItsZone(t *testing.T) {
+	zone := func(changes string) string {
+		r := mustRender(t, loadChart(t), with(t, "default", changes))
+		for _, e := range workload(t, r).template.Spec.Containers[0].Env {
+			if e.Name == "KDEDUP_KAFKA_RACK" {
+				return e.ValueFrom.FieldRef.FieldPath
+			}
+		}
+		return ""
+	}
+	if got := zone("{}"); got != "" {
+		t.Errorf("by default the rack is %s", got)
+	}
+	if got := zone("rack: {fromZone: true}"); got !=
+		"metadata.labels['topology.kubernetes.io/zone']" {
+		t.Errorf("with rack.fromZone the rack is %q", got)
+	}
+}
+
 // An upgrade must not set back what KEDA has decided.
 func TestTheWorkloadLeavesItsSizeToKEDA(t *testing.T) {
 	eachShape(t, func(t *testing.T, _ shape, r release) {

@@ -5,6 +5,11 @@ type Kafka struct {
 	// Required. Some brokers as `host:port`, or `host` for port 9092. The others are found through
 	// them; name at least two, so that a start does not depend on one broker.
 	Brokers []string `mapstructure:"brokers"`
+	// Rack or availability zone of this process, as `broker.rack` spells those of the brokers. The
+	// lanes then read from a replica in the same rack if there is one, where the brokers have
+	// `replica.selector.class` set (KIP-392): no traffic between zones is paid for. Empty means
+	// from the leaders.
+	Rack string `mapstructure:"rack"`
 	// Encryption of the connections to the brokers.
 	TLS TLS `mapstructure:"tls"`
 	// Authentication with the brokers.

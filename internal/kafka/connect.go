@@ -25,6 +25,7 @@ const dialTimeout = 10 * time.Second
 // token.
 type Connector struct {
 	brokers []string
+	rack    string
 	files   *certs.Follower // nil without TLS
 	login   sasl.Mechanism  // nil without SASL
 	sight   *sight
@@ -32,7 +33,7 @@ type Connector struct {
 
 // NewConnector reads the certificates; it connects to nothing.
 func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (c *Connector, err error) {
-	c = &Connector{brokers: k.Brokers, sight: newSight(log)}
+	c = &Connector{brokers: k.Brokers, rack: k.Rack, sight: newSight(log)}
 	if k.TLS.Enabled {
 		if c.files, err = certs.Client("kafka.tls", filesOf(k.TLS), log); err != nil {
 			return nil, err
@@ -49,17 +50,18 @@ func filesOf(t config.TLS) certs.ClientFiles {
 		ServerName: t.ServerName}
 }
 
-// Options returns brokers, TLS, SASL, logging and client metrics. The client's own lines are
-// demoted: what matters reaches the caller as an error.
+// Options returns brokers, rack, TLS, SASL, logging and client metrics, for the clients of lanes.
+// The client's own lines are demoted: what matters reaches the caller as an error.
 func (c *Connector) Options(
 	clientID string, reg prometheus.Registerer, log *slog.Logger,
 ) []kgo.Opt {
-	return append(c.options(clientID), kgo.WithLogger(kslog.New(demote(log))),
+	return append(c.options(clientID), kgo.Rack(c.rack), kgo.WithLogger(kslog.New(demote(log))),
 		kgo.WithHooks(clientMetrics(reg), c.sight))
 }
 
 // AdminOptions are those of a client that only asks and waits for the answer: all of its errors
-// reach the caller, so its lines go down by two steps.
+// reach the caller, so its lines go down by two steps. It has no rack: a replica is behind its
+// leader, and whoever waits for an answer waits for that too, as the readers of a claim log do.
 func (c *Connector) AdminOptions(clientID string, log *slog.Logger) []kgo.Opt {
 	return append(c.options(clientID),
 		kgo.WithLogger(kslog.New(demote(slog.New(demoted{log.Handler()})))))

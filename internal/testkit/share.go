@@ -59,6 +59,7 @@ var LongTests = []string{
 	"TestAMoveFromRowsToLogsLosesAndDoublesNothing",
 	"TestAMoveFromStoreToStoreLosesAndDoublesNothing",
 	"TestAQuotaMakesBatchesSmaller",
+	"TestAProcessReadsFromTheReplicaInItsRack",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
 	"TestNothingOfARecreatedInputIsSkipped",

@@ -36,6 +36,8 @@ type KafkaOptions struct {
 	Proxies int
 	// Listeners are more ways to the broker, besides the plain one for the test itself.
 	Listeners []KafkaListener
+	// Joins is the first broker of the cluster to which this one is added; nil makes a cluster.
+	Joins *Server
 }
 
 // KafkaListener has a port of its own. Its settings, such as certificates, are properties of the
@@ -46,8 +48,9 @@ type KafkaListener struct {
 	Proxied  bool   // a proxy stands in front, see Server.Listener
 }
 
-// StartKafka starts one broker that is its own controller and returns when it answers. ctx bounds
-// the start, with the first download of the jars, and nothing after it.
+// StartKafka starts one broker, which is its own controller unless it joins another one, and
+// returns when it answers. ctx bounds the start, with the first download of the jars, and nothing
+// after it.
 //
 // Everything is kept once (replication factor 1), transactions work, topics are not created by
 // being used, and a new consumer group does not wait for more members.
@@ -73,7 +76,12 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 		return nil, err
 	}
 	addr := address(loopback, cmp.Or(opts.Port, ports[0]))
-	config := kafkaProperties(addr, address(loopback, ports[1]))
+	controller := address(loopback, ports[1])
+	config := kafkaProperties(addr, controller)
+	if opts.Joins != nil {
+		controller = opts.Joins.controller
+		join(config, addr, controller)
+	}
 	routes := kafkaRoutes(ports[2 : 2+2*opts.Proxies])
 	listeners := make(map[string]Route)
 	for i, route := range routes {
@@ -96,10 +104,15 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 	if err := writeProperties(file, config); err != nil {
 		return nil, err
 	}
-	if err := formatKafka(ctx, home, file); err != nil {
+	cluster, err := clusterID(opts.Joins)
+	if err != nil {
+		return nil, err
+	}
+	if err := formatKafka(ctx, home, file, cluster); err != nil {
 		return nil, err
 	}
 	return &Server{
+		dir: home.dir, controller: controller,
 		name: "kafka on " + addr,
 		addr: addr,
 		log:  filepath.Join(home.dir, "log"),
@@ -111,6 +124,36 @@ func newKafka(ctx context.Context, opts KafkaOptions) (*Server, error) {
 		routes: routes, listeners: listeners,
 	}, nil
 }
+
+// join makes the properties those of a broker without a controller. A cluster has two brokers here.
+func join(config map[string]string, addr, controller string) {
+	config["process.roles"] = "broker"
+	config["node.id"] = "2"
+	config["controller.quorum.voters"] = "1@" + controller
+	config["listeners"] = "PLAINTEXT://" + addr
+}
+
+// clusterID is that of the first broker, or a new one.
+func clusterID(first *Server) (string, error) {
+	if first == nil {
+		var id [16]byte
+		_, _ = rand.Read(id[:])
+		id[0] &= 0x7f // no '-' in front: the tool would take it for an option
+		return base64.RawURLEncoding.EncodeToString(id[:]), nil
+	}
+	text, err := os.ReadFile(metaProperties(first.dir))
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's ID: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if id, found := strings.CutPrefix(line, "cluster.id="); found {
+			return strings.TrimSpace(id), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no cluster.id", metaProperties(first.dir))
+}
+
+func metaProperties(dir string) string { return filepath.Join(dir, "data", "meta.properties") }
 
 // kafkaRoutes takes two ports for each route.
 func kafkaRoutes(ports []int) []Route {
@@ -163,17 +206,13 @@ func writeProperties(path string, config map[string]string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
-// formatKafka prepares new log directories for a cluster of this one broker.
-func formatKafka(ctx context.Context, home *javaHome, properties string) error {
-	formatted := filepath.Join(home.dir, "data", "meta.properties")
-	if _, err := os.Stat(formatted); err == nil {
+// formatKafka prepares new log directories for a broker of a cluster.
+func formatKafka(ctx context.Context, home *javaHome, properties, cluster string) error {
+	if _, err := os.Stat(metaProperties(home.dir)); err == nil {
 		return nil
 	}
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	id[0] &= 0x7f // no '-' in front: the tool would take it for an option
 	cmd := home.command("256m", nil, "kafka.tools.StorageTool",
-		"format", "-t", base64.RawURLEncoding.EncodeToString(id[:]), "-c", properties)
+		"format", "-t", cluster, "-c", properties)
 	if out, err := runProcess(ctx, cmd); err != nil {
 		return fmt.Errorf("format %s: %w\n%s", home.dir, err, out)
 	}
