@@ -44,6 +44,8 @@ var proofs = []proof{
 		takes: 2 * time.Minute, env: secondShare},
 	{name: "serializers", pkg: "./e2e", tests: "^TestRecordsOfSerializersAreCleanedOnce$",
 		turns: 3, takes: 2 * time.Minute, env: share(3)},
+	{name: "tenants", pkg: "./e2e", tests: "^TestTheTopicsOfAPatternAreCleanedThroughAKill$",
+		turns: 1, takes: 3 * time.Minute, env: manyTenants, plain: true},
 	{name: "registry", pkg: "./internal/registry", tests: "^TestARealRegistryIsUnderstood$",
 		turns: 1, takes: 90 * time.Second, env: share(1)},
 	{name: "bench", pkg: "./bench", tests: "^TestEveryContestantDrainsItsTopic$", turns: 1,
@@ -61,6 +63,8 @@ func share(of int) func(uint64, int) []string {
 func secondShare(uint64, int) []string {
 	return []string{testkit.ShareEnv + "=" + testkit.Shared(2, 2)}
 }
+
+func manyTenants(uint64, int) []string { return []string{"KDEDUP_TENANTS=290"} }
 
 // fullModel takes back the shorter run that the environment of make test asks for.
 func fullModel(uint64, int) []string { return []string{"KDEDUP_MODEL_STEPS=20000000"} }
