@@ -36,7 +36,9 @@ func askProcess(
 	defer client.CloseIdleConnections()
 	for _, id := range ids {
 		var answer lookup.Answer
-		if answer, err = ask(ctx, client, server, c.Server.Auth, t, id); err != nil {
+		if err = post(
+			ctx, client, server+"/api/lookup", c.Server.Auth, t, id, &answer,
+		); err != nil {
 			return found, fmt.Errorf("ask the process at %s: %w", server, err)
 		}
 		if answer.Seen || found.ID == "" {
@@ -54,15 +56,39 @@ func askProcess(
 	return found, nil
 }
 
-func ask(
-	ctx context.Context, client *http.Client, server string, auth config.ServerAuth,
-	t config.Topic, id dedup.ID,
-) (found lookup.Answer, err error) {
+// changeInProcess has the process release or claim the ID that it was asked about.
+func changeInProcess(
+	ctx context.Context, q asked, path string, about lookup.Answer,
+) (said string, err error) {
+	client, server, err := clientOf(q.config.Server)
+	if err != nil {
+		return "", err
+	}
+	defer client.CloseIdleConnections()
+	id := []byte(about.ID)
+	if about.Hex {
+		if id, err = hex.DecodeString(about.ID); err != nil {
+			return "", fmt.Errorf("the process at %s told the ID %q: %w", server, about.ID, err)
+		}
+	}
+	var answer struct{ Said string }
+	err = post(ctx, client, server+path, q.config.Server.Auth, q.topic, dedup.ID(id), &answer)
+	if err != nil {
+		return "", fmt.Errorf("ask the process at %s: %w", server, err)
+	}
+	return answer.Said, nil
+}
+
+// post sends a question about an ID, and reads what the process answers.
+func post(
+	ctx context.Context, client *http.Client, address string, auth config.ServerAuth,
+	t config.Topic, id dedup.ID, answer any,
+) error {
 	form := url.Values{"topic": {t.Input}, "id": {hex.EncodeToString([]byte(id))}, "hex": {"1"}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/lookup",
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address,
 		strings.NewReader(form.Encode()))
 	if err != nil {
-		return found, err
+		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if auth.Username != "" {
@@ -70,20 +96,20 @@ func ask(
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return found, err
+		return err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
-		return found, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
 		var refusal struct{ Error string }
 		_ = json.Unmarshal(body, &refusal) // what is none is told as it is
-		return found, fmt.Errorf("%s: %s", response.Status,
+		return fmt.Errorf("%s: %s", response.Status,
 			cmp.Or(refusal.Error, strings.TrimSpace(string(body))))
 	}
-	return found, json.Unmarshal(body, &found)
+	return json.Unmarshal(body, answer)
 }
 
 // clientOf sends the password to nobody but the process: to an address of this machine and, with

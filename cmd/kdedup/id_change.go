@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,31 +11,15 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/embedded"
 )
 
 func newIDRelease() *cobra.Command {
-	cmd := newIDChange("release ID", "Forget an ID: the next copy is forwarded as the first one",
-		"Forget %s of %s? The next copy will be forwarded as the first one.",
-		func(cmd *cobra.Command, task *lookup.Question) error {
-			if err := wiring.CheckMovedAway(cmd.Context(), task.Store, task.Scope); err != nil {
-				return err
-			}
-			answer, err := task.Store.Lookup(cmd.Context(), task.Scope, task.ID)
-			if err != nil {
-				return err
-			}
-			if answer.Outcome == dedup.Undecided { // as it is for an ID without a claim
-				fmt.Fprintf(cmd.OutOrStdout(), "%s was not claimed; nothing changed\n",
-					wiring.ShownID(task.ID))
-				return nil
-			}
-			if err := task.Store.Release(cmd.Context(), task.Scope, task.ID); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is free\n", wiring.ShownID(task.ID))
-			return nil
-		})
+	cmd := idChange{
+		use: "release ID", short: "Forget an ID: the next copy is forwarded as the first one",
+		question: "Forget %s of %s? The next copy will be forwarded as the first one.",
+		change:   (*lookup.Question).Release, path: "/api/release",
+	}.command()
 	cmd.Long = releaseHelp
 	return cmd
 }
@@ -46,58 +31,75 @@ gc_grace_seconds (3 h by default), can bring the old claim back. Send the messag
 the release: its claim takes the place of the old one for good.`
 
 func newIDClaim() *cobra.Command {
-	return newIDChange("claim ID",
-		"Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
-		"Block %s of %s? No copy will be forwarded until the ttl ends.",
-		func(cmd *cobra.Command, task *lookup.Question) error {
-			if err := wiring.CheckMoved(cmd.Context(), task.Store, task.Scope); err != nil {
-				return err
-			}
-			if err := task.Store.Register(cmd.Context(), task.Scope); err != nil {
-				return err
-			}
-			answers, err := task.Store.Claim(cmd.Context(), task.Scope,
-				[]dedup.Claim{{ID: task.ID, Owner: lookup.ManualOwner}})
-			switch {
-			case err != nil:
-				return err
-			case answers[0].Owner != lookup.ManualOwner:
-				return fmt.Errorf(
-					"%s is owned by the record at partition %d, offset %d; see kdedup id lookup",
-					wiring.ShownID(task.ID), answers[0].Owner.Partition, answers[0].Owner.Offset)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is blocked for %s\n", wiring.ShownID(task.ID),
-				task.Topic.TTL)
-			return nil
-		})
+	return idChange{
+		use:      "claim ID",
+		short:    "Block an ID: every copy is a duplicate until the ttl ends, whatever its content",
+		question: "Block %s of %s? No copy will be forwarded until the ttl ends.",
+		change:   (*lookup.Question).Claim, path: "/api/claim",
+	}.command()
 }
 
-// newIDChange is a command that asks first.
-func newIDChange(
-	use, short, question string, change func(*cobra.Command, *lookup.Question) error,
-) *cobra.Command {
+// idChange is a command that asks first.
+type idChange struct {
+	use, short, question string
+
+	change func(*lookup.Question, context.Context) (said string, err error)
+	path   string // at which the process that has the store does the same
+}
+
+func (c idChange) command() *cobra.Command {
 	var (
 		flags idFlags
 		yes   bool
 	)
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
+		Use:   c.use,
+		Short: c.short,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(cmd, args[0], func(task *lookup.Question) error {
-				if !yes &&
-					!agreed(cmd, fmt.Sprintf(question, wiring.ShownID(task.ID), task.Topic.Input)) {
-					return errors.New("nothing was changed")
-				}
-				return change(cmd, task)
-			})
+			q, err := flags.asked(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			said, err := c.run(cmd, q, yes)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), said)
+			return nil
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
+
+// run changes the store, or has the process do so that has it to itself.
+func (c idChange) run(cmd *cobra.Command, q asked, yes bool) (said string, err error) {
+	refuses := func(id string) bool {
+		return !yes && !agreed(cmd, fmt.Sprintf(c.question, id, q.topic.Input))
+	}
+	err = q.with(cmd.Context(), func(task *lookup.Question) error {
+		if refuses(wiring.ShownID(task.ID)) {
+			return errUnchanged
+		}
+		said, err = c.change(task, cmd.Context())
+		return err
+	})
+	if !errors.Is(err, embedded.ErrUsed) {
+		return said, err
+	}
+	found, err := askProcess(cmd.Context(), q.config, q.topic, q.ids)
+	if err != nil {
+		return "", err
+	}
+	if refuses(found.ID) {
+		return "", errUnchanged
+	}
+	return changeInProcess(cmd.Context(), q, c.path, found)
+}
+
+var errUnchanged = errors.New("nothing was changed")
 
 func agreed(cmd *cobra.Command, question string) bool {
 	fmt.Fprint(cmd.OutOrStdout(), question+" [y/N] ")

@@ -91,8 +91,8 @@ func TestAnswersAboutAnID(t *testing.T) {
 	forward("1")
 }
 
-// The embedded store belongs to one process, so that process answers.
-func TestAnIDIsLookedUpInTheProcessThatHasTheStore(t *testing.T) {
+// The embedded store belongs to one process, so that process answers, and changes claims.
+func TestAnIDIsLookedUpAndChangedInTheProcessThatHasTheStore(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	path := write(t, brokers, ordersTopic)
 	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 {
@@ -131,7 +131,14 @@ func TestAnIDIsLookedUpInTheProcessThatHasTheStore(t *testing.T) {
 		{[]string{"lookup", "a", "--json"}, 0, `{"id":"a","hex":false,`},
 		{[]string{"lookup", "b"}, 0, "no: the next copy will be forwarded"},
 		{[]string{"lookup", "b", "--json"}, 0, `"owner_offset":null`},
-		{[]string{"release", "a", "-y"}, 1, "used by another process"},
+		{[]string{"claim", "a", "-y"}, 1, "a is owned by the record at partition 0, offset 0"},
+		{[]string{"release", "a"}, 1, "Forget a of orders?"},
+		{[]string{"lookup", "a"}, 0, "partition 0, offset 0"},
+		{[]string{"release", "a", "-y"}, 0, "a is free"},
+		{[]string{"release", "a", "-y"}, 0, "a was not claimed; nothing changed"},
+		{[]string{"lookup", "a"}, 0, "no: the next copy will be forwarded"},
+		{[]string{"claim", "b", "-y"}, 0, "b is blocked for"},
+		{[]string{"lookup", "b"}, 0, "claimed by hand"},
 	} {
 		code, text := kdedup(t.Context(),
 			append([]string{"id", c.args[0], "-c", path}, c.args[1:]...)...)

@@ -64,6 +64,10 @@ func (a *answering) LookUp(_ context.Context, topic string, id []byte) (Finding,
 	return Finding{Rows: []Row{{"id", string(id)}, {"seen", "yes, in " + topic}}}, nil
 }
 
+func (a *answering) Change(context.Context, Change, string, []byte) (string, error) {
+	return "", nil
+}
+
 // serve runs a server whose numbers grow ten times a second.
 func serve(t *testing.T) (s *Server, source *answering, stop func()) {
 	t.Helper()
@@ -112,7 +116,7 @@ func (b pages) scriptEqualsServer(t *testing.T) {
 	o, s := scripted(t, 6)
 	o.Gatherer = prometheus.NewRegistry()
 	server := httptest.NewServer(protect(o, true, &prober{checks: o.Checks, clean: Cleaner(nil)},
-		routes(o, s, Cleaner(nil))))
+		routes(o, true, s, Cleaner(nil))))
 	defer server.Close()
 	defer b.Do(t, chromedp.Navigate("about:blank"))
 	b.Do(t, chromedp.Navigate(server.URL))
@@ -214,7 +218,7 @@ func (b pages) fifty(t *testing.T) {
 	probes := &prober{found: []checkStatus{{Name: StoreCheck, OK: true}}, at: noon}
 	sampler := newSampler(o, probes, Cleaner(nil))
 	sampler.sample(noon)
-	server := httptest.NewServer(protect(o, true, probes, routes(o, sampler, Cleaner(nil))))
+	server := httptest.NewServer(protect(o, true, probes, routes(o, true, sampler, Cleaner(nil))))
 	defer server.Close()
 	defer b.Do(t, chromedp.Navigate("about:blank"))
 	b.Do(t, chromedp.EmulateViewport(1920, 1080))

@@ -17,6 +17,7 @@ type page struct {
 	sampler *sampler
 	lookup  bool
 	lookups chan struct{}
+	changes bool // claims may be changed, see mayChange
 	every   time.Duration
 	clean   func(string) string
 	html    *template.Template

@@ -145,6 +145,49 @@ func TestPagesOfOtherSitesCannotLookUp(t *testing.T) {
 	}
 }
 
+func TestOnlyWhoIsKnownOrOnThisMachineChangesClaims(t *testing.T) {
+	password := func(r *http.Request) { r.SetBasicAuth("ops", password) }
+	for _, c := range []struct {
+		name   string
+		listen string
+		hosts  []string
+		auth   bool
+		asked  func(*http.Request)
+		status int
+	}{
+		{"on this machine", "127.0.0.1:0", nil, false, nil, 200},
+		{"for all machines", "0.0.0.0:0", nil, false, nil, 403},
+		{"behind a proxy", "127.0.0.1:0", []string{"status.example"}, false, nil, 403},
+		{"for all machines, with a password", "0.0.0.0:0", nil, true, password, 200},
+		{"for all machines, without the password", "0.0.0.0:0", nil, true, nil, 401},
+		{"on this machine, from a page of another site", "127.0.0.1:0", nil, false,
+			func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options()
+			if c.auth {
+				o = withAuth()
+			}
+			o.Listen, o.Hosts = c.listen, c.hosts
+			var change []func(*http.Request)
+			if c.asked != nil {
+				change = append(change, c.asked)
+			}
+			url := start(t, o)
+			for _, path := range []string{"release", "claim"} {
+				answer, body := ask(t, "POST", url+"/api/"+path, "id=a", change...)
+				if answer.StatusCode != c.status {
+					t.Errorf("%s: got %d, want %d: %s", path, answer.StatusCode, c.status, body)
+				}
+				if want := `{"said":"` + path + ` a of orders"}`; c.status == 200 &&
+					strings.TrimSpace(body) != want {
+					t.Errorf("got %s, want %s", body, want)
+				}
+			}
+		})
+	}
+}
+
 func TestWhoeverTriesPasswordsIsLoggedButDoesNotFloodTheLog(t *testing.T) {
 	var log bytes.Buffer
 	o := withAuth()

@@ -18,10 +18,11 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// routes are the paths that protect guards. All but the look-up are GET and HEAD.
-func routes(o Options, s *sampler, clean func(string) string) http.Handler {
+// routes are the paths that protect guards. All but those about one ID are GET and HEAD.
+func routes(o Options, local bool, s *sampler, clean func(string) string) http.Handler {
 	mux := http.NewServeMux()
 	p := newPage(o, s, clean)
+	p.changes = mayChange(o, local)
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, s.latest.Load())
@@ -39,6 +40,9 @@ func routes(o Options, s *sampler, clean func(string) string) http.Handler {
 		})
 		mux.HandleFunc("POST /lookup", p.lookUp)
 		mux.HandleFunc("POST /api/lookup", p.lookUpJSON)
+		for _, change := range []Change{Release, Claim} {
+			mux.HandleFunc("POST /api/"+string(change), p.changed(change))
+		}
 	}
 	if o.Pprof {
 		profiler(mux)

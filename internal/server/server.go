@@ -98,7 +98,7 @@ func New(o Options) (*Server, error) {
 	s.listener = listener
 	local := isLoopback(listener.Addr())
 	warnIfOpen(o, local)
-	s.http.Handler = protect(o, local, probes, routes(o, s.sampler, clean))
+	s.http.Handler = protect(o, local, probes, routes(o, local, s.sampler, clean))
 	return s, nil
 }
 

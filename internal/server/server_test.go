@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -86,6 +87,12 @@ func (p *process) LookUp(ctx context.Context, topic string, id []byte) (server.F
 		Rows: []server.Row{{Name: "seen", Text: "yes, in " + topic}},
 		JSON: map[string]any{"seen": true},
 	}, p.err
+}
+
+func (p *process) Change(
+	_ context.Context, change server.Change, topic string, id []byte,
+) (said string, err error) {
+	return fmt.Sprintf("%s %s of %s", change, id, topic), p.err
 }
 
 // options are for a server on any free local port.

@@ -15,7 +15,18 @@ type Source interface {
 	// LookUp tells what the store knows about a message ID; topic is an input topic. It may be
 	// called by several goroutines, and must return when ctx ends.
 	LookUp(ctx context.Context, topic string, id []byte) (Finding, error)
+	// Change releases or claims a message ID, and says what was done. As LookUp.
+	Change(ctx context.Context, change Change, topic string, id []byte) (said string, err error)
 }
+
+// Change is what may be done to a message ID.
+type Change string
+
+// The changes, as in the addresses of the API.
+const (
+	Release Change = "release"
+	Claim   Change = "claim"
+)
 
 // Snapshot is the state of a process. Counters grow from the start of the process; what the page
 // shows per second is made from two snapshots.

@@ -107,27 +107,55 @@ func (s *processStatus) Settings() (all []server.Setting) {
 func (s *processStatus) LookUp(
 	ctx context.Context, topic string, id []byte,
 ) (server.Finding, error) {
+	task, err := s.question(topic, id)
+	if err != nil {
+		return server.Finding{}, err
+	}
+	found, err := task.Ask(ctx)
+	if err != nil {
+		return server.Finding{}, err
+	}
+	found.Forwarded = server.Cleaner(task.Config.Secrets())(found.Forwarded)
+	return server.Finding{Rows: found.Rows(), JSON: found}, nil
+}
+
+// Change is `kdedup id release` and `claim` in a process that runs.
+func (s *processStatus) Change(
+	ctx context.Context, change server.Change, topic string, id []byte,
+) (said string, err error) {
+	task, err := s.question(topic, id)
+	if err != nil {
+		return "", err
+	}
+	if change == server.Release {
+		said, err = task.Release(ctx)
+	} else {
+		said, err = task.Claim(ctx)
+	}
+	if err == nil {
+		s.p.log.Info("an ID was changed by hand", "change", change, "topic", task.Topic.Input,
+			"said", said)
+	}
+	return said, err
+}
+
+// question is about an ID of an input.
+func (s *processStatus) question(topic string, id []byte) (*lookup.Question, error) {
 	if waiting := s.p.starting.Load(); waiting != nil {
-		return server.Finding{}, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
+		return nil, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
 	}
 	c := s.p.Config()
 	task := &lookup.Question{Config: c, Store: s.p.store, Admin: s.p.admin}
 	var err error
 	if task.Topic, err = wiring.FindTopic(c.Topics, topic); err != nil {
-		return server.Finding{}, fmt.Errorf("the topic %w", err)
+		return nil, fmt.Errorf("the topic %w", err)
 	}
 	extractor, err := wiring.ExtractorOf(task.Topic, nil)
 	if err != nil {
-		return server.Finding{}, err
+		return nil, err
 	}
-	task.ID = extractor.Of(id)
-	task.Scope = wiring.ScopeOf(task.Topic, "")
-	found, err := task.Ask(ctx)
-	if err != nil {
-		return server.Finding{}, err
-	}
-	found.Forwarded = server.Cleaner(c.Secrets())(found.Forwarded)
-	return server.Finding{Rows: found.Rows(), JSON: found}, nil
+	task.ID, task.Scope = extractor.Of(id), wiring.ScopeOf(task.Topic, extractor.String())
+	return task, nil
 }
 
 // pipelineNow gets the lanes that wait for the store.
