@@ -86,6 +86,9 @@ func windowOf(
 ) (proposal.Window, error) {
 	t := config.DefaultTopic()
 	t.Input, t.MessageID, t.Fingerprint.Ignore = p.input, p.id, p.ignore
+	if p.id.Preset != "" {
+		t = t.WithPreset(p.id.Preset)
+	}
 	if p.tombstones {
 		t.OnTombstone = config.ActionForward
 	}

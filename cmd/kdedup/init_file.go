@@ -133,6 +133,9 @@ func sentences(all []string) string { return strings.Join(all, " ") }
 
 // idText is a message ID as a file has it.
 func idText(m config.MessageID) string {
+	if m.Preset != "" {
+		return "{preset: " + m.Preset + "}"
+	}
 	settings := []string{"from: " + m.From}
 	for _, s := range [][2]string{{"name", m.Name}, {"path", m.Path}, {"part", m.Part}} {
 		if s[1] != "" {

@@ -25,7 +25,7 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 		f.show(sample, judgement)
 	}
 	usual := ""
-	if len(judgement.Choices) > 0 {
+	if _, known := sample.Kind(); known || len(judgement.Choices) > 0 {
 		usual = "1"
 	}
 	for {
@@ -57,10 +57,19 @@ func (f *initFlags) answered(
 	answer string, p *plan, sample proposal.Sample, j proposal.Judgement,
 ) error {
 	if n, err := strconv.Atoi(answer); err == nil {
-		if n < 1 || n > len(j.Choices) {
-			return wrongAnswer{fmt.Errorf("must be 1 to %d, got %d", len(j.Choices), n)}
+		kind, known := sample.Kind()
+		before := 0
+		if known {
+			before = 1
 		}
-		p.take(j.Choices[n-1], j)
+		switch most := before + len(j.Choices); {
+		case n < 1 || n > most:
+			return wrongAnswer{fmt.Errorf("must be 1 to %d, got %d", most, n)}
+		case n <= before:
+			p.takeKind(kind)
+		default:
+			p.take(j.Choices[n-1-before], j)
+		}
 		return nil
 	}
 	var id chosenID
@@ -93,6 +102,13 @@ func (f *initFlags) takeID(
 	}
 	p.take(c, j)
 	return nil
+}
+
+// takeKind takes what the preset stands for.
+func (p *plan) takeKind(k proposal.Kind) {
+	p.id = config.MessageID{Preset: k.Name}
+	p.seen = []string{capital(k.Seen()) + ".", "What the preset stands for, what repeats and what " +
+		"stays open is in docs/recipes/" + k.Name + ".md."}
 }
 
 func (p *plan) take(c *proposal.Candidate, j proposal.Judgement) {
@@ -129,11 +145,17 @@ func (f *initFlags) show(s proposal.Sample, j proposal.Judgement) {
 		fmt.Fprintf(f.talk, " (%s)", s.Cut)
 	}
 	fmt.Fprintln(f.talk, ".")
-	if len(j.Choices) > 0 {
+	kind, known := s.Kind()
+	if known || len(j.Choices) > 0 {
 		fmt.Fprintln(f.talk, "\nThe message ID may be")
 	}
+	first := 1
+	if known {
+		fmt.Fprintf(f.talk, "  1. what preset: %s stands for: %s\n", kind.Name, kind.Seen())
+		first++
+	}
 	for i, c := range j.Choices[:min(len(j.Choices), mostChoices)] {
-		fmt.Fprintf(f.talk, "  %d. %s: %s", i+1, c, c.Seen())
+		fmt.Fprintf(f.talk, "  %d. %s: %s", first+i, c, c.Seen())
 		if name := report.KindName(c.Kind); name != "" && c.Kind != report.KindOther {
 			fmt.Fprintf(f.talk, " (%s)", name)
 		}

@@ -1,0 +1,99 @@
+package proposal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/report"
+)
+
+// Kind is what wrote the records of a topic, by a name that message_id.preset may have.
+type Kind struct {
+	Name     string
+	Have, Of int // records that have the signs of the kind, and those that have a value
+}
+
+// Seen tells on how many records the signs are.
+func (k Kind) Seen() string {
+	return fmt.Sprintf("%s of %s have what %s writes", report.Number(int64(k.Have)),
+		plural(k.Of, "record", "records"), k.Name)
+}
+
+// signs are what records of a kind have, and others hardly: each of the headers, in any case, and
+// each of the fields. A kind may have several.
+type signs struct {
+	kind    string
+	headers []string
+	fields  []string
+}
+
+var kinds = []signs{
+	{kind: "debezium", fields: []string{"op", "source.connector", "source.ts_ms"}},
+	{kind: "debezium", fields: []string{"payload.op", "payload.source.connector",
+		"payload.source.ts_ms"}},
+	{kind: "debezium_outbox", headers: []string{"id", "eventType"}},
+	{kind: "cloudevents", headers: []string{"ce_id", "ce_source", "ce_specversion"}},
+	{kind: "cloudevents", fields: []string{"specversion", "id", "source", "type"}},
+	{kind: "stripe", fields: []string{"id", "object", "api_version", "pending_webhooks"}},
+	{kind: "shopify", headers: []string{"x-shopify-topic", "x-shopify-event-id"}},
+	{kind: "github", headers: []string{"x-github-delivery", "x-github-event"}},
+	{kind: "spring", headers: []string{"id", "spring_json_header_types"}},
+	{kind: "segment", fields: []string{"messageId", "sentAt", "type"}},
+	{kind: "snowplow", fields: []string{"event_id", "collector_tstamp", "platform"}},
+}
+
+// nearlyAll of the records must have the signs of a kind.
+const nearlyAll = 0.9
+
+// Kind finds out what wrote the records, if it is known.
+func (s Sample) Kind() (k Kind, known bool) {
+	have := make(map[string]int)
+	for _, r := range s.Records {
+		if r.Value == nil {
+			continue
+		}
+		k.Of++
+		fields := fieldsOf(r.Value)
+		seen := make(map[string]bool)
+		for _, signs := range kinds {
+			if !seen[signs.kind] && signs.on(r, fields) {
+				seen[signs.kind] = true
+				have[signs.kind]++
+			}
+		}
+	}
+	for _, signs := range kinds { // in this order, and not in that of the map
+		if n := have[signs.kind]; n > k.Have && share(n, k.Of) >= nearlyAll {
+			k.Name, k.Have = signs.kind, n
+		}
+	}
+	return k, k.Name != ""
+}
+
+func (s signs) on(r *kgo.Record, fields map[string]bool) bool {
+	for _, name := range s.headers {
+		if !slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool {
+			return strings.EqualFold(h.Key, name)
+		}) {
+			return false
+		}
+	}
+	for _, path := range s.fields {
+		if !fields[path] {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldsOf are the paths of a document.
+func fieldsOf(value []byte) map[string]bool {
+	fields := make(map[string]bool)
+	if object, ok := document(value); ok {
+		eachField(object, "", mostLevels, 1, func(path string, _ any) { fields[path] = true })
+	}
+	return fields
+}
