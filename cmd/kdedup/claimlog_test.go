@@ -152,3 +152,48 @@ func TestAnIndexThatCannotBeWrittenIsForetold(t *testing.T) {
 	}
 	p.must(1, "store.kafka.path: ", "validate")
 }
+
+// A process that runs has read the log already. One with another store is not asked.
+func TestTheProcessThatHasReadTheClaimLogIsAskedFirst(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	p := onTheLog(t, brokers, "", "")
+	const anyPort = `server: {listen: "127.0.0.1:0"}`
+	server := `server: {listen: "` + nobody(t) + `"}`
+	p.replace(anyPort, server)
+	p.must(0, "", "setup --skip-self-test")
+	p.produce("orders", "a")
+	const reads = "the claim log is read, because no process answers for it"
+	r := start(t, p.path)
+	testkit.Eventually(t, time.Minute, "the record is forwarded", func() bool {
+		_, text := kdedup(t.Context(), "id", "lookup", "-c", p.path, "--log-level", "debug", "a")
+		return strings.Contains(text, "forwarded    yes") && !strings.Contains(text, reads)
+	})
+	p.must(0, "a is free", "id release -y a")
+	p.must(0, "no: the next copy will be forwarded", "id lookup a")
+
+	other := onTheLog(t, brokers, ", topic: \"{group}.other\"", "")
+	other.replace(anyPort, server)
+	other.must(0, "", "setup --skip-self-test")
+	code, text := kdedup(t.Context(), "id", "lookup", "-c", other.path, "--log-level", "debug", "a")
+	if code != 0 || !strings.Contains(text, reads) ||
+		!strings.Contains(text, "has another store.kafka.topic") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	r.stopsWell()
+}
+
+// replace changes the file.
+func (p *place) replace(from, to string) {
+	p.t.Helper()
+	text, err := os.ReadFile(p.path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !strings.Contains(string(text), from) {
+		p.t.Fatalf("%q is not in\n%s", from, text)
+	}
+	if err := os.WriteFile(p.path, []byte(strings.Replace(string(text), from, to, 1)),
+		0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -49,9 +50,11 @@ type asked struct {
 	topic     config.Topic
 	extractor *messageid.Extractor
 	ids       []dedup.ID // that the text may stand for
+	says      io.Writer  // hears how far a claim log is read
 }
 
 func (f *idFlags) asked(cmd *cobra.Command, text string) (q asked, err error) {
+	q.says = cmd.ErrOrStderr()
 	if q.config, q.log, err = f.load(cmd); err != nil {
 		return q, err
 	}
@@ -79,9 +82,11 @@ func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Questi
 func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err error) {
 	task := &lookup.Question{Config: q.config, Topic: q.topic}
 	task.Scope = wiring.ScopeOf(q.topic, q.extractor.String())
-	if task.Store, err = openClaims(ctx, q.config, task.Scope,
-		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, q.log,
-	); err != nil {
+	line := newProgress(q.says)
+	task.Store, err = openClaims(ctx, q.config, task.Scope,
+		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, line.show, q.log)
+	line.end()
+	if err != nil {
 		return err
 	}
 	defer task.Store.Close()
@@ -93,7 +98,8 @@ func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err
 
 // openClaims opens the store to look at claims of a scope, of which a claim log keeps only some.
 func openClaims(
-	ctx context.Context, c config.Config, scope dedup.Scope, only claimlog.Only, log *slog.Logger,
+	ctx context.Context, c config.Config, scope dedup.Scope, only claimlog.Only,
+	show func(done, total int64), log *slog.Logger,
 ) (store dedup.Store, err error) {
 	if wiring.NotMade(c.Store) {
 		return nil, fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
@@ -112,7 +118,7 @@ func openClaims(
 		err = dedup.CompareScopes(scope, registered)
 	}
 	if err == nil {
-		err = wiring.Await(ctx, store, scope)
+		err = wiring.AwaitShowing(ctx, store, scope, show)
 	}
 	return store, err
 }

@@ -56,6 +56,51 @@ func askProcess(
 	return found, nil
 }
 
+// askFirst asks the process of this machine before a claim log is read for a single ID. It reports
+// whether there is such a process and it answers.
+func (q asked) askFirst(ctx context.Context) (found lookup.Answer, answers bool) {
+	if !q.config.Store.Logs() {
+		return found, false
+	}
+	err := hasStore(ctx, q.config)
+	if err == nil {
+		found, err = askProcess(ctx, q.config, q.topic, q.ids)
+	}
+	if err != nil {
+		q.log.Debug("the claim log is read, because no process answers for it", "error", err)
+	}
+	return found, err == nil
+}
+
+// hasStore refuses a process that has another store: that of another cluster, for example, whose
+// topics and groups have the same names.
+func hasStore(ctx context.Context, c config.Config) error {
+	client, server, err := clientOf(c.Server)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/config", nil)
+	if err != nil {
+		return err
+	}
+	var theirs []struct{ Name, Value string }
+	if err := send(client, request, c.Server.Auth, &theirs); err != nil {
+		return err
+	}
+	values := make(map[string]string)
+	for _, s := range theirs {
+		values[s.Name] = s.Value
+	}
+	for _, s := range c.Settings() {
+		if own := s.Path == "kafka.brokers" || strings.HasPrefix(s.Path, "store."); own &&
+			values[s.Path] != s.Value {
+			return fmt.Errorf("the process at %s has another %s", server, s.Path)
+		}
+	}
+	return nil
+}
+
 // changeInProcess has the process release or claim the ID that it was asked about.
 func changeInProcess(
 	ctx context.Context, q asked, path string, about lookup.Answer,
@@ -91,6 +136,12 @@ func post(
 		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return send(client, request, auth, answer)
+}
+
+func send(
+	client *http.Client, request *http.Request, auth config.ServerAuth, answer any,
+) error {
 	if auth.Username != "" {
 		request.SetBasicAuth(auth.Username, auth.Password.Reveal())
 	}

@@ -79,6 +79,13 @@ func (c idChange) run(cmd *cobra.Command, q asked, yes bool) (said string, err e
 	refuses := func(id string) bool {
 		return !yes && !agreed(cmd, fmt.Sprintf(c.question, id, q.topic.Input))
 	}
+	found, answers := q.askFirst(cmd.Context())
+	if answers {
+		if refuses(found.ID) {
+			return "", errUnchanged
+		}
+		return changeInProcess(cmd.Context(), q, c.path, found)
+	}
 	err = q.with(cmd.Context(), func(task *lookup.Question) error {
 		if refuses(wiring.ShownID(task.ID)) {
 			return errUnchanged
@@ -89,8 +96,7 @@ func (c idChange) run(cmd *cobra.Command, q asked, yes bool) (said string, err e
 	if !errors.Is(err, embedded.ErrUsed) {
 		return said, err
 	}
-	found, err := askProcess(cmd.Context(), q.config, q.topic, q.ids)
-	if err != nil {
+	if found, err = askProcess(cmd.Context(), q.config, q.topic, q.ids); err != nil {
 		return "", err
 	}
 	if refuses(found.ID) {

@@ -43,11 +43,14 @@ func newIDLookup() *cobra.Command {
 	return cmd
 }
 
-// look asks the store, or the process that has it to itself.
+// look asks the store, or the process that has it to itself, or has read its log already.
 func (f *idFlags) look(cmd *cobra.Command, text string) (found lookup.Answer, err error) {
 	q, err := f.asked(cmd, text)
 	if err != nil {
 		return found, err
+	}
+	if found, asked := q.askFirst(cmd.Context()); asked {
+		return found, nil
 	}
 	err = q.with(cmd.Context(), func(task *lookup.Question) error {
 		found, err = task.Ask(cmd.Context())

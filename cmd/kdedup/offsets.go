@@ -92,7 +92,10 @@ func (f *offsetsFlags) run(cmd *cobra.Command) error {
 	if err := m.ask(cmd.Context(), t); err != nil {
 		return err
 	}
-	if err := f.translate(cmd.Context(), c, t, m); err != nil {
+	line := newProgress(cmd.ErrOrStderr())
+	err = f.translate(cmd.Context(), c, t, m, line.show)
+	line.end()
+	if err != nil {
 		return err
 	}
 	if err := m.print(cmd.OutOrStdout(), f.format); err != nil {
@@ -185,9 +188,9 @@ func (m *move) offsetsOf(ctx context.Context, group, topic string) (map[int32]in
 }
 
 func (f *offsetsFlags) translate(
-	ctx context.Context, c config.Config, t config.Topic, m *move,
+	ctx context.Context, c config.Config, t config.Topic, m *move, show func(done, total int64),
 ) error {
-	judge, closeJudge, err := openJudge(ctx, c, t, m.log)
+	judge, closeJudge, err := openJudge(ctx, c, t, show, m.log)
 	if err != nil {
 		return err
 	}
@@ -294,7 +297,8 @@ func (m *move) apply(ctx context.Context, out io.Writer) error {
 
 // openJudge opens the store that tells who owns the IDs of the pipeline.
 func openJudge(
-	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
+	ctx context.Context, c config.Config, t config.Topic, show func(done, total int64),
+	log *slog.Logger,
 ) (judge offsets.Judge, closeJudge func(), err error) {
 	schemas, err := wiring.Schemas(c, log)
 	if err != nil {
@@ -307,7 +311,7 @@ func openJudge(
 	}
 	scope := wiring.ScopeOf(t, extractor.String())
 	store, err := openClaims(ctx, c, scope,
-		func(name string, _ dedup.ID) bool { return name == scope.Name }, log)
+		func(name string, _ dedup.ID) bool { return name == scope.Name }, show, log)
 	if err != nil {
 		schemas.Close()
 		if errors.Is(err, embedded.ErrUsed) {

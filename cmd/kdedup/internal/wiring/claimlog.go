@@ -95,6 +95,34 @@ func Await(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
 	return nil
 }
 
+// AwaitShowing is Await that shows how far the log is read, in blocks.
+func AwaitShowing(
+	ctx context.Context, store dedup.Store, scope dedup.Scope, show func(done, total int64),
+) error {
+	log, is := dedup.Unwrapped(store).(*claimlog.Store)
+	if !is {
+		return nil
+	}
+	read := make(chan error, 1)
+	go func() { read <- log.Await(ctx, scope) }()
+	tick := time.NewTicker(showEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-read:
+			return err
+		case <-tick.C:
+			for _, s := range log.States() {
+				if s.Group == scope.ConsumerGroup && !s.AtEnd && s.Of > 0 {
+					show(s.Of-s.Left, s.Of)
+				}
+			}
+		}
+	}
+}
+
+const showEvery = 200 * time.Millisecond
+
 // Reading returns an error while claims wait for a claim log.
 func Reading(store dedup.Store) error {
 	log, is := dedup.Unwrapped(store).(*claimlog.Store)
