@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
+	"time"
 )
 
 // The charts are drawn without text, so that they may be stretched; what is written beside them
@@ -24,7 +26,7 @@ type tick struct {
 // timeline shows records and the copies among them.
 type timeline struct {
 	SVG    template.HTML
-	Top    string // records a second of the highest bar
+	Top    string // records a second at the upper end
 	Middle string
 	Ticks  []tick
 	Width  string // of a bar
@@ -34,10 +36,12 @@ func timelineOf(r Rate) timeline {
 	if len(r.Bars) == 0 {
 		return timeline{}
 	}
-	var top int64
+	var highest int64
 	for _, b := range r.Bars {
-		top = max(top, b.Records)
+		highest = max(highest, b.Records)
 	}
+	perSecond := roundUp(float64(max(highest, 1)) / r.BarSeconds)
+	top := perSecond * r.BarSeconds
 	var svg strings.Builder
 	step := float64(chartWidth) / float64(len(r.Bars))
 	gap := min(1.5, step/5)
@@ -52,12 +56,23 @@ func timelineOf(r Rate) timeline {
 		svg.WriteString("</g>")
 	}
 	t := timeline{SVG: template.HTML(svg.String()), Width: span(r.BarSeconds)}
-	t.Top, t.Middle = rate(float64(top)/r.BarSeconds)+"/s", rate(float64(top)/2/r.BarSeconds)+"/s"
-	t.Ticks = timeTicks(r)
+	t.Top, t.Middle = rate(perSecond)+"/s", rate(perSecond/2)+"/s"
+	t.Ticks = timeTicks(r.Bars[0].At, time.Duration(r.BarSeconds*float64(len(r.Bars))*1e9))
 	return t
 }
 
-func barHeight(n, top int64) float64 { return chartHeight * float64(n) / float64(max(top, 1)) }
+func barHeight(n int64, top float64) float64 { return chartHeight * float64(n) / top }
+
+// roundUp is the next number of one digit of which the half is round, too.
+func roundUp(f float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(f)))
+	for _, digit := range []float64{1, 2, 4, 6, 8} {
+		if f <= digit*unit*(1+1e-9) {
+			return digit * unit
+		}
+	}
+	return 10 * unit
+}
 
 // rect stands on what is below it.
 func rect(to *strings.Builder, class string, x, height, width, below float64) {
@@ -67,22 +82,44 @@ func rect(to *strings.Builder, class string, x, height, width, below float64) {
 	}
 }
 
-func timeTicks(r Rate) []tick {
+const (
+	oneDay    = 24 * time.Hour
+	mostTicks = 5
+)
+
+// tickSteps are what people count time in.
+var tickSteps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second,
+	30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
+	15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour,
+	12 * time.Hour, oneDay, 2 * oneDay, 5 * oneDay, 10 * oneDay, 30 * oneDay, 90 * oneDay,
+	365 * oneDay,
+}
+
+// timeTicks are at round times.
+func timeTicks(start time.Time, length time.Duration) (ticks []tick) {
+	at := slices.IndexFunc(tickSteps, func(s time.Duration) bool { return length <= mostTicks*s })
+	if at < 0 {
+		at = len(tickSteps) - 1
+	}
+	step := tickSteps[at]
 	format := "15:04:05"
-	switch length := r.BarSeconds * float64(len(r.Bars)); {
-	case length > 3*86400:
+	switch {
+	case step >= oneDay:
 		format = "2 Jan"
-	case length > 86400:
+	case length > oneDay:
 		format = "2 Jan 15:04"
-	case length > 1200:
+	case step >= time.Minute:
 		format = "15:04"
 	}
-	const pieces = 4
-	var ticks []tick
-	for i := range pieces {
-		at := i * len(r.Bars) / pieces
-		ticks = append(ticks, tick{100 * float64(at) / float64(len(r.Bars)),
-			r.Bars[at].At.Format(format)})
+	first := start.Truncate(step)
+	if first.Before(start) {
+		first = first.Add(step)
+	}
+	for t := first; t.Before(start.Add(length)); t = t.Add(step) {
+		if place := 100 * float64(t.Sub(start)) / float64(length); place < 94 {
+			ticks = append(ticks, tick{place, t.Format(format)})
+		}
 	}
 	return ticks
 }
