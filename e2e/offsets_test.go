@@ -17,7 +17,17 @@ import (
 // back: it has every message, and none twice on the way there.
 func TestAConsumerMovesToTheCleanTopicAndBack(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, exactlyOnce, "batch_records: 500")
+	for name, at := range map[string]place{"rows": realServers(t),
+		"a claim log": onClaimLog(t, "files")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			movesAndBack(t, at)
+		})
+	}
+}
+
+func movesAndBack(t *testing.T, at place) {
+	d := deployAt(t, at, exactlyOnce, "batch_records: 500")
 	d.produce(20_000, 40)
 	process := d.start("one")
 	d.waitFor(0.4)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
@@ -96,7 +97,8 @@ func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err
 	return work(task)
 }
 
-// openClaims opens the store to look at claims of a scope, of which a claim log keeps only some.
+// openClaims opens the store to look at claims of a scope. Of a claim log it keeps only some, in
+// memory, or all where only is nil, in the files that the configuration names.
 func openClaims(
 	ctx context.Context, c config.Config, scope dedup.Scope, only claimlog.Only,
 	show func(done, total int64), log *slog.Logger,
@@ -105,7 +107,12 @@ func openClaims(
 		return nil, fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
 			"working directory", wiring.StoreName(c.Store))
 	}
-	if store, err = wiring.OpenStoreFor(ctx, c, only, log); err != nil {
+	if only == nil {
+		store, err = wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
+	} else {
+		store, err = wiring.OpenStoreFor(ctx, c, only, log)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -189,12 +189,12 @@ func (m *move) offsetsOf(ctx context.Context, group, topic string) (map[int32]in
 
 func (f *offsetsFlags) translate(
 	ctx context.Context, c config.Config, t config.Topic, m *move, show func(done, total int64),
-) error {
+) (err error) {
 	judge, closeJudge, err := openJudge(ctx, c, t, show, m.log)
 	if err != nil {
 		return err
 	}
-	defer closeJudge()
+	defer func() { err = errors.Join(err, closeJudge()) }()
 	translation := offsets.Clean
 	if f.back {
 		translation = offsets.Input
@@ -295,34 +295,48 @@ func (m *move) apply(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// openJudge opens the store that tells who owns the IDs of the pipeline.
+// openJudge opens the store that tells who owns the IDs of the pipeline. A claim log gets an index
+// of its own beside that of the process, which may run.
 func openJudge(
 	ctx context.Context, c config.Config, t config.Topic, show func(done, total int64),
 	log *slog.Logger,
-) (judge offsets.Judge, closeJudge func(), err error) {
+) (judge offsets.Judge, closeJudge func() error, err error) {
+	var opened []func() error
+	closeJudge = func() error {
+		var errs []error
+		for _, undo := range slices.Backward(opened) {
+			errs = append(errs, undo())
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeJudge())
+		}
+	}()
+	removeIndex, err := ownIndex(&c.Store)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = append(opened, removeIndex)
 	schemas, err := wiring.Schemas(c, log)
 	if err != nil {
 		return nil, nil, err
 	}
+	opened = append(opened, func() error { schemas.Close(); return nil })
 	extractor, err := wiring.ExtractorOf(t, schemas)
 	if err != nil {
-		schemas.Close()
 		return nil, nil, err
 	}
 	scope := wiring.ScopeOf(t, extractor.String())
-	store, err := openClaims(ctx, c, scope,
-		func(name string, _ dedup.ID) bool { return name == scope.Name }, show, log)
+	store, err := openClaims(ctx, c, scope, nil, show, log)
+	if errors.Is(err, embedded.ErrUsed) {
+		err = fmt.Errorf("%w. Stop the process for as long as this takes", err)
+	}
 	if err != nil {
-		schemas.Close()
-		if errors.Is(err, embedded.ErrUsed) {
-			err = fmt.Errorf("%w. Stop the process for as long as this takes", err)
-		}
 		return nil, nil, err
 	}
+	opened = append(opened, store.Close)
 	return dedup.New(scope, dryrun.Claimer{Store: store},
-			dedup.Options{Extractor: extractor, Logger: log}),
-		func() {
-			schemas.Close()
-			_ = store.Close() // nothing was written
-		}, nil
+		dedup.Options{Extractor: extractor, Logger: log}), closeJudge, nil
 }
