@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var documents = []string{"../docs/kubernetes.md", "kdedup/README.md"}
+var documents = []string{"../docs/kubernetes.md", "../docs/recipes/kubernetes.md",
+	"kdedup/README.md"}
 
 var fenced = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 

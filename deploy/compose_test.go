@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -114,6 +115,53 @@ func TestPortsAreOpenOnThisMachineOnly(t *testing.T) {
 				t.Errorf("%s publishes %s on %q, want 127.0.0.1", name, p.Published, p.HostIP)
 			}
 		}
+	}
+}
+
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// The page has a file for the engine, and the configuration that its kdedup reads.
+func TestTheRecipeForComposeFitsTogether(t *testing.T) {
+	blocks := yamlBlock.FindAllStringSubmatch(read(t, "../docs/recipes/compose.md"), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d files, want that of the engine and that of kdedup", len(blocks))
+	}
+	secret := "KAFKA_PASSWORD"
+	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir: t.TempDir(),
+		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml",
+			Content: []byte(blocks[0][1])}},
+		Environment: types.Mapping{secret: "secret"},
+	}, func(o *loader.Options) { o.SetProjectName("recipe", true) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := config.Parse("kdedup.yaml", []byte(blocks[1][1]), []string{secret + "=secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instances := map[string]bool{}
+	for name, s := range project.Services {
+		mounted := s.Volumes[0]
+		if got := filepath.Dir(s.Command[2]); got != mounted.Target || !mounted.ReadOnly {
+			t.Errorf("%s reads %s, the configuration is mounted at %s", name, got, mounted.Target)
+		}
+		if got := s.Environment[secret]; got == nil || *got != "secret" {
+			t.Errorf("%s does not get %s", name, secret)
+		}
+		instances[*s.Environment[config.EnvName("instance")]] = true
+	}
+	if len(instances) != len(project.Services) {
+		t.Errorf("instances %v, want one for each service", instances)
+	}
+	s := project.Services["kdedup"]
+	if grace := time.Duration(*s.StopGracePeriod); grace <= c.ShutdownTimeout {
+		t.Errorf("stop_grace_period %v is not longer than shutdown_timeout %v", grace,
+			c.ShutdownTimeout)
+	}
+	if port := s.Ports[0]; port.HostIP != "127.0.0.1" ||
+		c.Server.Listen != fmt.Sprintf("0.0.0.0:%d", port.Target) {
+		t.Errorf("%+v is published, and kdedup listens on %s", port, c.Server.Listen)
 	}
 }
 
