@@ -88,6 +88,7 @@ func DefaultTopic() Topic {
 		OnStoreOutage:      ActionBlock,
 		OutageGrace:        30 * time.Second,
 		Partitioner:        PartitionerPreserve,
+		Compression:        CompressionSnappy,
 		Start:              StartEarliest,
 		BatchRecords:       20_000,
 		BatchBytes:         16 << 20,

@@ -9,6 +9,7 @@ type (
 	Mode          string
 	Action        string // of the settings that begin with on_
 	Partitioner   string
+	Compression   string
 	Start         string
 	GroupProtocol string
 )
@@ -33,6 +34,12 @@ const (
 
 	PartitionerPreserve Partitioner = "preserve"
 	PartitionerByKey    Partitioner = "by_key"
+
+	CompressionNone   Compression = "none"
+	CompressionGzip   Compression = "gzip"
+	CompressionSnappy Compression = "snappy"
+	CompressionLZ4    Compression = "lz4"
+	CompressionZstd   Compression = "zstd"
 
 	StartEarliest Start = "earliest"
 	StartLatest   Start = "latest"
@@ -150,6 +157,10 @@ type Topic struct {
 	// least as many partitions as the input. `by_key`: the partition follows from the key, as with
 	// Kafka's own producer.
 	Partitioner Partitioner `mapstructure:"partitioner"`
+	// How kdedup compresses what it writes: `none`, `gzip`, `snappy`, `lz4` or `zstd`. Brokers with
+	// `compression.type` on the topic compress it again. Azure Event Hubs takes `none` and `gzip`
+	// only.
+	Compression Compression `mapstructure:"compression"`
 	// Where a partition begins that has neither a committed offset of the group nor a fence:
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
 	// start. A group whose offsets have expired goes on at its fences, whatever this says.

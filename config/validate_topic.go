@@ -50,6 +50,8 @@ func (t Topic) checkChoices(p *problems, path string) {
 	oneOf(p, path+".on_skip", t.OnSkip, ActionReread, ActionAccept)
 	oneOf(p, path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
 	oneOf(p, path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
+	oneOf(p, path+".compression", t.Compression, CompressionNone, CompressionGzip,
+		CompressionSnappy, CompressionLZ4, CompressionZstd)
 	oneOf(p, path+".start", t.Start, StartEarliest, StartLatest)
 	oneOf(p, path+".group_protocol", t.GroupProtocol, ProtocolClassic, ProtocolConsumer)
 }

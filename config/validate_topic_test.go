@@ -119,6 +119,8 @@ func TestTopicChoices(t *testing.T) {
 			`topics[0].on_skip: must be reread or accept, got "drop"`},
 		{"on_store_outage", topic(func(t *Topic) { t.OnStoreOutage = "drop" }),
 			`topics[0].on_store_outage: must be block or forward, got "drop"`},
+		{"compression", topic(func(t *Topic) { t.Compression = "brotli" }),
+			`topics[0].compression: must be none, gzip, snappy, lz4 or zstd, got "brotli"`},
 		{"partitioner", topic(func(t *Topic) { t.Partitioner = "bykey" }),
 			`topics[0].partitioner: must be preserve or by_key, got "bykey"; did you mean by_key?`},
 		{"start", topic(func(t *Topic) { t.Start = "newest" }),

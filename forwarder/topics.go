@@ -16,6 +16,8 @@ type Topics struct {
 	Compacted  map[string]bool // topics that refuse records without a key, as far as known
 	outdated   bool            // see Outdated
 	ByKey      bool            // choose the output partition by key, not by the input's number
+	// Compression of what is sent: the zero value is none.
+	Compression kgo.CompressionCodec
 }
 
 // Outdated reports whether a Send has found out that a topic refuses as too large what MaxBytes
@@ -44,6 +46,7 @@ func (t *Topics) limit(topic string) int {
 func (t *Topics) Producer() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(t.partitioner()),
+		kgo.ProducerBatchCompression(t.Compression),
 		// Nothing is sent while a batch is added: what is added behind a refused batch would be
 		// written, out of order.
 		kgo.ManualFlushing(),

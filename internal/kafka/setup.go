@@ -38,9 +38,11 @@ func Setup(
 	if s.input, err = topicSettings(ctx, admin, t.Input); err != nil {
 		return err
 	}
-	limit, err := strconv.Atoi(s.input["max.message.bytes"].value)
-	if err != nil {
-		return fmt.Errorf("topic %s: max.message.bytes: %w", t.Input, err)
+	limit := usualLimit
+	if v := s.input["max.message.bytes"]; v.known() {
+		if limit, err = strconv.Atoi(v.value); err != nil {
+			return fmt.Errorf("topic %s: max.message.bytes: %w", t.Input, err)
+		}
 	}
 	partitions := l.partitions(t.Input)
 	if err := s.create(ctx, t.Output, partitions, s.keepingAll(limit)); err != nil {
@@ -64,7 +66,11 @@ func Setup(
 	return s.widenFence(ctx)
 }
 
-const headerRoom = 64 << 10
+const (
+	headerRoom = 64 << 10
+	// usualLimit is the default of max.message.bytes, for brokers that do not tell theirs.
+	usualLimit = 1048588
+)
 
 type setup struct {
 	admin  *kadm.Client

@@ -68,7 +68,8 @@ func (p *Process) join(
 	topics := &forwarder.Topics{
 		Output: t.Output, Duplicates: t.DuplicatesTopic, DeadLetter: t.DeadLetterTopic,
 		MaxBytes: limits.MaxBytes, Compacted: limits.Compacted,
-		ByKey: t.Partitioner == config.PartitionerByKey,
+		ByKey:       t.Partitioner == config.PartitionerByKey,
+		Compression: wiring.CompressionOf(t),
 	}
 	options := p.memberOptions(t, lane)
 	options.Room = room

@@ -3,6 +3,8 @@ package wiring
 import (
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
@@ -118,4 +120,19 @@ func meaning[Value ~string, Meaning any](of map[Value]Meaning, value Value) Mean
 		panic(fmt.Sprintf("no meaning is known of the configured value %q", value))
 	}
 	return found
+}
+
+// CompressionOf is that of the records that a topic's pipeline writes.
+func CompressionOf(t config.Topic) kgo.CompressionCodec {
+	switch t.Compression {
+	case config.CompressionGzip:
+		return kgo.GzipCompression()
+	case config.CompressionSnappy:
+		return kgo.SnappyCompression()
+	case config.CompressionLZ4:
+		return kgo.Lz4Compression()
+	case config.CompressionZstd:
+		return kgo.ZstdCompression()
+	}
+	return kgo.NoCompression()
 }
