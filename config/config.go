@@ -23,7 +23,7 @@ type Config struct {
 	// group. kdedup gives up a batch that is not committed by then, and reads it again at the next
 	// start.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
-	// The cluster that holds all topics.
+	// The cluster that holds all topics, but for those that `kafka.output` takes.
 	Kafka Kafka `mapstructure:"kafka"`
 	// Where the claims are kept.
 	Store Store `mapstructure:"store"`

@@ -9,8 +9,8 @@ import (
 func Default() Config {
 	return Config{
 		ShutdownTimeout: 30 * time.Second,
-		Kafka: Kafka{SASL: SASL{OAuth: OAuth{Scopes: []string{},
-			Extensions: []string{}}}},
+		Kafka: Kafka{SASL: defaultSASL(),
+			Output: OutputCluster{Brokers: []string{}, SASL: defaultSASL()}},
 		Store: Store{
 			Type:      StoreEmbedded,
 			Embedded:  Embedded{Path: "./kdedup-data"},
@@ -27,6 +27,10 @@ func Default() Config {
 		Log:            Log{Level: "info", Format: "text"},
 		Reload:         Reload{Watch: true},
 	}
+}
+
+func defaultSASL() SASL {
+	return SASL{OAuth: OAuth{Scopes: []string{}, Extensions: []string{}}}
 }
 
 func defaultCassandra() Cassandra {

@@ -60,9 +60,10 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c.Tracing.Headers = []TracingHeader{{"authorization", "text of tracing.headers[0].value"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
 	hiddenPaths := []string{
-		"kafka.sasl.oauth.client_secret", "kafka.sasl.password", "kafka.tls.key_file",
-		"schema_registry.password", "schema_registry.tls.key_file", "schema_registry.token",
-		"server.auth.password", "server.tls.key_file",
+		"kafka.output.sasl.oauth.client_secret", "kafka.output.sasl.password",
+		"kafka.output.tls.key_file", "kafka.sasl.oauth.client_secret", "kafka.sasl.password",
+		"kafka.tls.key_file", "schema_registry.password", "schema_registry.tls.key_file",
+		"schema_registry.token", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
 		"store.postgres.password", "store.postgres.tls.key_file",
 		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",

@@ -1,6 +1,6 @@
 package config
 
-// Kafka is the cluster and how to reach it.
+// Kafka is the cluster, or both clusters, and how to reach them.
 type Kafka struct {
 	// Required. Some brokers as `host:port`, or `host` for port 9092. The others are found through
 	// them; name at least two, so that a start does not depend on one broker.
@@ -14,7 +14,27 @@ type Kafka struct {
 	TLS TLS `mapstructure:"tls"`
 	// Authentication with the brokers.
 	SASL SASL `mapstructure:"sasl"`
+	// Another cluster for what the pipelines forward.
+	Output OutputCluster `mapstructure:"output"`
 }
+
+// OutputCluster takes the clean topics, the duplicates topics and the dead-letter topics. The
+// cluster of `kafka.brokers` keeps the inputs, the consumer groups and the fence topics. Each entry
+// of `topics` needs `delivery: at_least_once`, because one Kafka transaction cannot span two
+// clusters. Names that must differ on one cluster must differ on two: the clean topic cannot have
+// the name of the input.
+type OutputCluster struct {
+	// Some brokers of the other cluster, as in `kafka.brokers`. Empty means that there is none: all
+	// topics are on one cluster.
+	Brokers []string `mapstructure:"brokers"`
+	// Encryption of the connections to them, as in `kafka.tls`.
+	TLS TLS `mapstructure:"tls"`
+	// Authentication with them, as in `kafka.sasl`. Nothing is taken from there.
+	SASL SASL `mapstructure:"sasl"`
+}
+
+// Apart reports whether there is another cluster for what the pipelines forward.
+func (o OutputCluster) Apart() bool { return len(o.Brokers) > 0 }
 
 // TLS encrypts connections, and with a certificate of its own authenticates the client. Each new
 // connection takes the files as they are then, so a renewed certificate needs no restart; only

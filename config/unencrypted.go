@@ -15,8 +15,9 @@ func (c Config) Unencrypted() (paths []string) {
 			paths = append(paths, path)
 		}
 	}
-	sasl := c.Kafka.SASL.Mechanism
-	add("kafka.sasl", sasl == SASLPlain || sasl == SASLOAuthBearer, c.Kafka.TLS, c.Kafka.Brokers)
+	k, o := c.Kafka, c.Kafka.Output
+	add("kafka.sasl", k.SASL.sends(), k.TLS, k.Brokers)
+	add("kafka.output.sasl", o.SASL.sends(), o.TLS, o.Brokers)
 	switch s := c.Store; s.Type {
 	case StoreCassandra:
 		add("store.cassandra.password", s.Cassandra.Password != "", s.Cassandra.TLS,
@@ -35,6 +36,9 @@ func (c Config) Unencrypted() (paths []string) {
 	}
 	return paths
 }
+
+// sends reports whether the secret itself is sent, and not a proof of it.
+func (s SASL) sends() bool { return s.Mechanism == SASLPlain || s.Mechanism == SASLOAuthBearer }
 
 func leavesMachine(address string) bool {
 	host, _, err := net.SplitHostPort(address)

@@ -24,6 +24,9 @@ func TestSecretsThatCrossTheNetworkAsTheyAre(t *testing.T) {
 		"on this machine": {func(c *Config) {
 			c.Kafka.SASL, c.Kafka.Brokers = SASL{Mechanism: SASLPlain}, here
 		}, nil},
+		"of the other cluster": {func(c *Config) {
+			c.Kafka.Output = OutputCluster{Brokers: away, SASL: SASL{Mechanism: SASLPlain}}
+		}, []string{"kafka.output.sasl"}},
 		"Cassandra's": {func(c *Config) {
 			c.Store.Type, c.Store.Cassandra.Password, c.Store.Cassandra.Hosts = StoreCassandra, "x",
 				away

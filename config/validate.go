@@ -26,6 +26,7 @@ func (c Config) check(p *problems) {
 	}
 	within(p, "shutdown_timeout", c.ShutdownTimeout, time.Second, longest)
 	c.Kafka.check(p)
+	c.Kafka.Output.check(p, c.Topics)
 	c.Store.check(p)
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)

@@ -8,31 +8,60 @@ import (
 
 func (k Kafka) check(p *problems) {
 	p.addresses("kafka.brokers", k.Brokers)
-	k.TLS.check(p, "kafka.tls")
-	k.SASL.check(p)
-	if k.SASL.Mechanism == SASLAWS && !k.TLS.Enabled {
-		p.add("kafka.tls.enabled", "", "must be true with kafka.sasl.mechanism %s", SASLAWS)
+	checkConnection(p, "kafka", k.TLS, k.SASL)
+}
+
+func checkConnection(p *problems, path string, t TLS, s SASL) {
+	t.check(p, path+".tls")
+	s.check(p, path+".sasl")
+	if s.Mechanism == SASLAWS && !t.Enabled {
+		p.add(path+".tls.enabled", "", "must be true with %s.sasl.mechanism %s", path, SASLAWS)
 	}
 }
 
-const saslPath = "kafka.sasl"
+const outputPath = "kafka.output"
 
-func (s SASL) check(p *problems) {
-	if s.Mechanism != "" && !oneOf(p, saslPath+".mechanism", s.Mechanism, SASLPlain, SASLScram256,
+// check compares with the topics: what is forwarded to another cluster is in no transaction with
+// what stays on the one of the input.
+func (o OutputCluster) check(p *problems, topics []Topic) {
+	checkConnection(p, outputPath, o.TLS, o.SASL)
+	if !o.Apart() {
+		if o.TLS.Enabled || o.SASL.Mechanism != "" {
+			p.add(outputPath+".brokers", "", "is required with the other settings of %s",
+				outputPath)
+		}
+		return
+	}
+	p.addresses(outputPath+".brokers", o.Brokers)
+	var exact []string
+	for i, t := range topics {
+		if t.Delivery == DeliveryExactlyOnce {
+			exact = append(exact, fmt.Sprintf("topics[%d].delivery", i))
+		}
+	}
+	if len(exact) > 0 {
+		p.add(outputPath, "set at_least_once there, or leave the output on the cluster of the "+
+			"input", "cannot be used with exactly_once, because one Kafka transaction cannot span "+
+			"two clusters: %s", strings.Join(exact, ", "))
+	}
+}
+
+func (s SASL) check(p *problems, path string) {
+	if s.Mechanism != "" && !oneOf(p, path+".mechanism", s.Mechanism, SASLPlain, SASLScram256,
 		SASLScram512, SASLOAuthBearer, SASLAWS) {
 		return // what belongs to it is anybody's guess
 	}
 	byPassword := s.Mechanism == SASLPlain || s.Mechanism == SASLScram256 ||
 		s.Mechanism == SASLScram512
-	s.only(p, byPassword, "plain or scram-sha-…",
+	s.only(p, path, byPassword, "plain or scram-sha-…",
 		saslSetting{"username", s.Username, true},
 		saslSetting{"password", s.Password.Reveal(), true})
-	s.OAuth.check(p, s)
-	s.only(p, s.Mechanism == SASLAWS, SASLAWS,
+	s.OAuth.check(p, path, s)
+	s.only(p, path, s.Mechanism == SASLAWS, SASLAWS,
 		saslSetting{"aws.profile", s.AWS.Profile, false},
 		saslSetting{"aws.role_arn", s.AWS.RoleARN, false})
 	if s.AWS.RoleARN != "" && !strings.HasPrefix(s.AWS.RoleARN, "arn:") {
-		p.add(saslPath+".aws.role_arn", "",
+		p.add(path+".aws.role_arn", "",
 			"must be an ARN such as arn:aws:iam::123456789012:role/kafka, got %q", s.AWS.RoleARN)
 	}
 }
@@ -43,25 +72,26 @@ type saslSetting struct {
 }
 
 // only checks settings that belong to some mechanisms and mean nothing with the others.
-func (s SASL) only(p *problems, applies bool, mechanisms string, settings ...saslSetting) {
+func (s SASL) only(
+	p *problems, sasl string, applies bool, mechanisms string, settings ...saslSetting,
+) {
 	for _, setting := range settings {
-		path := saslPath + "." + setting.key
+		path := sasl + "." + setting.key
 		switch {
 		case applies && setting.required && setting.value == "":
-			p.add(path, "", "is required with kafka.sasl.mechanism %s", s.Mechanism)
+			p.add(path, "", "is required with %s.mechanism %s", sasl, s.Mechanism)
 		case applies || setting.value == "":
 		case s.Mechanism == "":
-			p.add(path, "set the mechanism", "has no effect without kafka.sasl.mechanism")
+			p.add(path, "set the mechanism", "has no effect without %s.mechanism", sasl)
 		default:
-			p.add(path, "", "belongs to kafka.sasl.mechanism %s, not to %s", mechanisms,
-				s.Mechanism)
+			p.add(path, "", "belongs to %s.mechanism %s, not to %s", sasl, mechanisms, s.Mechanism)
 		}
 	}
 }
 
-func (o OAuth) check(p *problems, s SASL) {
-	const path = saslPath + ".oauth"
-	s.only(p, s.Mechanism == SASLOAuthBearer, SASLOAuthBearer,
+func (o OAuth) check(p *problems, sasl string, s SASL) {
+	path := sasl + ".oauth"
+	s.only(p, sasl, s.Mechanism == SASLOAuthBearer, SASLOAuthBearer,
 		saslSetting{"oauth.token_url", o.TokenURL, true},
 		saslSetting{"oauth.client_id", o.ClientID, true},
 		saslSetting{"oauth.client_secret", o.ClientSecret.Reveal(), true},

@@ -164,6 +164,52 @@ func TestKafkaRules(t *testing.T) {
 	})
 }
 
+func TestOutputClusterRules(t *testing.T) {
+	with := func(set func(*OutputCluster)) func(*Config) {
+		return func(c *Config) {
+			c.Topics[0].Delivery = DeliveryAtLeastOnce
+			c.Kafka.Output.Brokers = []string{"b:9092"}
+			set(&c.Kafka.Output)
+		}
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"at_least_once", with(func(*OutputCluster) {}), ""},
+		{"exactly_once", func(c *Config) { c.Kafka.Output.Brokers = []string{"b:9092"} },
+			"kafka.output: cannot be used with exactly_once, because one Kafka transaction cannot " +
+				"span two clusters: topics[0].delivery; set at_least_once there, or leave the " +
+				"output on the cluster of the input"},
+		{"broker with a scheme", with(func(o *OutputCluster) { o.Brokers[0] = "kafka://b:9092" }),
+			`kafka.output.brokers[0]: must be host:port or a host, got "kafka://b:9092"`},
+		{"TLS without brokers", func(c *Config) { c.Kafka.Output.TLS.Enabled = true },
+			"kafka.output.brokers: is required with the other settings of kafka.output"},
+		{"SASL without brokers", func(c *Config) {
+			c.Kafka.Output.SASL = SASL{Mechanism: "plain", Username: "u", Password: "p"}
+		}, "kafka.output.brokers: is required with the other settings of kafka.output"},
+		{"TLS that is off", with(func(o *OutputCluster) { o.TLS.ServerName = "b" }),
+			"kafka.output.tls.server_name: has no effect while kafka.output.tls.enabled is false; " +
+				"set enabled to true"},
+		{"SASL without password", with(func(o *OutputCluster) {
+			o.SASL = SASL{Mechanism: "plain", Username: "u"}
+		}), "kafka.output.sasl.password: is required with kafka.output.sasl.mechanism plain"},
+		{"a token without endpoint", with(func(o *OutputCluster) {
+			o.SASL = SASL{Mechanism: "oauthbearer",
+				OAuth: OAuth{ClientID: "c", ClientSecret: "s"}}
+		}), "kafka.output.sasl.oauth.token_url: is required with kafka.output.sasl.mechanism " +
+			"oauthbearer"},
+		{"AWS without TLS", with(func(o *OutputCluster) {
+			o.SASL = SASL{Mechanism: "aws-msk-iam"}
+		}), "kafka.output.tls.enabled: must be true with kafka.output.sasl.mechanism aws-msk-iam"},
+	})
+	testRules(t, []string{"orders", "payments", "refunds"}, []rule{
+		{"some exactly_once", func(c *Config) {
+			c.Kafka.Output.Brokers = []string{"b:9092"}
+			c.Topics[1].Delivery = DeliveryAtLeastOnce
+		}, "kafka.output: cannot be used with exactly_once, because one Kafka transaction cannot " +
+			"span two clusters: topics[0].delivery, topics[2].delivery; set at_least_once there, " +
+			"or leave the output on the cluster of the input"},
+	})
+}
+
 func TestOAuthRules(t *testing.T) {
 	const path = "kafka.sasl.oauth."
 	with := func(set func(*OAuth)) func(*Config) {

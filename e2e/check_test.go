@@ -97,20 +97,29 @@ func (d *deployment) read(topic string) map[int32][]seen {
 	testkit.ReadCommitted(d.t, topic, func(r *kgo.Record) {
 		found[r.Partition] = append(found[r.Partition],
 			seen{string(r.Headers[1].Value), testkit.Digest(r)})
-	}, kgo.SeedBrokers(d.brokers...))
+	}, kgo.SeedBrokers(d.brokersOf(topic)...))
 	return found
+}
+
+// brokersOf are those that have a topic.
+func (d *deployment) brokersOf(topic string) []string {
+	if d.forwards != nil && topic != d.input {
+		return d.forwards
+	}
+	return d.brokers
 }
 
 // waitStable returns when no transaction is open on the topic: the offsets of the last one are
 // committed a little earlier than its records, and one that nobody ends must not stay.
 func (d *deployment) waitStable(topic string) {
 	d.t.Helper()
+	admin := kadm.NewClient(testkit.KafkaClient(d.t, d.brokersOf(topic)))
 	testkit.Eventually(d.t, time.Minute, "the end of all transactions on "+topic, func() bool {
-		stable, err := d.admin.ListCommittedOffsets(d.t.Context(), topic)
+		stable, err := admin.ListCommittedOffsets(d.t.Context(), topic)
 		if err != nil || stable.Error() != nil {
 			return false
 		}
-		ends, err := d.admin.ListEndOffsets(d.t.Context(), topic)
+		ends, err := admin.ListEndOffsets(d.t.Context(), topic)
 		if err != nil || ends.Error() != nil {
 			return false
 		}

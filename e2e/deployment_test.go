@@ -25,6 +25,7 @@ const partitions = 8
 type deployment struct {
 	t        *testing.T
 	brokers  []string
+	forwards []string    // brokers of what is forwarded; nil: the same
 	client   *kgo.Client // produces to given partitions
 	admin    *kadm.Client
 	input    string
@@ -39,6 +40,7 @@ type deployment struct {
 // place is where a deployment's topics and claims are.
 type place struct {
 	brokers []string // for the test
+	output  []string // those of another cluster, for what is forwarded; nil: there is none
 	store   string   // the configuration under store:, in braces
 	kafka   string   // that under kafka:; empty means the test's brokers
 }
@@ -92,7 +94,7 @@ func deployAt(t *testing.T, at place, delivery string, settings ...string) *depl
 func prepare(t *testing.T, at place, delivery string, settings ...string) *deployment {
 	t.Helper()
 	brokers := at.brokers
-	d := &deployment{t: t, brokers: brokers, delivery: delivery, largest: 2000,
+	d := &deployment{t: t, brokers: brokers, forwards: at.output, delivery: delivery, largest: 2000,
 		ids: "{from: header, name: message-id}"}
 	d.connect()
 	d.input = testkit.Topic(t, brokers, "e2e.orders", partitions, nil)
@@ -130,6 +132,10 @@ func (d *deployment) at(where place) *deployment {
 	d.t.Helper()
 	if where.kafka == "" {
 		where.kafka = fmt.Sprintf("{brokers: %q}", strings.Join(where.brokers, ","))
+		if len(where.output) > 0 {
+			where.kafka = fmt.Sprintf("{brokers: %q, output: {brokers: %q}}",
+				strings.Join(where.brokers, ","), strings.Join(where.output, ","))
+		}
 	}
 	seen := *d
 	seen.config = filepath.Join(d.t.TempDir(), "kdedup.yaml")

@@ -61,8 +61,8 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	// what it creates stays, so rights are given one by one, and none is taken
 	for _, right := range forSetup {
 		s.stopped(t, right, func() error {
-			return kafka.Setup(t.Context(), settingUp.client, settingUp.topic, false,
-				func(string) {})
+			return kafka.Setup(t.Context(), kafka.OneCluster(settingUp.client), settingUp.topic,
+				false, func(string) {})
 		})
 		s.allow(t, right)
 	}
@@ -92,8 +92,8 @@ func testRights(t *testing.T, s *secured, delivery string) {
 	running := ask(t, as(run))
 	for _, right := range forRun {
 		s.without(t, right, func() error {
-			return errors.Join(kafka.CheckRights(t.Context(), running.client, running.topic,
-				running.members)...)
+			return errors.Join(kafka.CheckRights(t.Context(), kafka.OneCluster(running.client),
+				running.topic, running.members)...)
 		})
 	}
 	as(run).command("validate")

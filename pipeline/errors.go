@@ -63,7 +63,7 @@ func hint(err error) string {
 	case errors.Is(err, kerr.MessageTooLarge):
 		return "the output topic's max.message.bytes was lowered; the next attempt reads it again"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return "the brokers refuse the credentials under kafka.sasl"
+		return "the brokers refuse the credentials under kafka.sasl, or kafka.output.sasl"
 	case reason == reasonACL:
 		return "the Kafka ACLs of this user do not allow it"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):

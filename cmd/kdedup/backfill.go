@@ -81,7 +81,7 @@ func (f *backfillFlags) run(
 			return err
 		}
 	}
-	clean, err := describeLog(cmd.Context(), c, t.Output, logreader.Bounds{}, log)
+	clean, err := describeLog(cmd.Context(), c, t, t.Output, logreader.Bounds{}, log)
 	if err != nil {
 		return err
 	}
@@ -114,20 +114,28 @@ func checkBackfill(topics []config.Topic, t config.Topic) error {
 
 // wantTopics refuses topics that do not exist before anything waits for something else.
 func wantTopics(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
-	brokers, err := connectToLook(ctx, c, log, "kdedup-"+c.Instance+"-backfill")
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	clusters, err := wiring.AdminClients(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	defer brokers.client.Close()
-	names, err := brokers.topics(ctx)
-	if err != nil {
+	defer clusters.Close()
+	if err := clusters.Ping(ctx); err != nil {
 		return err
 	}
-	output := missingTopic(t.Output, names)
+	wanted := func(topic string) error {
+		names, err := kafka.TopicNames(ctx, clusters.Of(t, topic))
+		if err != nil {
+			return err
+		}
+		return missingTopic(topic, names)
+	}
+	output := wanted(t.Output)
 	if output != nil {
 		output = fmt.Errorf("%w; kdedup setup -c FILE makes it", output)
 	}
-	return errors.Join(missingTopic(t.Input, names), output)
+	return errors.Join(wanted(t.Input), output)
 }
 
 // refuseUsedGroup wants a pipeline that never ran.
@@ -193,7 +201,11 @@ func (f *backfillFlags) claim(
 	cmd *cobra.Command, c config.Config, t config.Topic, clean logreader.Log, claimer dedup.Claimer,
 	log *slog.Logger,
 ) (backfill.Counts, error) {
-	connector, err := kafka.NewConnector(cmd.Context(), c.Kafka, log)
+	input, err := kafka.NewConnector(cmd.Context(), c.Kafka, log)
+	if err != nil {
+		return backfill.Counts{}, err
+	}
+	connector, err := kafka.NewOutputConnector(cmd.Context(), c.Kafka, input, log)
 	if err != nil {
 		return backfill.Counts{}, err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
@@ -78,24 +77,27 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	output, err := kafka.NewOutputConnector(ctx, b.config.Kafka, connector, b.log)
+	if err != nil {
+		return nil, err
+	}
 	removeIndex, err := ownIndex(&b.config.Store)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, removeIndex()) }()
 	connection := connector.AdminOptions("kdedup-bench", b.log)
-	client, err := kgo.NewClient(connection...)
+	clusters, err := wiring.NewClients(connector, output, b.config, b.log)
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
+	defer clusters.Close()
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
-			return b.deleteTopics(ctx, admin)
+			return b.deleteTopics(ctx, clusters)
 		}))
 	}()
-	if _, err := admin.CreateTopic(
+	if _, err := kadm.NewClient(clusters.Input).CreateTopic(
 		ctx, int32(b.spec.Partitions), -1, nil, b.topic().Input,
 	); err != nil {
 		return nil, fmt.Errorf("create topic %s: %w", b.topic().Input, err)
@@ -113,7 +115,8 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 		return nil, err
 	}
 	fmt.Fprintln(b.progress, "checking the clean topic")
-	found, err := b.spec.Check(ctx, connection, b.topic().Output, messages)
+	found, err := b.spec.Check(ctx, output.AdminOptions("kdedup-bench", b.log),
+		b.topic().Output, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -210,10 +213,12 @@ func anyAssigned(p *process.Process) bool {
 	})
 }
 
-func (b *pipelineBench) deleteTopics(ctx context.Context, admin *kadm.Client) error {
-	t := b.topic()
-	if err := deleteTopics(ctx, admin, append(wiring.ClaimTopics(b.config), t.Input, t.Output,
-		t.DeadLetterTopic, t.FenceTopic)); err != nil {
+func (b *pipelineBench) deleteTopics(ctx context.Context, clusters kafka.Clusters) error {
+	t, admin := b.topic(), kadm.NewClient(clusters.Input)
+	if err := errors.Join(
+		deleteTopics(ctx, admin, append(wiring.ClaimTopics(b.config), t.Input, t.FenceTopic)),
+		deleteTopics(ctx, kadm.NewClient(clusters.Output), []string{t.Output, t.DeadLetterTopic}),
+	); err != nil {
 		return err
 	}
 	if _, err := admin.DeleteGroup(ctx, t.ConsumerGroup); err != nil {

@@ -76,7 +76,13 @@ func (f *offsetsFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := f.check(t); err != nil {
+	err = f.check(t)
+	if err == nil && c.Kafka.Output.Apart() {
+		err = fmt.Errorf("%s is on the cluster of kafka.output, where the group has offsets of "+
+			"its own: offsets moves a group within one cluster. Go by time, with "+
+			"kafka-consumer-groups.sh --reset-offsets --to-datetime", t.Output)
+	}
+	if err != nil {
 		return usageError{err}
 	}
 	brokers, err := connectToLook(cmd.Context(), c, log, "kdedup-"+c.Instance+"-offsets")

@@ -116,6 +116,11 @@ func (f *redriveFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	selection, err := f.check(t)
+	if err == nil && f.into == intoInput && c.Kafka.Output.Apart() {
+		err = errors.New("--into input: the letters, and the marks of those that were redriven, " +
+			"are on the cluster of kafka.output, and one Kafka transaction cannot span two " +
+			"clusters: use --into clean")
+	}
 	if err != nil {
 		return usageError{err}
 	}

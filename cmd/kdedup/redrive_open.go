@@ -23,12 +23,12 @@ import (
 
 // redriving is what a redrive has open.
 type redriving struct {
-	config  config.Config
-	entry   wiring.Entry
-	admin   *kgo.Client
-	store   dedup.Store // nil until it is known to be needed
-	options redrive.Options
-	log     *slog.Logger
+	config   config.Config
+	entry    wiring.Entry
+	clusters kafka.Clusters
+	store    dedup.Store // nil until it is known to be needed
+	options  redrive.Options
+	log      *slog.Logger
 
 	closeSchemas func() // nil until they can be asked
 }
@@ -45,14 +45,19 @@ func (f *redriveFlags) open(
 	}()
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	input, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return d, err
 	}
-	if d.admin, err = wiring.NewClient(connector, c, log); err != nil {
+	// has the letters, what is written, and the marks
+	connector, err := kafka.NewOutputConnector(ctx, c.Kafka, input, log)
+	if err != nil {
 		return d, err
 	}
-	if err = kafka.Ping(ctx, d.admin); err != nil {
+	if d.clusters, err = wiring.NewClients(input, connector, c, log); err != nil {
+		return d, err
+	}
+	if err = d.clusters.Ping(ctx); err != nil {
 		return d, err
 	}
 	schemas, err := wiring.Schemas(c, log)
@@ -93,13 +98,14 @@ func passes(t config.Topic) func(dedup.Verdict) bool {
 // ask reads the letters before the fences, which are committed with them.
 func (d *redriving) ask(ctx context.Context, letters string) (err error) {
 	t, o := d.entry.Topic, &d.options
-	if o.Letters, err = logreader.Describe(ctx, d.admin, letters, logreader.Bounds{}); err != nil {
+	if o.Letters, err = logreader.Describe(ctx, d.clusters.Output, letters,
+		logreader.Bounds{}); err != nil {
 		return err
 	}
-	if o.InputID, err = kafka.TopicID(ctx, d.admin, t.Input); err != nil {
+	if o.InputID, err = kafka.TopicID(ctx, d.clusters.Input, t.Input); err != nil {
 		return err
 	}
-	fences, err := wiring.GroupOf(t).Fences(ctx, d.admin)
+	fences, err := wiring.GroupOf(t).Fences(ctx, d.clusters.Input)
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,7 @@ func (d *redriving) ask(ctx context.Context, letters string) (err error) {
 	if o.Into == redrive.Input {
 		name = t.Input
 	}
-	target, exists, err := kafka.TargetOf(ctx, d.admin, name)
+	target, exists, err := kafka.TargetOf(ctx, d.clusters.Of(t, name), name)
 	if err == nil && !exists {
 		err = fmt.Errorf("topic %s does not exist; run: kdedup setup -c FILE", name)
 	}
@@ -141,13 +147,14 @@ func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Wr
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	topic := d.options.Marks
-	marks, exists, err := kafka.TargetOf(ctx, d.admin, topic)
+	marks, exists, err := kafka.TargetOf(ctx, d.clusters.Output, topic)
 	switch {
 	case err != nil:
 		return err
 	case !exists:
-		return kafka.SetupBeside(ctx, d.admin, d.entry.Topic, kafka.Beside{Name: topic,
-			Partitions: 1, Settings: []kafka.Setting{{Key: "cleanup.policy", Value: "compact",
+		return kafka.SetupBeside(ctx, d.clusters, d.entry.Topic, kafka.Beside{Name: topic,
+			Partitions: 1, Forwarded: true,
+			Settings: []kafka.Setting{{Key: "cleanup.policy", Value: "compact",
 				Required: true}}}, false,
 			func(line string) { fmt.Fprintln(says, line) })
 	case !marks.Compacted || marks.Retention > 0:
@@ -180,11 +187,11 @@ func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
 	if err := e.Compare(opening, store); err != nil {
 		return err
 	}
-	knowledge, err := wiring.NewKnowledge(opening, d.admin, store, c.Store)
+	knowledge, err := wiring.NewKnowledge(opening, d.clusters.Input, store, c.Store)
 	if err != nil {
 		return err
 	}
-	if err := knowledge.Check(opening, d.admin, e); err != nil {
+	if err := knowledge.Check(opening, d.clusters.Input, e); err != nil {
 		return err
 	}
 	if !d.options.DryRun {
@@ -204,7 +211,5 @@ func (d *redriving) close() {
 			d.log.Warn("the store was not closed", "error", err)
 		}
 	}
-	if d.admin != nil {
-		d.admin.Close()
-	}
+	d.clusters.Close()
 }

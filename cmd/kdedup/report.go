@@ -155,7 +155,7 @@ func (f *reportFlags) options(
 	if err != nil {
 		return report.Options{}, err
 	}
-	part, err := describeLog(ctx, c, t.Input, bounds, log)
+	part, err := describeLog(ctx, c, t, t.Input, bounds, log)
 	if err != nil {
 		return report.Options{}, err
 	}
@@ -206,21 +206,22 @@ func diskOf(store config.Store) report.Disk {
 	return report.Disk{}
 }
 
-// describeLog asks what of a topic there is to read.
+// describeLog asks what of a topic of the pipeline there is to read.
 func describeLog(
-	ctx context.Context, c config.Config, topic string, bounds logreader.Bounds, log *slog.Logger,
+	ctx context.Context, c config.Config, t config.Topic, topic string, bounds logreader.Bounds,
+	log *slog.Logger,
 ) (logreader.Log, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := wiring.AdminClient(ctx, c, log)
+	clusters, err := wiring.AdminClients(ctx, c, log)
 	if err != nil {
 		return logreader.Log{}, err
 	}
-	defer client.Close()
-	if err := kafka.Ping(ctx, client); err != nil {
+	defer clusters.Close()
+	if err := clusters.PingOf(ctx, t, topic); err != nil {
 		return logreader.Log{}, err
 	}
-	return logreader.Describe(ctx, client, topic, bounds)
+	return logreader.Describe(ctx, clusters.Of(t, topic), topic, bounds)
 }
 
 // outcomeOf names what the pipeline does with a verdict, as its metrics do.

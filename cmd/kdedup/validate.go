@@ -63,15 +63,16 @@ func validate(
 ) config.Config {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := wiring.AdminClient(ctx, c, log)
+	clusters, err := wiring.AdminClients(ctx, c, log)
 	if err == nil {
-		defer client.Close()
-		err = kafka.Ping(ctx, client)
+		defer clusters.Close()
+		err = clusters.Ping(ctx)
 	}
-	reached := list.check("Kafka answers", err)
+	client := clusters.Input
+	reached := list.check(kafkaAnswers(c.Kafka), err)
 	if reached {
 		c = validatePatterns(ctx, client, c, list)
-		validateTopics(ctx, client, c, log, list)
+		validateTopics(ctx, clusters, c, log, list)
 	}
 	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
 	if !reached {
@@ -85,6 +86,13 @@ func validate(
 		list.check("the address of server.listen is free", err)
 	}
 	return c
+}
+
+func kafkaAnswers(k config.Kafka) string {
+	if k.Output.Apart() {
+		return "Kafka answers, on the cluster of the inputs and on that of kafka.output"
+	}
+	return "Kafka answers"
 }
 
 // validatePatterns lists what each pattern matches now.
@@ -118,18 +126,20 @@ func validatePatterns(
 }
 
 func validateTopics(
-	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist,
+	ctx context.Context, clusters kafka.Clusters, c config.Config, log *slog.Logger,
+	list *checklist,
 ) {
+	client := clusters.Input
 	entries := wiring.Entries(c.Topics)
 	if !list.check("rights, topics, partitions, fences and consumer groups",
-		wiring.CheckTopics(ctx, client, c, entries)) {
+		wiring.CheckTopics(ctx, clusters, c, entries)) {
 		return
 	}
 	for _, t := range c.Topics {
 		warnOfOldUnread(ctx, client, t, log)
 	}
 	list.check("settings of the topics", wiring.Each(entries, func(e *wiring.Entry) error {
-		return wiring.CompareTopics(ctx, client, e.Topic, false, wiring.WarnOf(log, e.Topic))
+		return wiring.CompareTopics(ctx, clusters, e.Topic, false, wiring.WarnOf(log, e.Topic))
 	}))
 	list.check("message IDs of the newest records", validateIDs(ctx, client, c, log))
 	if len(c.SchemaRegistry.URLs) > 0 {

@@ -26,6 +26,9 @@ type Options struct {
 	// client that was closed still calls its hooks for a moment, so that the next one needs its
 	// own.
 	Connection func() []kgo.Opt
+	// Forwarding makes those of a client of another cluster, which has Outputs. Nil: they are where
+	// the input is. The fence topic always is. A transaction has no records of two clusters.
+	Forwarding func() []kgo.Opt
 
 	Outputs    []string // topics that the session produces to
 	Member     string   // stable name: group.instance.id if Static
@@ -49,6 +52,13 @@ func (o *Options) written() []string { return append(slices.Clone(o.Outputs), o.
 // RebalanceTimeout is how long the group waits for a member that still works on a batch.
 const RebalanceTimeout = 60 * time.Second
 
+// producer returns the options of each client that produces.
+func (o *Options) producer() []kgo.Opt {
+	opts := append(slices.Clone(o.Producer), crashpoint.Hooks()...) // none but in test builds
+	return append(opts, kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.MaxBufferedRecords(2*o.Room.Records()+1024))
+}
+
 // kafka returns the options of the member's client.
 func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 	tell := func(of func([]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
@@ -56,9 +66,7 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 			of(partitions[o.Input])
 		}
 	}
-	opts := slices.Clone(o.Connection())
-	opts = append(opts, o.Producer...)
-	opts = append(opts, crashpoint.Hooks()...) // none but in test builds
+	opts := append(slices.Clone(o.Connection()), o.producer()...)
 	opts = append(opts,
 		kgo.ConsumerGroup(o.ConsumerGroup),
 		kgo.ConsumeTopics(o.Input),
@@ -77,8 +85,6 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 		kgo.FetchMaxBytes(int32(o.FetchBytes)),
 		kgo.FetchMaxPartitionBytes(int32(o.FetchBytes)),
 		kgo.FetchMaxWait(500*time.Millisecond),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.MaxBufferedRecords(2*o.Room.Records()+1024),
 		kgo.OnPartitionsAssigned(tell(events.Assigned)),
 		kgo.OnPartitionsRevoked(tell(events.Revoked)),
 		kgo.OnPartitionsLost(tell(events.Lost)),
@@ -95,7 +101,8 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 // Client implements consumer.Client.
 type Client struct {
 	opts     Options
-	kafka    *kgo.Client
+	kafka    *kgo.Client // in the group; it writes the fences
+	output   *kgo.Client // forwards; kafka itself unless Outputs are on another cluster
 	admin    *kadm.Client
 	unpacker *unpacker
 }
@@ -111,19 +118,29 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opts: opts, kafka: client, admin: kadm.NewClient(client), unpacker: unpacker},
-		nil
+	return &Client{opts: opts, kafka: client, output: client, admin: kadm.NewClient(client),
+		unpacker: unpacker}, nil
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
 func JoinAtLeastOnce(opts Options) (*consumer.AtLeastOnce, error) {
 	return consumer.NewAtLeastOnce(opts.Options,
 		func(events consumer.Events) (consumer.Client, error) {
-			return newClient(opts, append(opts.kafka(events),
+			client, err := newClient(opts, append(opts.kafka(events),
 				kgo.BlockRebalanceOnPoll(),
 				kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) {
 					events.Blocked()
 				}))...)
+			if err != nil || opts.Forwarding == nil {
+				return client, err
+			}
+			if client.output, err = kgo.NewClient(
+				append(opts.Forwarding(), opts.producer()...)...,
+			); err != nil {
+				client.kafka.CloseAllowingRebalance()
+				return nil, fmt.Errorf("the client that forwards: %w", err)
+			}
+			return client, nil
 		})
 }
 
@@ -236,11 +253,23 @@ func (c *Client) HasMembers(ctx context.Context, group string) (bool, error) {
 
 // Produce implements consumer.Client.
 func (c *Client) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
-	c.kafka.Produce(ctx, r, promise)
+	if r.Topic == c.opts.FenceTopic {
+		c.kafka.Produce(ctx, r, promise)
+		return
+	}
+	c.output.Produce(ctx, r, promise)
 }
 
-// Flush implements consumer.Client.
-func (c *Client) Flush(ctx context.Context) error { return c.kafka.Flush(ctx) }
+// Flush implements consumer.Client. Forwards and fences of a batch are never under way together: a
+// session writes the fences when the forwards are acknowledged.
+func (c *Client) Flush(ctx context.Context) error {
+	if c.output != c.kafka {
+		if err := c.output.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	return c.kafka.Flush(ctx)
+}
 
 // Joined implements consumer.Client.
 func (c *Client) Joined() bool {
@@ -251,5 +280,11 @@ func (c *Client) Joined() bool {
 // AllowRebalance implements consumer.Client.
 func (c *Client) AllowRebalance() { c.kafka.AllowRebalance() }
 
-// Close implements consumer.Client.
-func (c *Client) Close() { c.kafka.CloseAllowingRebalance() }
+// Close implements consumer.Client. Nothing is forwarded any more when the group gives the
+// partitions to others.
+func (c *Client) Close() {
+	if c.output != c.kafka {
+		c.output.Close()
+	}
+	c.kafka.CloseAllowingRebalance()
+}

@@ -45,6 +45,9 @@ func JoinTransactional(ctx context.Context, opts Options) (*consumer.Transaction
 func newTransactions(
 	ctx context.Context, opts Options, events consumer.Events,
 ) (*Transactions, error) {
+	if opts.Forwarding != nil {
+		return nil, errTwoClusters
+	}
 	explicit, err := explicitTransactions(ctx, opts.Connection())
 	if err == nil {
 		err = takeOver(ctx, &opts)
@@ -67,6 +70,9 @@ func newTransactions(
 	}
 	return &Transactions{Client: client, explicit: explicit, cuts: cut}, nil
 }
+
+var errTwoClusters = errors.New("one Kafka transaction cannot span two clusters: with an output " +
+	"on another cluster, use delivery at_least_once")
 
 // Begin implements consumer.TransactionalClient.
 func (t *Transactions) Begin(ctx context.Context) error {

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	awsSection = "kafka.sasl.aws"
 	awsTimeout = 10 * time.Second // to get credentials
 	// awsEarly is how long before their end temporary credentials are renewed.
 	awsEarly = 5 * time.Minute
@@ -24,12 +23,14 @@ const (
 
 // managedStreaming logs in to Amazon MSK with credentials of the SDK's default chain. The SDK keeps
 // them and renews them before they end.
-func managedStreaming(ctx context.Context, a config.AWS) (sasl.Mechanism, error) {
+func managedStreaming(
+	ctx context.Context, section string, a config.AWS,
+) (sasl.Mechanism, error) {
 	early := func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = awsEarly }
 	loaded, err := awsconfig.LoadDefaultConfig(ctx,
 		awsconfig.WithSharedConfigProfile(a.Profile), awsconfig.WithCredentialsCacheOptions(early))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", awsSection, err)
+		return nil, fmt.Errorf("%s: %w", section, err)
 	}
 	credentials := loaded.Credentials
 	if a.RoleARN != "" {
@@ -41,7 +42,7 @@ func managedStreaming(ctx context.Context, a config.AWS) (sasl.Mechanism, error)
 		defer cancel()
 		c, err := credentials.Retrieve(ctx)
 		if err != nil {
-			return mskiam.Auth{}, &loginError{awsSection, err}
+			return mskiam.Auth{}, &loginError{section, err}
 		}
 		return mskiam.Auth{AccessKey: c.AccessKeyID, SecretKey: c.SecretAccessKey,
 			SessionToken: c.SessionToken, UserAgent: "kdedup"}, nil

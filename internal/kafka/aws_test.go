@@ -38,7 +38,7 @@ func withoutAWS(t *testing.T) {
 
 func awsLogin(t *testing.T, a config.AWS) (sasl.Mechanism, error) {
 	t.Helper()
-	return mechanism(t.Context(), config.SASL{Mechanism: config.SASLAWS, AWS: a},
+	return mechanism(t.Context(), "kafka.sasl", config.SASL{Mechanism: config.SASLAWS, AWS: a},
 		slog.New(slog.DiscardHandler))
 }
 

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/kdedup/kdedup/config"
 )
 
@@ -23,19 +20,18 @@ type Comparison struct {
 
 // Compare looks at the settings of the topics that the pipeline writes, beside those of its input.
 // All of them exist.
-func Compare(ctx context.Context, client *kgo.Client, t config.Topic) (Comparison, error) {
-	admin := kadm.NewClient(client)
-	l, err := describe(ctx, admin, t)
+func Compare(ctx context.Context, clusters Clusters, t config.Topic) (Comparison, error) {
+	l, err := describe(ctx, clusters, t)
 	if err != nil {
 		return Comparison{}, err
 	}
-	all, err := settings(ctx, admin, names(t)[1:]...)
+	all, err := clusters.settings(ctx, t, names(t)[1:])
 	if err != nil {
 		return Comparison{}, err
 	}
 	c := comparison{layout: l, all: all}
 	// a right that run does not need
-	if c.input, err = topicSettings(ctx, admin, t.Input); err != nil {
+	if c.input, err = topicSettings(ctx, clusters.admin(t, t.Input), t.Input); err != nil {
 		c.found.Unknown = fmt.Errorf("nothing is compared with the settings of %s: %w", t.Input,
 			err)
 	}

@@ -53,7 +53,7 @@ func TestSetupMakesTopicsLikeTheInput(t *testing.T) {
 		if diff := cmp.Diff(want, setup(t, client, topic, false)); diff != "" {
 			t.Error(diff)
 		}
-		compared, err := kafka.Compare(t.Context(), client, topic)
+		compared, err := kafka.Compare(t.Context(), kafka.OneCluster(client), topic)
 		if err != nil || len(compared.Told)+len(compared.Refused) > 0 {
 			t.Errorf("%+v, %v", compared, err)
 		}
@@ -95,7 +95,7 @@ func TestTopicsThatEatRecordsAreTold(t *testing.T) {
 					return out
 				}
 				testkit.Eventually(t, topicsLimit, c.told+c.refused, func() bool {
-					compared, err := kafka.Compare(t.Context(), client, topic)
+					compared, err := kafka.Compare(t.Context(), kafka.OneCluster(client), topic)
 					return err == nil &&
 						(c.told == "" || slices.Contains(short(compared.Told), c.told)) &&
 						(c.refused == "" || slices.Contains(short(compared.Refused), c.refused))
@@ -105,7 +105,7 @@ func TestTopicsThatEatRecordsAreTold(t *testing.T) {
 		topic.AllowCompactedOutput = true
 		alter(t, client, topic.Output, map[string]string{"cleanup.policy": "compact"})
 		testkit.Eventually(t, topicsLimit, "nothing refused", func() bool {
-			compared, err := kafka.Compare(t.Context(), client, topic)
+			compared, err := kafka.Compare(t.Context(), kafka.OneCluster(client), topic)
 			return err == nil && len(compared.Refused) == 0
 		})
 	})

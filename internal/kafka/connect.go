@@ -25,21 +25,50 @@ const dialTimeout = 10 * time.Second
 // token.
 type Connector struct {
 	brokers []string
-	rack    string
+	rack    string          // of who reads
 	files   *certs.Follower // nil without TLS
 	login   sasl.Mechanism  // nil without SASL
 	sight   *sight
 }
 
+// The sections of the configuration that name brokers.
+const (
+	inputPlace  = "kafka"
+	outputPlace = "kafka.output"
+)
+
 // NewConnector reads the certificates; it connects to nothing.
-func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (c *Connector, err error) {
-	c = &Connector{brokers: k.Brokers, rack: k.Rack, sight: newSight(log)}
+func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (*Connector, error) {
+	c, err := newConnector(ctx, inputPlace, config.OutputCluster{Brokers: k.Brokers, TLS: k.TLS,
+		SASL: k.SASL}, log)
+	if err != nil {
+		return nil, err
+	}
+	c.rack = k.Rack
+	return c, nil
+}
+
+// NewOutputConnector is how clients reach the brokers that take what is forwarded. It is that of
+// the input unless the configuration names another cluster.
+func NewOutputConnector(
+	ctx context.Context, k config.Kafka, input *Connector, log *slog.Logger,
+) (*Connector, error) {
+	if !k.Output.Apart() {
+		return input, nil
+	}
+	return newConnector(ctx, outputPlace, k.Output, log)
+}
+
+func newConnector(
+	ctx context.Context, place string, k config.OutputCluster, log *slog.Logger,
+) (c *Connector, err error) {
+	c = &Connector{brokers: k.Brokers, sight: newSight(log)}
 	if k.TLS.Enabled {
-		if c.files, err = certs.Client("kafka.tls", filesOf(k.TLS), log); err != nil {
+		if c.files, err = certs.Client(place+".tls", filesOf(k.TLS), log); err != nil {
 			return nil, err
 		}
 	}
-	if c.login, err = mechanism(ctx, k.SASL, log); err != nil {
+	if c.login, err = mechanism(ctx, place+".sasl", k.SASL, log); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -14,7 +14,10 @@ import (
 
 // Ping asks one broker after the other until one answers. Its error names the section of the
 // configuration that is likely at fault.
-func Ping(ctx context.Context, client *kgo.Client) error {
+func Ping(ctx context.Context, client *kgo.Client) error { return pingAt(ctx, client, inputPlace) }
+
+// pingAt is Ping for brokers that the section of a place names.
+func pingAt(ctx context.Context, client *kgo.Client, place string) error {
 	err := client.Ping(ctx)
 	if err == nil {
 		return nil
@@ -23,6 +26,7 @@ func Ping(ctx context.Context, client *kgo.Client) error {
 		return own
 	}
 	section, remedy := suspect(err)
+	section = place + section
 	if remedy != "" {
 		return fmt.Errorf("%s: %w; %s", section, err, remedy)
 	}
@@ -40,7 +44,7 @@ func (e *loginError) Error() string { return e.setting + ": " + e.err.Error() }
 // Unwrap is the reason.
 func (e *loginError) Unwrap() error { return e.err }
 
-// suspect knows what a first connection fails of.
+// suspect knows what a first connection fails of: which part of a section.
 func suspect(err error) (section, remedy string) {
 	var (
 		unknown    x509.UnknownAuthorityError
@@ -52,21 +56,21 @@ func suspect(err error) (section, remedy string) {
 	)
 	switch {
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return "kafka.sasl", "check the user and the password"
+		return ".sasl", "check the user and the password"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
-		return "kafka.sasl.mechanism", "ask for one that the listener of the brokers offers"
+		return ".sasl.mechanism", "ask for one that the listener of the brokers offers"
 	case errors.As(err, &refused):
-		return "kafka.sasl", ""
+		return ".sasl", ""
 	case errors.As(err, &unknown):
-		return "kafka.tls", "ca_file must hold the authority that signed the brokers' certificates"
+		return ".tls", "ca_file must hold the authority that signed the brokers' certificates"
 	case errors.As(err, &wrongName):
-		return "kafka.tls", "dial the brokers by a name in their certificates, or set server_name"
+		return ".tls", "dial the brokers by a name in their certificates, or set server_name"
 	case errors.As(err, &invalid):
-		return "kafka.tls", "it is the brokers' certificate that must be renewed"
+		return ".tls", "it is the brokers' certificate that must be renewed"
 	case errors.As(err, &plain):
-		return "kafka.tls", "does the listener of the brokers speak TLS?"
+		return ".tls", "does the listener of the brokers speak TLS?"
 	case errors.As(err, &connection) && connection.Op == "remote error":
-		return "kafka.tls", "the broker refuses the certificate in cert_file, or misses one"
+		return ".tls", "the broker refuses the certificate in cert_file, or misses one"
 	}
-	return "kafka.brokers", ""
+	return ".brokers", ""
 }

@@ -54,20 +54,20 @@ func denied(err error, resource string, operation kmsg.ACLOperation) error {
 // they allow where they can tell, and otherwise for something that they allow and refuse for
 // another reason.
 func CheckRights(
-	ctx context.Context, client *kgo.Client, t config.Topic, members []string,
+	ctx context.Context, clusters Clusters, t config.Topic, members []string,
 ) []error {
-	problems, err := topicRights(ctx, client, t)
+	problems, err := topicRights(ctx, clusters, t)
 	if err != nil {
 		return []error{err}
 	}
-	if err := groupRight(ctx, client, t.ConsumerGroup); err != nil {
+	if err := groupRight(ctx, clusters.Input, t.ConsumerGroup); err != nil {
 		problems = append(problems, err)
 	}
 	if t.Delivery != config.DeliveryExactlyOnce {
 		return problems
 	}
 	for _, member := range members {
-		if err := memberRight(ctx, client, member, t.ConsumerGroup); err != nil {
+		if err := memberRight(ctx, clusters.Input, member, t.ConsumerGroup); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -87,24 +87,18 @@ func topicNeeds(t config.Topic, topic string) []kmsg.ACLOperation {
 	return needs
 }
 
-func topicRights(ctx context.Context, client *kgo.Client, t config.Topic) ([]error, error) {
-	return rightsOn(ctx, client, names(t), func(topic string) []kmsg.ACLOperation {
-		return topicNeeds(t, topic)
-	})
-}
-
-// rightsOn returns an error for each topic on which the user lacks an operation that it needs.
-func rightsOn(
-	ctx context.Context, client *kgo.Client, names []string,
-	needs func(topic string) []kmsg.ACLOperation,
+func topicRights(
+	ctx context.Context, clusters Clusters, t config.Topic,
 ) (problems []error, err error) {
-	topics, err := allowedOn(ctx, client, names)
+	topics, err := clusters.allowedOn(ctx, t, names(t))
 	if err != nil {
 		return nil, err
 	}
 	for _, topic := range topics {
-		if missing := notAllowed(topic, needs(*topic.Topic)); len(missing) > 0 {
-			problems = append(problems, lacking("topic "+*topic.Topic, missing...))
+		name := *topic.Topic
+		if missing := notAllowed(topic, topicNeeds(t, name)); len(missing) > 0 {
+			problems = append(problems,
+				lacking("topic "+name+clusters.place(t, name), missing...))
 		}
 	}
 	return problems, nil
@@ -114,13 +108,25 @@ func rightsOn(
 func CheckRightsBeside(
 	ctx context.Context, client *kgo.Client, names []string, needs ...kmsg.ACLOperation,
 ) error {
-	problems, err := rightsOn(ctx, client, names, func(string) []kmsg.ACLOperation { return needs })
-	return errors.Join(append(problems, err)...)
+	topics, err := allowedOn(ctx, client, names)
+	problems := []error{err}
+	for _, topic := range topics {
+		if missing := notAllowed(topic, needs); len(missing) > 0 {
+			problems = append(problems, lacking("topic "+*topic.Topic, missing...))
+		}
+	}
+	return errors.Join(problems...)
 }
 
-// checkVisible returns an error for topics that the brokers tell nothing about: they seem to be
-// missing.
-func checkVisible(ctx context.Context, client *kgo.Client, names []string) error {
+// checkVisible returns an error for topics of a pipeline that the brokers tell nothing about: they
+// seem to be missing.
+func checkVisible(ctx context.Context, clusters Clusters, t config.Topic) error {
+	return clusters.each(t, names(t), func(client *kgo.Client, topics []string) error {
+		return checkVisibleAt(ctx, client, topics...)
+	})
+}
+
+func checkVisibleAt(ctx context.Context, client *kgo.Client, names ...string) error {
 	topics, err := allowedOn(ctx, client, names)
 	if err != nil {
 		return err

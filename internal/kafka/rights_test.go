@@ -70,7 +70,7 @@ func TestCheckRightsNamesWhatIsMissingAndOnWhat(t *testing.T) {
 			t.Cleanup(client.Close)
 			topic.Delivery = c.delivery
 			var got []string
-			for _, err := range CheckRights(t.Context(), client, topic,
+			for _, err := range CheckRights(t.Context(), OneCluster(client), topic,
 				[]string{"orders-dedup-one-0"}) {
 				got = append(got, err.Error())
 			}

@@ -12,8 +12,10 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// mechanism is how a client logs in; nil without one.
-func mechanism(ctx context.Context, s config.SASL, log *slog.Logger) (sasl.Mechanism, error) {
+// mechanism is how a client logs in; nil without one. The section is where its settings are.
+func mechanism(
+	ctx context.Context, section string, s config.SASL, log *slog.Logger,
+) (sasl.Mechanism, error) {
 	switch s.Mechanism {
 	case config.SASLPlain:
 		return plain.Auth{User: s.Username, Pass: s.Password.Reveal()}.AsMechanism(), nil
@@ -22,11 +24,11 @@ func mechanism(ctx context.Context, s config.SASL, log *slog.Logger) (sasl.Mecha
 	case config.SASLScram512:
 		return scram.Auth{User: s.Username, Pass: s.Password.Reveal()}.AsSha512Mechanism(), nil
 	case config.SASLOAuthBearer:
-		return bearer(s.OAuth, log)
+		return bearer(section+".oauth", s.OAuth, log)
 	case config.SASLAWS:
-		return managedStreaming(ctx, s.AWS)
+		return managedStreaming(ctx, section+".aws", s.AWS)
 	case "":
 		return nil, nil
 	}
-	return nil, fmt.Errorf("kafka.sasl.mechanism: %q is unknown", s.Mechanism)
+	return nil, fmt.Errorf("%s.mechanism: %q is unknown", section, s.Mechanism)
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
@@ -21,21 +21,20 @@ import (
 // through say. It changes nothing that exists, except that it adds partitions to a fence topic when
 // the input has got more. With dryRun it only says what it would do.
 func Setup(
-	ctx context.Context, client *kgo.Client, t config.Topic, dryRun bool, say func(string),
+	ctx context.Context, clusters Clusters, t config.Topic, dryRun bool, say func(string),
 ) error {
-	if err := checkVisible(ctx, client, names(t)); err != nil {
+	if err := checkVisible(ctx, clusters, t); err != nil {
 		return err
 	}
-	admin := kadm.NewClient(client)
-	l, err := describe(ctx, admin, t)
+	l, err := describe(ctx, clusters, t)
 	if err != nil {
 		return err
 	}
 	if !l.exists(t.Input) {
 		return l.missing(t.Input)
 	}
-	s := setup{admin: admin, layout: l, dryRun: dryRun, say: say}
-	if s.input, err = topicSettings(ctx, admin, t.Input); err != nil {
+	s := setup{layout: l, dryRun: dryRun, say: say}
+	if s.input, err = topicSettings(ctx, clusters.admin(t, t.Input), t.Input); err != nil {
 		return err
 	}
 	limit := usualLimit
@@ -72,9 +71,17 @@ const (
 	usualLimit = 1048588
 )
 
+func (s setup) admin(topic string) *kadm.Client {
+	return s.layout.clusters.admin(s.layout.topic, cmp.Or(s.beside, topic))
+}
+
+func (s setup) place(topic string) string {
+	return s.layout.clusters.place(s.layout.topic, cmp.Or(s.beside, topic))
+}
+
 type setup struct {
-	admin  *kadm.Client
 	layout layout
+	beside string // what is made is on the cluster of this topic; empty: on its own
 	dryRun bool
 	say    func(string)
 	input  map[string]setting
@@ -130,12 +137,12 @@ func (s setup) create(
 	ctx context.Context, topic string, partitions int, values []Setting,
 ) error {
 	if s.layout.exists(topic) {
-		s.say("topic " + topic + " exists")
+		s.say("topic " + topic + " exists" + s.place(topic))
 		return nil
 	}
 	replicas := s.layout.replicas(s.layout.topic.Input)
 	if s.dryRun {
-		s.say("would create " + describeNew(topic, partitions, replicas, values))
+		s.say("would create " + describeNew(topic, partitions, replicas, values) + s.place(topic))
 		return nil
 	}
 	for {
@@ -144,8 +151,8 @@ func (s setup) create(
 		if err != nil && !late {
 			less, refused := without(err, &replicas, values)
 			if refused == "" {
-				return denied(fmt.Errorf("create topic %s: %w", topic, err), "topic "+topic,
-					kmsg.ACLOperationCreate)
+				return denied(fmt.Errorf("create topic %s%s: %w", topic, s.place(topic), err),
+					"topic "+topic+s.place(topic), kmsg.ACLOperationCreate)
 			}
 			s.say(fmt.Sprintf("the brokers refuse %s for topic %s (%v): it gets their default",
 				refused, topic, err))
@@ -159,9 +166,9 @@ func (s setup) create(
 			return err
 		}
 		if late {
-			s.say("topic " + topic + " exists")
+			s.say("topic " + topic + " exists" + s.place(topic))
 		} else {
-			s.say("created " + describeNew(topic, partitions, replicas, values))
+			s.say("created " + describeNew(topic, partitions, replicas, values) + s.place(topic))
 		}
 		return nil
 	}
@@ -175,7 +182,8 @@ func (s setup) createOnce(
 	for _, v := range values {
 		configs[v.Key] = &v.Value
 	}
-	answer, err := s.admin.CreateTopic(ctx, int32(partitions), int16(replicas), configs, topic)
+	answer, err := s.admin(topic).CreateTopic(ctx, int32(partitions), int16(replicas), configs,
+		topic)
 	if err != nil && answer.ErrMessage != "" {
 		return fmt.Errorf("%w: %s", err, answer.ErrMessage)
 	}
@@ -228,7 +236,7 @@ func (s setup) waitVisible(ctx context.Context, topic string, partitions int) er
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		details, err := s.admin.ListTopics(ctx, topic)
+		details, err := s.admin(topic).ListTopics(ctx, topic)
 		if err == nil && hasLeaders(details[topic], partitions) {
 			return nil
 		}
@@ -260,7 +268,7 @@ func (s setup) widenFence(ctx context.Context) error {
 		s.say("would add " + what)
 		return nil
 	}
-	answer, err := s.admin.UpdatePartitions(ctx, want, fence)
+	answer, err := s.admin(fence).UpdatePartitions(ctx, want, fence)
 	if err == nil {
 		err = answer.Error()
 	}

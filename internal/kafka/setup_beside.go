@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
@@ -21,23 +21,32 @@ type Beside struct {
 	Settings   []Setting
 	// a setting that is raised to its value in a topic that exists; -1 is more than anything
 	AtLeast string
+	// Forwarded: it belongs to what the pipeline forwards, and is on the cluster that has that.
+	Forwarded bool
 }
 
 // SetupBeside creates a topic that is missing, with as many replicas as the pipeline's input.
 func SetupBeside(
-	ctx context.Context, client *kgo.Client, t config.Topic, topic Beside, dryRun bool,
+	ctx context.Context, clusters Clusters, t config.Topic, topic Beside, dryRun bool,
 	say func(string),
 ) error {
-	if err := checkVisible(ctx, client, []string{topic.Name}); err != nil {
-		return err
-	}
-	admin := kadm.NewClient(client)
-	l, err := describe(ctx, admin, t, topic.Name)
+	l, err := describe(ctx, clusters, t)
 	if err != nil {
 		return err
 	}
-	s := setup{admin: admin, layout: l, dryRun: dryRun, say: say}
-	if s.input, err = topicSettings(ctx, admin, t.Input); err != nil {
+	s := setup{layout: l, beside: t.Input, dryRun: dryRun, say: say}
+	if topic.Forwarded {
+		s.beside = t.Output
+	}
+	if err := checkVisibleAt(ctx, clusters.Of(t, s.beside), topic.Name); err != nil {
+		return err
+	}
+	details, err := s.admin(topic.Name).ListTopics(ctx, topic.Name)
+	if err != nil {
+		return fmt.Errorf("list topics: %w", err)
+	}
+	maps.Copy(l.details, details)
+	if s.input, err = topicSettings(ctx, clusters.admin(t, t.Input), t.Input); err != nil {
 		return err
 	}
 	if l.exists(topic.Name) && topic.AtLeast != "" {
@@ -49,7 +58,7 @@ func SetupBeside(
 
 // raise alters a setting whose value is too small.
 func (s setup) raise(ctx context.Context, topic Beside) error {
-	values, err := topicSettings(ctx, s.admin, topic.Name)
+	values, err := topicSettings(ctx, s.admin(topic.Name), topic.Name)
 	if err != nil {
 		return err
 	}
@@ -72,7 +81,7 @@ func (s setup) raise(ctx context.Context, topic Beside) error {
 		s.say("would raise " + what)
 		return nil
 	}
-	answers, err := s.admin.AlterTopicConfigs(ctx,
+	answers, err := s.admin(topic.Name).AlterTopicConfigs(ctx,
 		[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: want.Key, Value: &want.Value}}, topic.Name)
 	for _, a := range answers {
 		err = errors.Join(err, a.Err)

@@ -50,7 +50,7 @@ func TestSetupReturnsWhenTheBrokersKnowTheTopics(t *testing.T) {
 		return response, nil, true
 	})
 	setup(t, client, topic, false)
-	if problems := kafka.Check(t.Context(), client, topic); len(problems) > 0 {
+	if problems := kafka.Check(t.Context(), kafka.OneCluster(client), topic); len(problems) > 0 {
 		t.Errorf("after setup: %v", problems)
 	}
 }
@@ -69,13 +69,14 @@ func TestSetupsAtOnceDoNotDisturbEachOther(t *testing.T) {
 	var setups sync.WaitGroup
 	for range 16 {
 		setups.Go(func() {
-			if err := kafka.Setup(t.Context(), client, topic, false, func(string) {}); err != nil {
+			if err := kafka.Setup(t.Context(), kafka.OneCluster(client), topic, false,
+				func(string) {}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	setups.Wait()
-	if problems := kafka.Check(t.Context(), client, topic); len(problems) > 0 {
+	if problems := kafka.Check(t.Context(), kafka.OneCluster(client), topic); len(problems) > 0 {
 		t.Errorf("after setup: %v", problems)
 	}
 }

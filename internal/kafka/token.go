@@ -20,8 +20,6 @@ import (
 	"github.com/kdedup/kdedup/internal/certs"
 )
 
-const oauthSection = "kafka.sasl.oauth"
-
 // tokenTimeout bounds one request to the token endpoint. All connections that log in meanwhile
 // wait.
 const tokenTimeout = 10 * time.Second
@@ -30,15 +28,16 @@ const tokenTimeout = 10 * time.Second
 const askTokenAgain = 5 * time.Second
 
 // bearer logs in with tokens of a token endpoint (SASL OAUTHBEARER, RFC 7628).
-func bearer(o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
-	files, err := certs.Client(oauthSection, certs.ClientFiles{CAFile: o.CAFile}, log)
+func bearer(section string, o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
+	files, err := certs.Client(section, certs.ClientFiles{CAFile: o.CAFile}, log)
 	if err != nil {
 		return nil, err
 	}
-	source := &tokenSource{files: files, log: log, settings: clientcredentials.Config{
-		ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL,
-		Scopes: o.Scopes,
-	}}
+	source := &tokenSource{section: section, files: files, log: log,
+		settings: clientcredentials.Config{
+			ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL,
+			Scopes: o.Scopes,
+		}}
 	if o.Audience != "" {
 		source.settings.EndpointParams = url.Values{"audience": {o.Audience}}
 	}
@@ -50,34 +49,40 @@ func bearer(o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
 	return outspoken{oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
 		token, err := source.token(ctx)
 		return oauth.Auth{Token: token, Extensions: extensions}, err
-	})}, nil
+	}), section}, nil
 }
 
 // outspoken tells why a broker refuses a token: it says so where the client library expects
 // nothing.
-type outspoken struct{ sasl.Mechanism }
+type outspoken struct {
+	sasl.Mechanism
+	section string
+}
 
 // Authenticate implements sasl.Mechanism.
 func (o outspoken) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
 	session, first, err := o.Mechanism.Authenticate(ctx, host)
-	return outspokenSession{session}, first, err
+	return outspokenSession{session, o.section}, first, err
 }
 
-type outspokenSession struct{ sasl.Session }
+type outspokenSession struct {
+	sasl.Session
+	section string
+}
 
 // Challenge implements sasl.Session.
 func (s outspokenSession) Challenge(answer []byte) (bool, []byte, error) {
 	if len(answer) > 0 {
-		return false, nil, &refusedToken{answer: string(answer)}
+		return false, nil, &refusedToken{s.section, string(answer)}
 	}
 	return s.Session.Challenge(answer)
 }
 
 // refusedToken is what a broker says about a token, such as {"status":"invalid_token"}.
-type refusedToken struct{ answer string }
+type refusedToken struct{ section, answer string }
 
 func (r *refusedToken) Error() string {
-	return fmt.Sprintf("the broker refuses the token of %s.token_url: %.200q", oauthSection,
+	return fmt.Sprintf("the broker refuses the token of %s.token_url: %.200q", r.section,
 		r.answer)
 }
 
@@ -85,6 +90,7 @@ func (r *refusedToken) Error() string {
 // token serves all connections; it is renewed when a fifth of its time is left, so that the
 // sessions that brokers bound by the token's end are long.
 type tokenSource struct {
+	section  string
 	settings clientcredentials.Config
 	files    *certs.Follower
 	log      *slog.Logger
@@ -128,7 +134,7 @@ func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
 	}, CheckRedirect: refuseRedirect}
 	token, err := s.settings.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 	if err != nil {
-		return nil, &loginError{oauthSection + ".token_url", tokenError(err)}
+		return nil, &loginError{s.section + ".token_url", tokenError(err)}
 	}
 	return token, nil
 }

@@ -90,7 +90,7 @@ func (e *endpoint) set(status int) {
 
 func (e *endpoint) mechanism(t *testing.T, log *bytes.Buffer) sasl.Mechanism {
 	t.Helper()
-	m, err := mechanism(t.Context(), config.SASL{Mechanism: config.SASLOAuthBearer,
+	m, err := mechanism(t.Context(), "kafka.sasl", config.SASL{Mechanism: config.SASLOAuthBearer,
 		OAuth: e.settings}, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,8 @@ func TestTheSecretFollowsNoRedirect(t *testing.T) {
 
 func noFiles(t *testing.T) *certs.Follower {
 	t.Helper()
-	files, err := certs.Client(oauthSection, certs.ClientFiles{}, slog.New(slog.DiscardHandler))
+	files, err := certs.Client("kafka.sasl.oauth", certs.ClientFiles{},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

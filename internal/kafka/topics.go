@@ -17,21 +17,17 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-// layout is what the broker says about the topics of one pipeline.
+// layout is what the brokers say about the topics of one pipeline.
 type layout struct {
-	topic   config.Topic
-	details kadm.TopicDetails
+	clusters Clusters
+	topic    config.Topic
+	details  kadm.TopicDetails
 }
 
-// describe asks about the pipeline's topics, and more.
-func describe(
-	ctx context.Context, admin *kadm.Client, t config.Topic, more ...string,
-) (layout, error) {
-	details, err := admin.ListTopics(ctx, append(names(t), more...)...)
-	if err != nil {
-		return layout{}, fmt.Errorf("list topics: %w", err)
-	}
-	return layout{t, details}, nil
+// describe asks about the pipeline's topics.
+func describe(ctx context.Context, clusters Clusters, t config.Topic) (layout, error) {
+	details, err := clusters.details(ctx, t, names(t))
+	return layout{clusters, t, details}, err
 }
 
 // TopicID returns the ID of a topic; zero on brokers without topic IDs (before 2.8).
@@ -78,16 +74,16 @@ func (l layout) replicas(topic string) int {
 const setupRemedy = "run: kdedup setup -c FILE"
 
 // Check returns every reason why the pipeline cannot run on the topics as they are.
-func Check(ctx context.Context, client *kgo.Client, t config.Topic) []error {
-	admin := kadm.NewClient(client)
-	l, err := describe(ctx, admin, t)
+func Check(ctx context.Context, clusters Clusters, t config.Topic) []error {
+	l, err := describe(ctx, clusters, t)
 	if err != nil {
 		return []error{err}
 	}
 	var problems []error
 	for _, name := range names(t) {
 		if err := l.details[name].Err; err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			problems = append(problems, fmt.Errorf("topic %s: %w", name, err))
+			problems = append(problems, fmt.Errorf("topic %s%s: %w", name,
+				clusters.place(t, name), err))
 		} else if !l.exists(name) {
 			problems = append(problems, l.missing(name))
 		}
@@ -107,7 +103,7 @@ func Check(ctx context.Context, client *kgo.Client, t config.Topic) []error {
 		problems = append(problems, fmt.Errorf("fence topic %s has %d partitions and %s has %d; %s",
 			t.FenceTopic, fence, t.Input, input, setupRemedy))
 	}
-	return append(problems, checkCompaction(ctx, admin, t.FenceTopic)...)
+	return append(problems, checkCompaction(ctx, clusters.admin(t, t.FenceTopic), t.FenceTopic)...)
 }
 
 func (l layout) missing(name string) error {
@@ -115,7 +111,8 @@ func (l layout) missing(name string) error {
 		return fmt.Errorf("input topic %s does not exist; create it first: its number of "+
 			"partitions is yours to choose", name)
 	}
-	return fmt.Errorf("topic %s does not exist; %s", name, setupRemedy)
+	return fmt.Errorf("topic %s does not exist%s; %s", name, l.clusters.place(l.topic, name),
+		setupRemedy)
 }
 
 func checkCompaction(ctx context.Context, admin *kadm.Client, fence string) []error {
@@ -176,17 +173,15 @@ type Limits struct {
 }
 
 // LimitsOf reads those of each topic that kdedup writes for the pipeline.
-func LimitsOf(ctx context.Context, client *kgo.Client, t config.Topic) (Limits, error) {
-	admin := kadm.NewClient(client)
-	values, err := settings(ctx, admin, slices.DeleteFunc(names(t)[1:], func(name string) bool {
-		return name == t.DeadLetterTopic
-	})...)
+func LimitsOf(ctx context.Context, clusters Clusters, t config.Topic) (Limits, error) {
+	values, err := clusters.settings(ctx, t, slices.DeleteFunc(names(t)[1:],
+		func(name string) bool { return name == t.DeadLetterTopic }))
 	if err != nil {
 		return Limits{}, err
 	}
 	if t.DeadLetterTopic != "" {
 		// Without it only those wait that must go there.
-		if dead, err := settings(ctx, admin, t.DeadLetterTopic); err == nil {
+		if dead, err := clusters.settings(ctx, t, []string{t.DeadLetterTopic}); err == nil {
 			maps.Copy(values, dead)
 		}
 	}

@@ -41,7 +41,7 @@ func clusters(t *testing.T, test func(t *testing.T, client *kgo.Client, topic co
 // setup returns what was said, with the name of the input shortened to IN.
 func setup(t *testing.T, client *kgo.Client, topic config.Topic, dryRun bool) (said []string) {
 	t.Helper()
-	err := kafka.Setup(t.Context(), client, topic, dryRun, func(line string) {
+	err := kafka.Setup(t.Context(), kafka.OneCluster(client), topic, dryRun, func(line string) {
 		said = append(said, strings.ReplaceAll(line, topic.Input, "IN"))
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 			"topic IN.dlq does not exist; run: kdedup setup -c FILE",
 		}
 		if diff := cmp.Diff(
-			want, texts(kafka.Check(t.Context(), client, topic), topic),
+			want, texts(kafka.Check(t.Context(), kafka.OneCluster(client), topic), topic),
 		); diff != "" {
 			t.Error(diff)
 		}
@@ -90,14 +90,14 @@ func TestSetupCreatesWhatCheckMisses(t *testing.T) {
 			t.Error(diff)
 		}
 		testkit.Eventually(t, topicsLimit, "no problem left", func() bool {
-			return len(kafka.Check(t.Context(), client, topic)) == 0
+			return len(kafka.Check(t.Context(), kafka.OneCluster(client), topic)) == 0
 		})
 		exist := []string{"topic IN.clean exists", "topic IN.dup exists", "topic IN.dlq exists",
 			"topic IN.fence exists"}
 		if diff := cmp.Diff(exist, setup(t, client, topic, false)); diff != "" {
 			t.Error(diff)
 		}
-		limits, err := kafka.LimitsOf(t.Context(), client, topic)
+		limits, err := kafka.LimitsOf(t.Context(), kafka.OneCluster(client), topic)
 		if err != nil || limits.MaxBytes[topic.Output] != 2000000 ||
 			limits.MaxBytes[topic.DeadLetterTopic] != 2065536 ||
 			limits.Compacted[topic.Output] || !limits.Compacted[topic.FenceTopic] {
@@ -142,7 +142,8 @@ const topicsLimit = 30 * time.Second
 func waitCheck(t *testing.T, client *kgo.Client, topic config.Topic, want []string) {
 	t.Helper()
 	testkit.Eventually(t, topicsLimit, "these problems: "+strings.Join(want, "\n"), func() bool {
-		return cmp.Equal(want, texts(kafka.Check(t.Context(), client, topic), topic))
+		got := kafka.Check(t.Context(), kafka.OneCluster(client), topic)
+		return cmp.Equal(want, texts(got, topic))
 	})
 }
 
@@ -151,14 +152,14 @@ func TestAMissingInputIsNeverCreated(t *testing.T) {
 		topic.Input += ".none"
 		want := "input topic " + topic.Input +
 			" does not exist; create it first: its number of partitions is yours to choose"
-		err := kafka.Setup(t.Context(), client, topic, false, func(line string) {
+		err := kafka.Setup(t.Context(), kafka.OneCluster(client), topic, false, func(line string) {
 			t.Errorf("said %q", line)
 		})
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
-		if problems := kafka.Check(t.Context(), client, topic); len(problems) == 0 ||
-			problems[0].Error() != want {
+		if problems := kafka.Check(t.Context(), kafka.OneCluster(client),
+			topic); len(problems) == 0 || problems[0].Error() != want {
 			t.Errorf("got %v", problems)
 		}
 	})
@@ -172,7 +173,8 @@ func TestChecksEndWithTheirContext(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if problems := kafka.Check(ctx, client, config.DefaultTopic()); len(problems) != 1 ||
+	if problems := kafka.Check(ctx, kafka.OneCluster(client),
+		config.DefaultTopic()); len(problems) != 1 ||
 		!strings.HasPrefix(problems[0].Error(), "list topics: ") {
 		t.Errorf("got %v", problems)
 	}

@@ -60,6 +60,8 @@ var LongTests = []string{
 	"TestAMoveFromStoreToStoreLosesAndDoublesNothing",
 	"TestAQuotaMakesBatchesSmaller",
 	"TestAProcessReadsFromTheReplicaInItsRack",
+	"TestACrashRepeatsOneBatchOnAnotherCluster",
+	"TestAnOutageOfTheOtherClusterOnlyDelays",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
 	"TestNothingOfARecreatedInputIsSkipped",

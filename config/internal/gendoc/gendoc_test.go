@@ -61,8 +61,8 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, heading := range []string{
-		"## Top level", "## `kafka.tls`, `store.cassandra.tls`, `store.redis.tls`, " +
-			"`store.postgres.tls`, " +
+		"## Top level", "## `kafka.tls`, `kafka.output.tls`, `store.cassandra.tls`, " +
+			"`store.redis.tls`, `store.postgres.tls`, " +
 			"`schema_registry.tls`, `tracing.tls`", "### `topics[].ttl`",
 		"### `topics[].message_id.parts`",
 	} {
@@ -72,7 +72,8 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 	}
 	for _, line := range []string{
 		"- Default: `168h`", "- Default: the host name", "- Environment: `KDEDUP_TOPICS_<N>_TTL`",
-		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, " +
+		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_KAFKA_OUTPUT_TLS_CA_FILE`, " +
+			"`KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, " +
 			"`KDEDUP_STORE_REDIS_TLS_CA_FILE`, `KDEDUP_STORE_POSTGRES_TLS_CA_FILE`, " +
 			"`KDEDUP_SCHEMA_REGISTRY_TLS_CA_FILE`, `KDEDUP_TRACING_TLS_CA_FILE`",
 	} {

@@ -30,7 +30,8 @@ type Question struct {
 	Scope  dedup.Scope
 	ID     dedup.ID
 	Store  dedup.Store
-	Admin  *kgo.Client // nil: one is made when it is needed
+	// Clusters have clients; without, they are made when they are needed.
+	Clusters kafka.Clusters
 }
 
 // Answer is what is known about an ID.
@@ -70,34 +71,40 @@ func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	return found, nil
 }
 
+// askPatience is for what tells whether the owner is a record of the pipeline's own topics; the
+// fence tells the rest.
+const askPatience = 5 * time.Second
+
 // forwarded compares the owner with the fence of its partition. The owner may be a record of
 // another input that shares the scope, whose fence is not this topic's, or of the clean topic
 // itself.
 func (t *Question) forwarded(
 	ctx context.Context, owner dedup.Coordinates, claimed time.Time,
 ) string {
-	client := t.Admin
-	if client == nil {
+	clusters := t.Clusters
+	if clusters.Input == nil {
 		var err error
-		if client, err = wiring.AdminClient(
+		if clusters, err = wiring.AdminClients(
 			ctx, t.Config, slog.New(slog.DiscardHandler),
 		); err != nil {
 			return "unknown: " + err.Error()
 		}
-		defer client.Close()
+		defer clusters.Close()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	clean, err := kafka.TopicID(ctx, client, t.Topic.Output)
+	asking, cancelAsking := context.WithTimeout(ctx, askPatience) // another cluster may be down
+	defer cancelAsking()
+	clean, err := kafka.TopicID(asking, clusters.Output, t.Topic.Output)
 	if err == nil && clean != [16]byte{} && owner.TopicID == clean {
 		return "yes: it stands on " + t.Topic.Output + ", see kdedup backfill"
 	}
-	if letters := t.lettersOf(ctx, client, owner.TopicID); letters != "" {
+	if letters := t.lettersOf(asking, clusters.Output, owner.TopicID); letters != "" {
 		return fmt.Sprintf("by kdedup redrive, of the letter at %s[%d]@%d; if a redrive was "+
 			"killed, when it is run again", letters, owner.Partition, owner.Offset)
 	}
-	handled, err := fence.Handled(ctx, client, t.Topic.FenceTopic, t.Topic.Input, owner.TopicID,
-		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset,
+	handled, err := fence.Handled(ctx, clusters.Input, t.Topic.FenceTopic, t.Topic.Input,
+		owner.TopicID, &kgo.Record{Partition: owner.Partition, Offset: owner.Offset,
 			LeaderEpoch: owner.LeaderEpoch}, claimed)
 	switch {
 	case err != nil:

@@ -61,7 +61,7 @@ func (p *Process) join(
 	if err := wiring.Await(ctx, p.store, e.ClaimScope()); err != nil {
 		return nil, nil, err
 	}
-	limits, err := kafka.LimitsOf(ctx, p.admin, t)
+	limits, err := kafka.LimitsOf(ctx, p.clusters, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +106,7 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	instance := p.Config().Instance
 	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, instance, lane)
 	log := p.log.With("topic", t.Input, "lane", lane)
-	return client.Options{
+	o := client.Options{
 		Options: consumer.Options{
 			Input: t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
 			AcceptSkips: t.OnSkip == config.ActionAccept,
@@ -122,6 +122,12 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 		FetchBytes:             int(t.FetchBytes), UnpackedBytes: int(t.UnpackedBytes),
 		SessionTimeout: t.SessionTimeout,
 	}
+	if p.forwards != p.connector {
+		o.Forwarding = func() []kgo.Opt {
+			return p.forwards.Options(member+"-output", p.registry, log)
+		}
+	}
+	return o
 }
 
 // batchTime is how long the forwards of a batch may take: then the broker aborts them, or gives the
@@ -142,7 +148,7 @@ func (p *Process) identify(e wiring.Entry) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 		defer cancel()
-		n, err := wiring.LookAtNewest(ctx, p.admin,
+		n, err := wiring.LookAtNewest(ctx, p.clusters.Input,
 			p.connector.AdminOptions("kdedup-"+p.Config().Instance, p.log), e)
 		if err != nil {
 			return err

@@ -145,7 +145,7 @@ func (s *processStatus) question(topic string, id []byte) (*lookup.Question, err
 		return nil, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
 	}
 	c := s.p.Config()
-	task := &lookup.Question{Config: c, Store: s.p.store, Admin: s.p.admin}
+	task := &lookup.Question{Config: c, Store: s.p.store, Clusters: s.p.clusters}
 	var err error
 	if task.Topic, err = wiring.FindTopic(c.Topics, topic); err != nil {
 		return nil, fmt.Errorf("the topic %w", err)

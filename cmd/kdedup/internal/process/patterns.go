@@ -40,7 +40,7 @@ func (p *Process) expand(ctx context.Context, file config.Config) (config.Config
 	}
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	names, err := kafka.TopicNames(ctx, p.admin)
+	names, err := kafka.TopicNames(ctx, p.clusters.Input)
 	if err != nil {
 		return config.Config{}, fmt.Errorf("look for the topics of the patterns: %w", err)
 	}
@@ -150,7 +150,7 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.
 	if err := p.setupMissing(ctx, c, one); err != nil {
 		return err
 	}
-	if err := wiring.CheckTopics(ctx, p.admin, c, one); err != nil {
+	if err := wiring.CheckTopics(ctx, p.clusters, c, one); err != nil {
 		return err
 	}
 	p.tellSettings(ctx, one)
@@ -165,7 +165,7 @@ func (p *Process) setupMissing(
 		if !e.AutoSetup {
 			return nil
 		}
-		return wiring.SetupTopics(ctx, p.admin, c, *e, p.log)
+		return wiring.SetupTopics(ctx, p.clusters, c, *e, p.log)
 	})
 }
 
@@ -174,7 +174,7 @@ func (p *Process) setupMissing(
 func (p *Process) tellSettings(ctx context.Context, entries []wiring.Entry) {
 	for _, e := range entries {
 		tell := wiring.WarnOf(p.log, e.Topic)
-		if err := wiring.CompareTopics(ctx, p.admin, e.Topic, true, tell); err != nil {
+		if err := wiring.CompareTopics(ctx, p.clusters, e.Topic, true, tell); err != nil {
 			tell(err.Error())
 		}
 	}

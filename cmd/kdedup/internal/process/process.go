@@ -18,7 +18,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
@@ -39,16 +38,17 @@ type Process struct {
 	registry  *prometheus.Registry
 	families  families
 	connector *kafka.Connector
+	forwards  *kafka.Connector // to what is forwarded to; mostly it is connector
 	server    *server.Server
 	lookEvery time.Duration // the pause between two looks for the topics of patterns
-	admin     *kgo.Client
+	clusters  kafka.Clusters
 	store     dedup.Store
 	schemas   *registry.Client
 	knowledge wiring.Knowledge
 	tracing   *tracing.Provider          // nil: no traces
 	active    atomic.Pointer[active]     // replaced by Run alone
 	looks     looks                      // of the topics of patterns
-	starting  atomic.Pointer[notStarted] // nil when connector, admin, store and tracing are there
+	starting  atomic.Pointer[notStarted] // nil when all that open opens is there
 }
 
 // Config is the configuration in force. A reload changes only its topics and what is in applied.
@@ -122,7 +122,12 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if p.connector, err = kafka.NewConnector(ctx, file.Kafka, p.log); err != nil {
 		return err
 	}
-	if p.admin, err = wiring.NewClient(p.connector, file, p.log, wiring.SeesNewTopics); err != nil {
+	if p.forwards, err = kafka.NewOutputConnector(ctx, file.Kafka, p.connector,
+		p.log); err != nil {
+		return err
+	}
+	if p.clusters, err = wiring.NewClients(p.connector, p.forwards, file, p.log,
+		wiring.SeesNewTopics); err != nil {
 		return err
 	}
 	c, err := p.expand(ctx, file)
@@ -133,7 +138,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if err := p.setupMissing(ctx, c, entries); err != nil {
 		return err
 	}
-	if err := wiring.CheckTopics(ctx, p.admin, namedOf(c), entries); err != nil {
+	if err := wiring.CheckTopics(ctx, p.clusters, namedOf(c), entries); err != nil {
 		return err
 	}
 	p.tellSettings(ctx, entries)
@@ -148,7 +153,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return err
 	}
 	p.store = p.families.claims.Observed(p.store)
-	if p.knowledge, err = wiring.NewKnowledge(ctx, p.admin, p.store, c.Store); err != nil {
+	if p.knowledge, err = wiring.NewKnowledge(ctx, p.clusters.Input, p.store, c.Store); err != nil {
 		return err
 	}
 	p.log.Info("the store is open", "store", p.knowledge.Name)
@@ -251,12 +256,10 @@ func (p *Process) disconnect() {
 			p.log.Error("close the store", "error", err)
 		}
 	}
-	if p.admin != nil {
-		p.admin.Close()
-	}
+	p.clusters.Close()
 	if p.schemas != nil {
 		p.schemas.Close()
 	}
 	p.closeTracing()
-	p.store, p.admin, p.schemas, p.tracing = nil, nil, nil, nil
+	p.store, p.clusters, p.schemas, p.tracing = nil, kafka.Clusters{}, nil, nil
 }

@@ -19,7 +19,7 @@ func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
 		if err := e.Compare(ctx, p.store); err != nil {
 			return err
 		}
-		return k.Check(ctx, p.admin, e)
+		return k.Check(ctx, p.clusters.Input, e)
 	}); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (p *Process) registerOne(ctx context.Context, e *wiring.Entry) error {
 	}
 	e.Store = identity
 	if e.Start == config.StartLatest {
-		return client.PinStart(ctx, p.admin, e.ConsumerGroup, e.Input, e.FenceTopic,
+		return client.PinStart(ctx, p.clusters.Input, e.ConsumerGroup, e.Input, e.FenceTopic,
 			wiring.EarlierOf(e.Topic))
 	}
 	return nil

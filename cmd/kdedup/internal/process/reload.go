@@ -167,7 +167,7 @@ func (p *Process) prepareNamed(ctx context.Context, fresh []wiring.Entry) error 
 	if err := p.setupMissing(ctx, p.Config(), fresh); err != nil {
 		return err
 	}
-	if err := wiring.CheckTopics(ctx, p.admin, p.Config(), fresh); err != nil {
+	if err := wiring.CheckTopics(ctx, p.clusters, p.Config(), fresh); err != nil {
 		return err
 	}
 	return p.register(ctx, fresh)

@@ -185,7 +185,8 @@ func SetupClaimLogs(
 			for _, s := range topic.Settings {
 				beside.Settings = append(beside.Settings, kafka.Setting(s))
 			}
-			if err := kafka.SetupBeside(ctx, client, g.inputs[0], beside, dryRun, say); err != nil {
+			if err := kafka.SetupBeside(ctx, kafka.OneCluster(client), g.inputs[0], beside,
+				dryRun, say); err != nil {
 				return fmt.Errorf("store.kafka: %w", err)
 			}
 		}

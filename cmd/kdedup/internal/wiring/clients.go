@@ -18,7 +18,38 @@ import (
 // StartTimeout bounds every command's talk with the servers before the work begins.
 const StartTimeout = 60 * time.Second
 
-// AdminClient is a client that joins no group, for a command.
+// AdminClients are clients that join no group, for a command.
+func AdminClients(
+	ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt,
+) (kafka.Clusters, error) {
+	input, err := kafka.NewConnector(ctx, c.Kafka, log)
+	if err != nil {
+		return kafka.Clusters{}, err
+	}
+	output, err := kafka.NewOutputConnector(ctx, c.Kafka, input, log)
+	if err != nil {
+		return kafka.Clusters{}, err
+	}
+	return NewClients(input, output, c, log, more...)
+}
+
+// NewClients is AdminClients over connectors that there are already.
+func NewClients(
+	input, output *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt,
+) (kafka.Clusters, error) {
+	client, err := NewClient(input, c, log, more...)
+	if err != nil || output == input {
+		return kafka.OneCluster(client), err
+	}
+	clusters := kafka.Clusters{Input: client}
+	if clusters.Output, err = NewClient(output, c, log, more...); err != nil {
+		client.Close()
+		return kafka.Clusters{}, err
+	}
+	return clusters, nil
+}
+
+// AdminClient is a client of the input's cluster that joins no group, for a command.
 func AdminClient(
 	ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt,
 ) (*kgo.Client, error) {

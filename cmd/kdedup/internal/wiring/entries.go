@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
@@ -44,21 +42,23 @@ func Each(entries []Entry, check func(*Entry) error) error {
 }
 
 // CheckTopics asks the brokers and joins every problem.
-func CheckTopics(ctx context.Context, client *kgo.Client, c config.Config, entries []Entry) error {
-	if err := kafka.Ping(ctx, client); err != nil {
+func CheckTopics(
+	ctx context.Context, clusters kafka.Clusters, c config.Config, entries []Entry,
+) error {
+	if err := clusters.Ping(ctx); err != nil {
 		return err
 	}
 	var problems []error
-	if err := checkClaimLogs(ctx, client, c); err != nil {
+	if err := checkClaimLogs(ctx, clusters.Input, c); err != nil {
 		problems = append(problems, err)
 	}
 	for _, e := range entries {
-		found := kafka.CheckRights(ctx, client, e.Topic, transactionalIDs(c, e.Topic))
+		found := kafka.CheckRights(ctx, clusters, e.Topic, transactionalIDs(c, e.Topic))
 		if len(found) == 0 { // without rights the topics seem to be missing
-			found = kafka.Check(ctx, client, e.Topic)
+			found = kafka.Check(ctx, clusters, e.Topic)
 		}
 		if len(found) == 0 && e.OnSkip != config.ActionAccept {
-			found = errorsOf(GroupOf(e.Topic).Check(ctx, client))
+			found = errorsOf(GroupOf(e.Topic).Check(ctx, clusters.Input))
 		}
 		for _, err := range found {
 			problems = append(problems, fmt.Errorf("%s: %w", e.Path, err))

@@ -51,12 +51,12 @@ func ExpandFor(
 
 // SetupTopics makes the topics of one entry that are missing, and those of its claim log.
 func SetupTopics(
-	ctx context.Context, client *kgo.Client, c config.Config, e Entry, log *slog.Logger,
+	ctx context.Context, clusters kafka.Clusters, c config.Config, e Entry, log *slog.Logger,
 ) error {
 	say := func(line string) { log.Info(line, "topic", e.Input) }
-	if err := kafka.Setup(ctx, client, e.Topic, false, say); err != nil {
+	if err := kafka.Setup(ctx, clusters, e.Topic, false, say); err != nil {
 		return err
 	}
 	c.Topics = []config.Topic{e.Topic}
-	return SetupClaimLogs(ctx, client, c, log, false, say)
+	return SetupClaimLogs(ctx, clusters.Input, c, log, false, say)
 }

@@ -25,24 +25,24 @@ func Setup(
 	if err := setupStore(ctx, c, log, dryRun, say); err != nil {
 		return err
 	}
-	client, err := AdminClient(ctx, c, log, SeesNewTopics)
+	clusters, err := AdminClients(ctx, c, log, SeesNewTopics)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer clusters.Close()
 	if err := Each(Entries(c.Topics), func(e *Entry) error {
-		return kafka.Setup(ctx, client, e.Topic, dryRun, say)
+		return kafka.Setup(ctx, clusters, e.Topic, dryRun, say)
 	}); err != nil {
 		return err
 	}
-	if err := SetupClaimLogs(ctx, client, c, log, dryRun, say); err != nil {
+	if err := SetupClaimLogs(ctx, clusters.Input, c, log, dryRun, say); err != nil {
 		return err
 	}
-	if err := sayIDs(ctx, client, c, log, say); err != nil || dryRun {
+	if err := sayIDs(ctx, clusters.Input, c, log, say); err != nil || dryRun {
 		return err
 	}
 	return Each(Entries(c.Topics), func(e *Entry) error {
-		return CompareTopics(ctx, client, e.Topic, true, say)
+		return CompareTopics(ctx, clusters, e.Topic, true, say)
 	})
 }
 

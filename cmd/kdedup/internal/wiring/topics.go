@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
@@ -14,9 +12,9 @@ import (
 // CompareTopics tells which records the topics would refuse or lose. Topics that lose some whatever
 // they are, are an error. tolerant: the user may lack the right to see all settings.
 func CompareTopics(
-	ctx context.Context, client *kgo.Client, t config.Topic, tolerant bool, tell func(string),
+	ctx context.Context, clusters kafka.Clusters, t config.Topic, tolerant bool, tell func(string),
 ) error {
-	compared, err := kafka.Compare(ctx, client, t)
+	compared, err := kafka.Compare(ctx, clusters, t)
 	if err != nil && tolerant {
 		tell("the topics' settings were not compared: " + err.Error())
 		return nil
