@@ -72,14 +72,6 @@ func (f *idFlags) asked(cmd *cobra.Command, text string) (q asked, err error) {
 }
 
 // with opens the store for the work.
-func (f *idFlags) with(cmd *cobra.Command, text string, work func(*lookup.Question) error) error {
-	q, err := f.asked(cmd, text)
-	if err != nil {
-		return err
-	}
-	return q.with(cmd.Context(), work)
-}
-
 func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err error) {
 	task := &lookup.Question{Config: q.config, Topic: q.topic}
 	task.Scope = wiring.ScopeOf(q.topic, q.extractor.String())

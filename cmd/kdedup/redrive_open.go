@@ -127,8 +127,8 @@ func (d *redriving) ask(ctx context.Context, letters string) (err error) {
 	}
 	o.Target = redrive.Target{Partitions: target.Partitions, Retention: target.Retention,
 		Topics: forwarder.Topics{Output: name, MaxBytes: map[string]int{},
-			Compacted: map[string]bool{name: target.Compacted},
-			ByKey:     o.Into == redrive.Clean && t.Partitioner == config.PartitionerByKey,
+			Compacted:   map[string]bool{name: target.Compacted},
+			ByKey:       o.Into == redrive.Clean && t.Partitioner == config.PartitionerByKey,
 			Compression: wiring.CompressionOf(t)}}
 	if target.MaxBytes > 0 {
 		o.Target.MaxBytes[name] = target.MaxBytes
