@@ -228,11 +228,12 @@ func TestLookupsAreOffUnlessTheServerAsksWhoItIs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{}":                               false,
 		"config: {server: {lookup: true}}": true,
-		"config: {server: {auth: {username: operator, password: long-enough}}}":                true,
-		"config: {server: {lookup: false, auth: {username: operator, password: long-enough}}}": false,
+		"config: {server: {auth: {username: operator, password: '${PASSWORD}'}}}":                true,
+		"config: {server: {lookup: false, auth: {username: operator, password: '${PASSWORD}'}}}": false,
 	} {
 		r := mustRender(t, loadChart(t), with(t, "default", text))
-		if c := loadConfig(t, shape{}, r, workload(t, r)); c.Server.Lookup != want {
+		s := shape{env: map[string]string{"PASSWORD": "long-enough"}}
+		if c := loadConfig(t, s, r, workload(t, r)); c.Server.Lookup != want {
 			t.Errorf("%s: lookup is %t", text, c.Server.Lookup)
 		}
 	}

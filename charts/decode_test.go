@@ -21,11 +21,13 @@ import (
 
 // types are all that the chart and its documents may hold.
 var types = map[metav1.TypeMeta]func() metav1.Object{
-	{APIVersion: "v1", Kind: "ConfigMap"}:        made[corev1.ConfigMap],
-	{APIVersion: "v1", Kind: "Pod"}:              made[corev1.Pod],
-	{APIVersion: "v1", Kind: "Secret"}:           made[corev1.Secret],
-	{APIVersion: "v1", Kind: "Service"}:          made[corev1.Service],
-	{APIVersion: "v1", Kind: "ServiceAccount"}:   made[corev1.ServiceAccount],
+	{APIVersion: "v1", Kind: "ConfigMap"}:      made[corev1.ConfigMap],
+	{APIVersion: "v1", Kind: "Pod"}:            made[corev1.Pod],
+	{APIVersion: "v1", Kind: "Secret"}:         made[corev1.Secret],
+	{APIVersion: "v1", Kind: "Service"}:        made[corev1.Service],
+	{APIVersion: "v1", Kind: "ServiceAccount"}: made[corev1.ServiceAccount],
+	{APIVersion: "v1",
+		Kind: "PersistentVolumeClaim"}: made[corev1.PersistentVolumeClaim],
 	{APIVersion: "apps/v1", Kind: "Deployment"}:  made[appsv1.Deployment],
 	{APIVersion: "apps/v1", Kind: "StatefulSet"}: made[appsv1.StatefulSet],
 	{APIVersion: "batch/v1", Kind: "Job"}:        made[batchv1.Job],
@@ -34,6 +36,8 @@ var types = map[metav1.TypeMeta]func() metav1.Object{
 	{APIVersion: "networking.k8s.io/v1",
 		Kind: "NetworkPolicy"}: made[networkingv1.NetworkPolicy],
 	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}: made[monitoringv1.PodMonitor],
+	{APIVersion: "monitoring.coreos.com/v1",
+		Kind: "ServiceMonitor"}: made[monitoringv1.ServiceMonitor],
 	{APIVersion: "monitoring.coreos.com/v1",
 		Kind: "PrometheusRule"}: made[monitoringv1.PrometheusRule],
 	{APIVersion: "keda.sh/v1alpha1",

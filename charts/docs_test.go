@@ -39,7 +39,7 @@ func blocks(t *testing.T, language string) []string {
 }
 
 // documented is what the documents' own words declare as given from outside.
-var documented = shape{name: "documents"}
+var documented = shape{name: "documents", env: map[string]string{"KAFKA_PASSWORD": "long-enough"}}
 
 func TestDocumentedValuesInstall(t *testing.T) {
 	for _, block := range blocks(t, "yaml") {
@@ -47,7 +47,11 @@ func TestDocumentedValuesInstall(t *testing.T) {
 			continue
 		}
 		t.Run(firstKey(block), func(t *testing.T) {
-			r := mustRender(t, loadChart(t), documentedValues(t, block))
+			values := documentedValues(t, block)
+			r := mustRender(t, loadChart(t), values)
+			if values["configFrom"] != nil { // the chart does not have the file
+				return
+			}
 			for _, p := range readers(r) {
 				loadConfig(t, documented, r, p)
 			}
@@ -79,7 +83,7 @@ func scalable(t *testing.T) map[string]any {
 	t.Helper()
 	return with(t, "default", `config:
   store: {type: cassandra, cassandra: {hosts: [cassandra]}}
-  kafka: {sasl: {mechanism: plain, username: kdedup, password: secret}}`)
+  kafka: {sasl: {mechanism: plain, username: kdedup, password: "${KAFKA_PASSWORD}"}}`)
 }
 
 func TestDocumentedObjectsAreValid(t *testing.T) {

@@ -145,3 +145,42 @@ func TestTheSelfTestOfTheSetupCanBeLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// A quota of the namespace refuses pods without limits, those of the setup and the test too.
+func TestEveryPodHasAMemoryLimit(t *testing.T) {
+	eachShape(t, func(t *testing.T, _ shape, r release) {
+		for _, p := range r.pods() {
+			if limit := p.template.Spec.Containers[0].Resources.Limits.Memory(); limit.IsZero() {
+				t.Errorf("%s has none", p.owner.GetName())
+			}
+		}
+	})
+}
+
+func TestFurtherContainersStandBesideKdedup(t *testing.T) {
+	r := mustRender(t, loadChart(t), valuesOf(t, "everything"))
+	c := workload(t, r).template.Spec.Containers
+	if len(c) != 2 || c[0].Name != "kdedup" || c[1].Name != "agent" {
+		t.Errorf("got %+v", c)
+	}
+	refusal{"default", "extraContainers: [{name: kdedup}]", "at '/extraContainers/0/name'"}.check(t)
+}
+
+// Labels for everybody reach everything but what selects.
+func TestCommonLabelsAreOnEveryObject(t *testing.T) {
+	r := mustRender(t, loadChart(t), valuesOf(t, "everything"))
+	for _, o := range r.objects {
+		if o.GetLabels()["cost-center"] != "42" {
+			t.Errorf("%s %s has %v", kindOf(o), o.GetName(), o.GetLabels())
+		}
+	}
+	for _, p := range r.pods() {
+		if p.template.Labels["cost-center"] != "42" || p.selector["cost-center"] != "" {
+			t.Errorf("the pods of %s have %v and are selected by %v", p.owner.GetName(),
+				p.template.Labels, p.selector)
+		}
+		if c := p.template.Labels["app.kubernetes.io/component"]; c == "must-not-win" || c == "" {
+			t.Errorf("the pods of %s are the component %q", p.owner.GetName(), c)
+		}
+	}
+}

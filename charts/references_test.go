@@ -34,6 +34,8 @@ func references(p pods) []string {
 			add("Secret", v.Secret.SecretName)
 		case v.ConfigMap != nil:
 			add("ConfigMap", v.ConfigMap.Name)
+		case v.PersistentVolumeClaim != nil:
+			add("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
 		}
 	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {

@@ -12,11 +12,16 @@ import (
 // with is a shape's values with others laid over them, as by a second --values.
 func with(t *testing.T, shape, text string) map[string]any {
 	t.Helper()
+	return layOver(t, valuesOf(t, shape), text)
+}
+
+func layOver(t *testing.T, values map[string]any, text string) map[string]any {
+	t.Helper()
 	var over map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &over); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return loader.MergeMaps(valuesOf(t, shape), over)
+	return loader.MergeMaps(values, over)
 }
 
 func mustQuantity(t *testing.T, shape string) resource.Quantity {

@@ -1,10 +1,12 @@
 {{/* What the schema cannot say. Every message names the value and the remedy. */}}
 {{- define "kdedup.check" -}}
 {{- $config := .Values.config -}}
-{{- if not (dig "kafka" "brokers" nil $config) -}}
+{{- include "kdedup.checkSecrets" (dict "path" "config" "node" $config) -}}
+{{- if include "kdedup.fromOutside" . -}}
+{{- include "kdedup.checkOutside" . -}}
+{{- else if not (dig "kafka" "brokers" nil $config) -}}
 {{- fail "config.kafka.brokers is required: the brokers as host:port" -}}
-{{- end -}}
-{{- if not (dig "topics" nil $config) -}}
+{{- else if not (dig "topics" nil $config) -}}
 {{- fail "config.topics is required: at least one entry with input, output, consumer_group and message_id" -}}
 {{- end -}}
 {{- if hasKey $config "instance" -}}
@@ -27,6 +29,7 @@
 {{- end -}}
 {{- end -}}
 {{- include "kdedup.checkEnv" . -}}
+{{- include "kdedup.checkScrapers" . -}}
 {{- include "kdedup.checkEmbedded" . -}}
 {{- include "kdedup.checkIndex" . -}}
 {{- if eq .Values.kind "Deployment" -}}
@@ -40,13 +43,13 @@
 
 {{/* Values that decide over the objects must not be overridden where the templates do not see it. */}}
 {{- define "kdedup.checkEnv" -}}
-{{- $ours := dict "KDEDUP_SHUTDOWN_TIMEOUT" "config.shutdown_timeout" "KDEDUP_STORE_TYPE" "config.store.type" "KDEDUP_SERVER_TLS_CERT_FILE" "config.server.tls.cert_file" "KDEDUP_STORE_EMBEDDED_PATH" "config.store.embedded.path" "KDEDUP_STORE_KAFKA_INDEX" "config.store.kafka.index" "KDEDUP_STORE_KAFKA_PATH" "config.store.kafka.path" "KDEDUP_STORE_CASSANDRA_LAYOUT" "config.store.cassandra.layout" "KDEDUP_STORE_CASSANDRA_LOG_INDEX" "config.store.cassandra.log.index" "KDEDUP_STORE_CASSANDRA_LOG_PATH" "config.store.cassandra.log.path" "KDEDUP_TRACING_ENABLED" "config.tracing.enabled" "KDEDUP_TRACING_ENDPOINT" "config.tracing.endpoint" "KDEDUP_TRACING_PROTOCOL" "config.tracing.protocol" -}}
+{{- $ours := include "kdedup.read" . | fromYaml -}}
 {{- range $env := .Values.extraEnv -}}
 {{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN") -}}
 {{- fail (printf "extraEnv must not hold %s: the chart sets it" $env.name) -}}
 {{- end -}}
 {{- with get $ours $env.name -}}
-{{- fail (printf "extraEnv must not hold %s: set %s, the chart reads it" $env.name .) -}}
+{{- fail (printf "extraEnv must not hold %s: set config.%s, the chart reads it" $env.name .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -74,6 +77,73 @@
 {{- end -}}
 {{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
 {{- fail (printf "config.store.embedded.path must lie under /var/lib/kdedup/, where the volume is mounted, got %s" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A ConfigMap is no place for secrets. */}}
+{{- define "kdedup.checkSecrets" -}}
+{{- $path := .path -}}
+{{- if kindIs "map" .node -}}
+{{- range $key, $value := .node -}}
+{{- $inner := printf "%s.%s" $path $key -}}
+{{- $secret := or (has $key (list "password" "sentinel_password" "client_secret" "token" "hmac_key")) (and (eq $key "value") (hasPrefix "config.tracing.headers" $path)) -}}
+{{- if and $secret (not (kindIs "map" $value)) (not (kindIs "slice" $value)) -}}
+{{- $text := kindIs "invalid" $value | ternary "" (toString $value) -}}
+{{- if not (or (eq $text "") (hasPrefix "file:" $text) (regexMatch "(^|[^$])([$][$])*[$][{][A-Za-z_]" $text)) -}}
+{{- fail (printf "%s must not be written out, everybody who may read the ConfigMap would read it: write ${NAME} or file:/path, see extraEnv and extraVolumes" $inner) -}}
+{{- end -}}
+{{- else -}}
+{{- include "kdedup.checkSecrets" (dict "path" $inner "node" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- else if kindIs "slice" .node -}}
+{{- range $i, $value := .node -}}
+{{- include "kdedup.checkSecrets" (dict "path" (printf "%s[%d]" $path $i) "node" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* With the file of somebody else, config holds only what decides over the objects. */}}
+{{- define "kdedup.checkOutside" -}}
+{{- if and .Values.configFrom.configMap .Values.configFrom.secret -}}
+{{- fail "configFrom must name a ConfigMap or a Secret, not both" -}}
+{{- end -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- fail "autoscaling needs brokers, groups and topics in config: it does not see the file of configFrom" -}}
+{{- end -}}
+{{- $known := include "kdedup.read" . | fromYaml | values -}}
+{{- range $path := include "kdedup.leaves" (dict "path" "" "node" .Values.config) | splitList "\n" -}}
+{{- if and $path (not (has $path $known)) -}}
+{{- fail (printf "config.%s must not be set with configFrom: write it into the file. Beside the file config takes %s" $path (join ", " (sortAlpha $known))) -}}
+{{- end -}}
+{{- if contains "${" (include "kdedup.at" (dict "path" $path "config" $.Values.config)) -}}
+{{- fail (printf "config.%s must be written out with configFrom: it becomes a variable that overrides the file" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The paths of all settings, one a line. */}}
+{{- define "kdedup.leaves" -}}
+{{- $path := .path -}}
+{{- if kindIs "map" .node -}}
+{{- range $key, $value := .node -}}
+{{- include "kdedup.leaves" (dict "path" (trimPrefix "." (printf "%s.%s" $path $key)) "node" $value) -}}
+{{- end -}}
+{{- else -}}
+{{- $path }}{{ "\n" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The policy would stop a scraper that nobody has named, and the alerts would know nothing of it. */}}
+{{- define "kdedup.checkScrapers" -}}
+{{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
+{{- fail "podMonitor and serviceMonitor must not both be enabled: every pod would be counted twice" -}}
+{{- end -}}
+{{- $scrapers := dict "podMonitor" .Values.podMonitor.enabled "serviceMonitor" .Values.serviceMonitor.enabled "podAnnotations" (eq (get .Values.podAnnotations "prometheus.io/scrape") "true") -}}
+{{- range $name, $there := $scrapers -}}
+{{- if and $there $.Values.networkPolicy.enabled (not $.Values.networkPolicy.ingressFrom) -}}
+{{- fail (printf "networkPolicy.ingressFrom must name Prometheus with %s, for example by its namespace; or set networkPolicy.enabled: false" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

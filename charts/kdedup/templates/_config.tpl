@@ -20,6 +20,75 @@
 {{- toYaml $config -}}
 {{- end -}}
 
+{{/* Not empty where somebody else makes the file. */}}
+{{- define "kdedup.fromOutside" -}}
+{{- or .Values.configFrom.configMap .Values.configFrom.secret -}}
+{{- end -}}
+
+{{/* The settings that decide over the objects, and the variables that override them. */}}
+{{- define "kdedup.read" -}}
+KDEDUP_SHUTDOWN_TIMEOUT: shutdown_timeout
+KDEDUP_STORE_TYPE: store.type
+KDEDUP_STORE_EMBEDDED_PATH: store.embedded.path
+KDEDUP_STORE_KAFKA_INDEX: store.kafka.index
+KDEDUP_STORE_KAFKA_PATH: store.kafka.path
+KDEDUP_STORE_CASSANDRA_LAYOUT: store.cassandra.layout
+KDEDUP_STORE_CASSANDRA_LOG_INDEX: store.cassandra.log.index
+KDEDUP_STORE_CASSANDRA_LOG_PATH: store.cassandra.log.path
+KDEDUP_SERVER_TLS_CERT_FILE: server.tls.cert_file
+KDEDUP_TRACING_ENABLED: tracing.enabled
+KDEDUP_TRACING_ENDPOINT: tracing.endpoint
+KDEDUP_TRACING_PROTOCOL: tracing.protocol
+{{- end -}}
+
+{{/* What the file of somebody else must agree in with the objects overrides it, as a list of variables. */}}
+{{- define "kdedup.fileEnv" -}}
+{{- if include "kdedup.fromOutside" . -}}
+{{- $type := include "kdedup.storeType" . -}}
+{{- $ours := dict "shutdown_timeout" (include "kdedup.shutdownTimeout" .) "store.type" $type -}}
+{{- if eq $type "embedded" -}}
+{{- $_ := set $ours "store.embedded.path" (dig "store" "embedded" "path" "/var/lib/kdedup/store" .Values.config) -}}
+{{- else if eq $type "kafka" -}}
+{{- $_ := set $ours "store.kafka.index" (dig "store" "kafka" "index" "files" .Values.config) -}}
+{{- else if eq $type "cassandra" -}}
+{{- $_ := set $ours "store.cassandra.layout" (dig "store" "cassandra" "layout" "rows" .Values.config) -}}
+{{- $_ := set $ours "store.cassandra.log.index" (dig "store" "cassandra" "log" "index" "files" .Values.config) -}}
+{{- end -}}
+{{- if eq (include "kdedup.indexed" .) "true" -}}
+{{- $_ := set $ours (include "kdedup.indexSetting" .) (include "kdedup.indexPath" .) -}}
+{{- end -}}
+{{- $env := list (dict "name" "KDEDUP_SERVER_LISTEN" "value" "0.0.0.0:9480") -}}
+{{- range $name, $path := include "kdedup.read" . | fromYaml -}}
+{{- $value := get $ours $path -}}
+{{- if not $value -}}
+{{- $value = include "kdedup.at" (dict "path" $path "config" $.Values.config) -}}
+{{- end -}}
+{{- with $value -}}
+{{- $env = append $env (dict "name" $name "value" (toString .)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $env -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end -}}
+
+{{/* The setting at a path such as server.tls.cert_file, or nothing. */}}
+{{- define "kdedup.at" -}}
+{{- $node := .config -}}
+{{- range splitList "." .path -}}
+{{- $node = kindIs "map" $node | ternary (get (kindIs "map" $node | ternary $node dict) .) "" -}}
+{{- end -}}
+{{- $node -}}
+{{- end -}}
+
+{{/* Where the claims of the embedded store are: on a volume of its own, on one that exists, or nowhere. */}}
+{{- define "kdedup.claim" -}}
+{{- if eq (include "kdedup.storeType" .) "embedded" -}}
+{{- empty .Values.persistence.existingClaim | ternary "own" "existing" -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Whether pods keep the index of a claim log in files. */}}
 {{- define "kdedup.indexed" -}}
 {{- if eq (include "kdedup.storeType" .) "cassandra" -}}

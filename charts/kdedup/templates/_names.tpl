@@ -17,16 +17,20 @@
 {{- end -}}
 
 {{- define "kdedup.labels" -}}
+{{- include "kdedup.labelsWith" (dict "root" . "labels" dict) -}}
+{{- end -}}
+
+{{- define "kdedup.ownLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/name: {{ include "kdedup.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/version: {{ include "kdedup.tag" . | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{/* Labels of the values, which give way to those of the chart. */}}
+{{/* Further labels give way to those of the chart, and `commonLabels` to both. */}}
 {{- define "kdedup.labelsWith" -}}
-{{- merge (include "kdedup.labels" .root | fromYaml) .labels | toYaml -}}
+{{- merge (include "kdedup.ownLabels" .root | fromYaml) .labels .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/* The component keeps the pods of the setup and of the test out of the selectors. */}}
@@ -34,6 +38,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/name: {{ include "kdedup.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/component: pipeline
+{{- end -}}
+
+{{/* The setup runs before the release's own service account is there, so it has one of its own. */}}
+{{- define "kdedup.setupAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- include "kdedup.fullname" . }}-setup
+{{- else -}}
+{{- include "kdedup.serviceAccountName" . -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "kdedup.serviceAccountName" -}}
@@ -44,10 +57,15 @@ app.kubernetes.io/component: pipeline
 {{- end -}}
 {{- end -}}
 
+{{/* A release tags its image with a v, see .goreleaser.yaml. */}}
+{{- define "kdedup.tag" -}}
+{{- .Values.image.tag | default (printf "v%s" .Chart.AppVersion) -}}
+{{- end -}}
+
 {{- define "kdedup.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%s" .Values.image.repository (include "kdedup.tag" .) -}}
 {{- end -}}
 {{- end -}}

@@ -38,6 +38,9 @@ spec:
           valueFrom:
             fieldRef:
               fieldPath: metadata.name
+        {{- with include "kdedup.fileEnv" . | fromYamlArray }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         {{- if .Values.rack.fromZone }}
         - name: KDEDUP_KAFKA_RACK
           valueFrom:
@@ -51,7 +54,7 @@ spec:
         - name: http
           containerPort: 9480
           protocol: TCP
-      # The start asks Kafka and the store for at most a minute before it answers or ends.
+      # kdedup answers while its start waits for Kafka or the store.
       startupProbe:
         httpGet: {path: /healthz, port: http, scheme: {{ include "kdedup.scheme" . }}}
         periodSeconds: 2
@@ -68,18 +71,23 @@ spec:
         periodSeconds: 5
         timeoutSeconds: 3
         failureThreshold: 3
-      {{- with .Values.resources }}
-      resources:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+      {{- include "kdedup.resources" (dict "own" .Values.resources) | nindent 6 }}
       volumeMounts:
         {{- include "kdedup.volumeMounts" . | nindent 8 }}
         {{- if or (eq (include "kdedup.storeType" .) "embedded") (eq (include "kdedup.indexed" .) "true") }}
         - name: store
           mountPath: /var/lib/kdedup
         {{- end }}
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     {{- include "kdedup.volumes" (dict "root" . "configMap" (include "kdedup.fullname" .)) | nindent 4 }}
+    {{- if eq (include "kdedup.claim" .) "existing" }}
+    - name: store
+      persistentVolumeClaim:
+        claimName: {{ .Values.persistence.existingClaim }}
+    {{- end }}
     {{- if eq (include "kdedup.indexed" .) "true" }}
     # The index of the claim log. A new pod makes it again from the log.
     - name: store
@@ -126,6 +134,14 @@ envFrom:
 {{- end }}
 {{- end -}}
 
+{{/* Those of the container, or others in their place. */}}
+{{- define "kdedup.resources" -}}
+{{- with .own }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "kdedup.volumeMounts" -}}
 - name: config
   mountPath: /etc/kdedup
@@ -137,8 +153,14 @@ envFrom:
 
 {{- define "kdedup.volumes" -}}
 - name: config
+  {{- with .root.Values.configFrom.secret }}
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+  {{- else }}
   configMap:
-    name: {{ .configMap }}
+    name: {{ .root.Values.configFrom.configMap | default .configMap }}
+  {{- end }}
 {{- with .root.Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
