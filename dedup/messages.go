@@ -14,11 +14,14 @@ func Messages(fetches kgo.Fetches) []Message {
 			if r.Attrs.IsControl() {
 				return
 			}
-			messages = append(messages, Message{Record: r, Owner: Coordinates{
-				TopicID: t.TopicID, Partition: r.Partition, Offset: r.Offset,
-				LeaderEpoch: r.LeaderEpoch,
-			}})
+			messages = append(messages, Message{Record: r, Owner: CoordinatesOf(t.TopicID, r)})
 		})
 	})
 	return messages
+}
+
+// CoordinatesOf are those of a record of the topic with the ID, which the record does not tell.
+func CoordinatesOf(topicID [16]byte, r *kgo.Record) Coordinates {
+	return Coordinates{TopicID: topicID, Partition: r.Partition, Offset: r.Offset,
+		LeaderEpoch: r.LeaderEpoch}
 }

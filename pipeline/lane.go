@@ -120,12 +120,7 @@ func (l *lane) claim(work context.Context, b *consumer.Batch) ([]dedup.Judgement
 	messages := make([]dedup.Message, len(b.Records))
 	for i, r := range b.Records {
 		messages[i] = dedup.Message{
-			Record: r.Record,
-			Owner: dedup.Coordinates{
-				TopicID: r.TopicID, Partition: r.Partition, Offset: r.Offset,
-				LeaderEpoch: r.LeaderEpoch,
-			},
-			Settled: r.Settled,
+			Record: r.Record, Owner: dedup.CoordinatesOf(r.TopicID, r.Record), Settled: r.Settled,
 		}
 	}
 	judgements, err := l.judge.Judge(ctx, messages)

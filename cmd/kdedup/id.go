@@ -95,9 +95,8 @@ func openClaims(
 	ctx context.Context, c config.Config, scope dedup.Scope, only claimlog.Only,
 	show func(done, total int64), log *slog.Logger,
 ) (store dedup.Store, err error) {
-	if wiring.NotMade(c.Store) {
-		return nil, fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
-			"working directory", wiring.StoreName(c.Store))
+	if err := wiring.CheckMade(c.Store); err != nil {
+		return nil, err
 	}
 	if only == nil {
 		store, err = wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)

@@ -19,13 +19,17 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 	if f.id.given() {
 		return f.takeID(p, f.id.MessageID, sample, judgement)
 	}
+	var kinds []proposal.Kind // in front of the choices: one, or none
+	if kind, known := sample.Kind(); known {
+		kinds = append(kinds, kind)
+	}
 	if len(sample.Records) == 0 {
 		fmt.Fprintf(f.talk, "\nThe topic %s is empty: there is nothing to see an ID in.\n", p.input)
 	} else {
-		f.show(sample, judgement)
+		f.show(sample, judgement, kinds)
 	}
 	usual := ""
-	if _, known := sample.Kind(); known || len(judgement.Choices) > 0 {
+	if len(kinds)+len(judgement.Choices) > 0 {
 		usual = "1"
 	}
 	for {
@@ -33,7 +37,7 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 		if err != nil {
 			return noID(err, sample)
 		}
-		err = f.answered(answer, p, sample, judgement)
+		err = f.answered(answer, p, sample, judgement, kinds)
 		if !f.retry(err) {
 			return err
 		}
@@ -54,21 +58,16 @@ func noID(err error, s proposal.Sample) error {
 
 // answered takes a number of the list, or a place.
 func (f *initFlags) answered(
-	answer string, p *plan, sample proposal.Sample, j proposal.Judgement,
+	answer string, p *plan, sample proposal.Sample, j proposal.Judgement, kinds []proposal.Kind,
 ) error {
 	if n, err := strconv.Atoi(answer); err == nil {
-		kind, known := sample.Kind()
-		before := 0
-		if known {
-			before = 1
-		}
-		switch most := before + len(j.Choices); {
+		switch most := len(kinds) + len(j.Choices); {
 		case n < 1 || n > most:
 			return wrongAnswer{fmt.Errorf("must be 1 to %d, got %d", most, n)}
-		case n <= before:
-			p.takeKind(kind)
+		case n <= len(kinds):
+			p.takeKind(kinds[n-1])
 		default:
-			p.take(j.Choices[n-1-before], j)
+			p.take(j.Choices[n-1-len(kinds)], j)
 		}
 		return nil
 	}
@@ -135,7 +134,7 @@ const (
 )
 
 // show lists what may be the ID, and what is not.
-func (f *initFlags) show(s proposal.Sample, j proposal.Judgement) {
+func (f *initFlags) show(s proposal.Sample, j proposal.Judgement, kinds []proposal.Kind) {
 	what := "the newest " + records(len(s.Records))
 	if s.Whole {
 		what = "all " + records(len(s.Records))
@@ -145,17 +144,14 @@ func (f *initFlags) show(s proposal.Sample, j proposal.Judgement) {
 		fmt.Fprintf(f.talk, " (%s)", s.Cut)
 	}
 	fmt.Fprintln(f.talk, ".")
-	kind, known := s.Kind()
-	if known || len(j.Choices) > 0 {
+	if len(kinds)+len(j.Choices) > 0 {
 		fmt.Fprintln(f.talk, "\nThe message ID may be")
 	}
-	first := 1
-	if known {
-		fmt.Fprintf(f.talk, "  1. what preset: %s stands for: %s\n", kind.Name, kind.Seen())
-		first++
+	for i, kind := range kinds {
+		fmt.Fprintf(f.talk, "  %d. what preset: %s stands for: %s\n", i+1, kind.Name, kind.Seen())
 	}
 	for i, c := range j.Choices[:min(len(j.Choices), mostChoices)] {
-		fmt.Fprintf(f.talk, "  %d. %s: %s", first+i, c, c.Seen())
+		fmt.Fprintf(f.talk, "  %d. %s: %s", len(kinds)+i+1, c, c.Seen())
 		if name := report.KindName(c.Kind); name != "" && c.Kind != report.KindOther {
 			fmt.Fprintf(f.talk, " (%s)", name)
 		}

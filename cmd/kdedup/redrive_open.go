@@ -168,9 +168,8 @@ func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Wr
 // what the pipeline has handled.
 func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
 	c, e := d.config, &d.entry
-	if wiring.NotMade(c.Store) {
-		return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
-			"working directory", wiring.StoreName(c.Store))
+	if err := wiring.CheckMade(c.Store); err != nil {
+		return err
 	}
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()

@@ -74,7 +74,8 @@ type run struct {
 
 func (r *run) add(ctx context.Context, records []*kgo.Record) error {
 	for _, record := range records {
-		r.batch = append(r.batch, dedup.Message{Record: record, Owner: r.owner(record)})
+		r.batch = append(r.batch, dedup.Message{Record: record,
+			Owner: dedup.CoordinatesOf(r.options.Clean.TopicID, record)})
 		if len(r.batch) < r.options.BatchRecords {
 			continue
 		}
@@ -83,14 +84,6 @@ func (r *run) add(ctx context.Context, records []*kgo.Record) error {
 		}
 	}
 	return nil
-}
-
-// owner is the record's place on the clean topic.
-func (r *run) owner(record *kgo.Record) dedup.Coordinates {
-	return dedup.Coordinates{
-		TopicID: r.options.Clean.TopicID, Partition: record.Partition, Offset: record.Offset,
-		LeaderEpoch: record.LeaderEpoch,
-	}
 }
 
 // claim returns when all IDs of the batch are decided.

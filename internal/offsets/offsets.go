@@ -208,9 +208,7 @@ func (o Options) sources(
 	err := logreader.Read(ctx, o.Connection, part, func(records []*kgo.Record) error {
 		messages := make([]dedup.Message, len(records))
 		for i, r := range records {
-			messages[i] = dedup.Message{Record: r, Owner: dedup.Coordinates{
-				TopicID: o.Clean.TopicID, Partition: r.Partition, Offset: r.Offset,
-				LeaderEpoch: r.LeaderEpoch}}
+			messages[i] = dedup.Message{Record: r, Owner: dedup.CoordinatesOf(o.Clean.TopicID, r)}
 		}
 		judgements, err := o.Judge.Judge(ctx, messages)
 		if err != nil {

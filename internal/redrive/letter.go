@@ -33,10 +33,8 @@ func (r *run) open(record *kgo.Record) (*letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &letter{Letter: opened, topic: record.Topic, place: dedup.Coordinates{
-		TopicID: r.Letters.TopicID, Partition: record.Partition, Offset: record.Offset,
-		LeaderEpoch: record.LeaderEpoch,
-	}}
+	l := &letter{Letter: opened, topic: record.Topic,
+		place: dedup.CoordinatesOf(r.Letters.TopicID, record)}
 	l.mark = markOf(l.Record)
 	return l, nil
 }

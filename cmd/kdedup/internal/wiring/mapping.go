@@ -124,15 +124,11 @@ func meaning[Value ~string, Meaning any](of map[Value]Meaning, value Value) Mean
 
 // CompressionOf is that of the records that a topic's pipeline writes.
 func CompressionOf(t config.Topic) kgo.CompressionCodec {
-	switch t.Compression {
-	case config.CompressionGzip:
-		return kgo.GzipCompression()
-	case config.CompressionSnappy:
-		return kgo.SnappyCompression()
-	case config.CompressionLZ4:
-		return kgo.Lz4Compression()
-	case config.CompressionZstd:
-		return kgo.ZstdCompression()
-	}
-	return kgo.NoCompression()
+	return meaning(compressions, t.Compression)
+}
+
+var compressions = map[config.Compression]kgo.CompressionCodec{
+	config.CompressionNone: kgo.NoCompression(), config.CompressionGzip: kgo.GzipCompression(),
+	config.CompressionSnappy: kgo.SnappyCompression(), config.CompressionLZ4: kgo.Lz4Compression(),
+	config.CompressionZstd: kgo.ZstdCompression(),
 }

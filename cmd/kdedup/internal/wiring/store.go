@@ -94,3 +94,12 @@ func NotMade(c config.Store) bool {
 	_, err := os.Stat(c.Embedded.Path)
 	return errors.Is(err, fs.ErrNotExist)
 }
+
+// CheckMade refuses a store that is NotMade, for commands that look at its claims.
+func CheckMade(c config.Store) error {
+	if !NotMade(c) {
+		return nil
+	}
+	return fmt.Errorf("there is no %s: kdedup run makes it; a relative path starts at the "+
+		"working directory", StoreName(c))
+}
