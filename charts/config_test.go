@@ -153,7 +153,7 @@ func TestTheGracePeriodFollowsTheShutdownTimeout(t *testing.T) {
 
 func TestTheEmbeddedStoreIsOnItsVolume(t *testing.T) {
 	for _, name := range []string{"default", "embedded"} {
-		r := mustRender(t, loadChart(t), valuesOf(t, name))
+		r := mustRender(t, loadChart(t), with(t, name, "config: {store: {type: embedded}}"))
 		p := workload(t, r)
 		if len(p.claims) != 1 || *p.claims[0].Spec.Resources.Requests.Storage() != mustQuantity(t,
 			name) {

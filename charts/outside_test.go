@@ -47,7 +47,8 @@ func TestAFileFromOutsideGivesWayWhereThePodsDependOnIt(t *testing.T) {
 		values, store, path string
 		claims              int
 	}{
-		{"config: {}", "embedded", "/var/lib/kdedup/store", 1},
+		{"config: {}", "kafka", "/var/lib/kdedup/index", 0},
+		{"config: {store: {type: embedded}}", "embedded", "/var/lib/kdedup/store", 1},
 		{"config: {store: {type: embedded, embedded: {path: /var/lib/kdedup/x}}}", "embedded",
 			"/var/lib/kdedup/x", 1},
 		{"config: {store: {type: kafka}, shutdown_timeout: 1m}", "kafka", "/var/lib/kdedup/index",
@@ -110,7 +111,7 @@ func TestAFileFromOutsideIsTheOnlyOne(t *testing.T) {
 }
 
 func TestTheClaimOfTheEmbeddedStoreMayExist(t *testing.T) {
-	r := mustRender(t, loadChart(t), with(t, "default", "persistence: {existingClaim: old}"))
+	r := mustRender(t, loadChart(t), with(t, "embedded", "persistence: {existingClaim: old}"))
 	p := workload(t, r)
 	if set := find[*appsv1.StatefulSet](r)[0]; len(set.Spec.VolumeClaimTemplates) != 0 {
 		t.Error("the StatefulSet makes a claim all the same")

@@ -170,8 +170,7 @@ func TestTheNotesSayWhatWasInstalled(t *testing.T) {
 }
 
 var notesOf = map[string][]string{
-	"default": {"statefulset/shop-kdedup", "setup.enabled=true", "volume store-shop-kdedup-0",
-		"test shop"},
+	"default":    {"statefulset/shop-kdedup", "setup.enabled=true", "test shop"},
 	"embedded":   {"statefulset/shop-kdedup", "volume store-shop-kdedup-0", "test shop"},
 	"deployment": {"deployment/shop-kdedup", "get new names"},
 	"ha":         {"https://127.0.0.1:9480/", "orders.clean must read"},

@@ -12,7 +12,7 @@ func Default() Config {
 		Kafka: Kafka{SASL: defaultSASL(),
 			Output: OutputCluster{Brokers: []string{}, SASL: defaultSASL()}},
 		Store: Store{
-			Type:      StoreEmbedded,
+			Type:      StoreKafka,
 			Embedded:  Embedded{Path: "./kdedup-data"},
 			Cassandra: defaultCassandra(),
 			Redis:     defaultRedis(),

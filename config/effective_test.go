@@ -24,7 +24,7 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 		{"kafka.sasl.password", "[hidden]", false},
 		{"kafka.tls.key_file", "", true},
 		{"server.lookup", "true", true},
-		{"store.embedded.path", "./kdedup-data", true},
+		{"store.kafka.path", "./kdedup-index", true},
 		{"topics[0].ttl", "48h0m0s", false},
 		{"topics[0].lanes", "2", true},
 		{"topics[0].message_id.from", "header", false},
@@ -36,8 +36,8 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 	}
 	for path := range shown {
 		if strings.HasPrefix(path, "store.") && path != "store.type" &&
-			!strings.HasPrefix(path, "store.embedded.") {
-			t.Errorf("%s is shown, but the store in use is embedded", path)
+			!strings.HasPrefix(path, "store.kafka.") {
+			t.Errorf("%s is shown, but the store in use is kafka", path)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kdedup/kdedup/dedup/embedded"
 )
 
 // minimal is a valid file; line 9 is its last.
@@ -118,7 +120,7 @@ func TestValuesArriveAsWritten(t *testing.T) {
 		{"key without a value", "    output", "    lanes:\n    output",
 			func(c Config) any { return c.Topics[0].Lanes }, 2},
 		{"section without a value", "kafka:", "store:\nkafka:",
-			func(c Config) any { return c.Store.Type }, StoreEmbedded},
+			func(c Config) any { return c.Store.Type }, StoreKafka},
 		{"empty text over a default", "    output", "    scope: \"\"\n    output",
 			func(c Config) any { return c.Topics[0].Scope }, "orders"},
 		{"list as text with commas", `["localhost:9092"]`, `"a:1, b:2,"`,
@@ -196,6 +198,8 @@ topics: is required, at least one entry`
 			"topics[0].Lanes (line 6): unknown key; did you mean lanes?"},
 		{"a path in place of keys", "topics:", "store.type: cassandra\ntopics:",
 			`"store.type" (line 4): unknown key`},
+		{"a store without its type", "kafka:", "store: {embedded: {path: data}}\nkafka:",
+			"store.type: is required with store.embedded (line 2): the default is kafka; write type: embedded"},
 		{"a key of a part", "name: message-id", "nam: message-id",
 			"2 problems\ntopics[0].message_id.nam (line 8): unknown key; did you mean name?\n" +
 				"topics[0].message_id.name: is required with from: header"},
@@ -260,6 +264,33 @@ topics: is required, at least one entry`
 				t.Errorf("Load (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The embedded store was the default: a file that relied on that must not leave its claims behind.
+func TestClaimsThatLieInTheOldDefaultStoreAreNotLeftThere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := "kafka: {brokers: [\"localhost:9092\"]}\ntopics:\n  - {input: orders, " +
+		"output: orders.clean, consumer_group: orders-dedup, message_id: {from: key}, " +
+		"dead_letter_topic: orders.dlq}\n"
+	store, err := embedded.Open(embedded.Options{Path: "kdedup-data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Parse("kdedup.yaml", []byte(text), []string{"KDEDUP_INSTANCE=a"})
+	const want = "store.type: is required: ./kdedup-data has the claims of an embedded store"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("got %v, want %s", err, want)
+	}
+	for _, named := range []string{StoreEmbedded, StoreKafka} {
+		c, _, err := Parse("kdedup.yaml", []byte(text),
+			[]string{"KDEDUP_INSTANCE=a", "KDEDUP_STORE_TYPE=" + named})
+		if err != nil || c.Store.Type != named {
+			t.Errorf("with type %s: %v, %s", named, err, c.Store.Type)
+		}
 	}
 }
 

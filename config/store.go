@@ -13,11 +13,11 @@ const (
 
 // Store is where the claims are kept. Only the section that `type` names is used and checked.
 type Store struct {
-	// `embedded`: files of this process, for one process. `cassandra`: tables that any number of
-	// processes share. `redis`: keys that any number of processes share, in Redis or Valkey.
-	// `postgres`: a table in PostgreSQL, shared likewise. `kafka`: topics beside the input's, for
-	// any number of processes and without another server. See `docs/stores.md` for what each of
-	// them promises.
+	// `kafka`: the claim log, topics beside the input's, for any number of processes and without
+	// another server. `embedded`: files of this process, for one process. `cassandra`: tables that
+	// any number of processes share. `redis`: keys that any number of processes share, in Redis or
+	// Valkey. `postgres`: a table in PostgreSQL, shared likewise. See `docs/stores.md` for what
+	// each of them promises.
 	Type string `mapstructure:"type"`
 	// The store of type `embedded`.
 	Embedded Embedded `mapstructure:"embedded"`

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -28,6 +30,7 @@ func (c Config) check(p *problems) {
 	c.Kafka.check(p)
 	c.Kafka.Output.check(p, c.Topics)
 	c.Store.check(p)
+	c.Store.checkUnnamed(p)
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
 	c.Tracing.check(p)
@@ -90,6 +93,27 @@ func (s Store) check(p *problems) {
 		s.Postgres.check(p)
 	case StoreKafka:
 		s.Kafka.check(p)
+	}
+}
+
+// checkUnnamed refuses a file that does not name the type and looks as if it meant another than the
+// default. The default was embedded before it was kafka.
+func (s Store) checkUnnamed(p *problems) {
+	if _, named := p.places["store.type"]; named || p.places == nil {
+		return
+	}
+	for _, other := range []string{StoreEmbedded, StoreCassandra, StoreRedis, StorePostgres} {
+		// The environment may hold settings of stores that other processes use.
+		if place := p.places["store."+other]; place != "" {
+			p.add("store.type", "write type: "+other, "is required with store.%s (%s): the "+
+				"default is %s", other, place, s.Type)
+			return
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.Embedded.Path, "scopes.json")); err == nil {
+		p.add("store.type", "write store: {type: embedded} to go on with these claims; kdedup "+
+			"migrate moves them to another store", "is required: %s has the claims of an "+
+			"embedded store, which was the default once, and now %s is", s.Embedded.Path, s.Type)
 	}
 }
 

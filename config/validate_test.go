@@ -325,7 +325,9 @@ func TestStoreRules(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"type", func(c *Config) { c.Store.Type = "casandra" },
 			`store.type: must be embedded, cassandra, redis, postgres or kafka, got "casandra"; did you mean cassandra?`},
-		{"embedded without path", func(c *Config) { c.Store.Embedded.Path = "" },
+		{"embedded without path", func(c *Config) {
+			c.Store.Type, c.Store.Embedded.Path = StoreEmbedded, ""
+		},
 			"store.embedded.path: is required"},
 		{"the section that is not used", func(c *Config) { c.Store.Cassandra = Cassandra{} }, ""},
 		{"cassandra", cassandra(func(*Cassandra) {}), ""},

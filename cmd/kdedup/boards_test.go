@@ -180,7 +180,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 	brokers := demoKafka(t)
 	processes := []*process.Process{runDemo(t, brokers, func(*config.Config) {})}
-	processes = append(processes, runDemo(t, brokers, onClaimLog(t)))
+	processes = append(processes, runDemo(t, brokers, onFiles(t)))
 	cassandra := os.Getenv(testkit.CassandraEnv)
 	if cassandra != "" || skip.Forbidden() {
 		processes = append(processes,
@@ -277,12 +277,11 @@ func onPostgres(host, schema string) func(*config.Config) {
 	}
 }
 
-// onClaimLog has what belongs to it made by setup, as the demo's topics are made without one.
-func onClaimLog(t *testing.T) func(*config.Config) {
+func onFiles(t *testing.T) func(*config.Config) {
 	path := t.TempDir()
 	return func(c *config.Config) {
-		c.Instance = "demo-claim-log"
-		c.Store.Type, c.Store.Kafka.Path = config.StoreKafka, path
+		c.Instance = "demo-embedded"
+		c.Store.Type, c.Store.Embedded.Path = config.StoreEmbedded, path
 		e := &c.Topics[0]
 		e.Output, e.ConsumerGroup, e.ScopeGroup, e.FenceTopic = "orders.clean5", "orders-dedup5",
 			"orders-dedup5", "orders-dedup5.fence"

@@ -45,7 +45,7 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kdedup.yaml")
-			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: "+
+			text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: embedded, embedded: "+
 				"{path: %q}}\nserver: {listen: %q}\ntopics:\n%s",
 				c.broker, c.store, c.listen, ordersTopic)
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

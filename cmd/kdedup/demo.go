@@ -21,9 +21,10 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch kdedup work, with nothing installed",
-		Long: "Start a Kafka within this process, produce orders of which some arrive twice, run " +
-			"the pipeline\n" +
-			"of `kdedup run` on them with the embedded store, and check the clean topic.",
+		Long: "Start a Kafka within this process, produce orders of which some arrive twice, and " +
+			"clean them\n" +
+			"as two processes of `kdedup run` do that share their claims in the Kafka. Then " +
+			"check the clean topic.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.out, d.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -43,7 +44,10 @@ type demo struct {
 	out, errOut  io.Writer
 }
 
-const demoPartitions = 8
+const (
+	demoPartitions = 8
+	demoProcesses  = 2 // parts of this one; they share nothing but the Kafka
+)
 
 func (d *demo) run(ctx context.Context) error {
 	if d.orders < 1 || d.rate < 1 {
@@ -58,7 +62,7 @@ func (d *demo) run(ctx context.Context) error {
 	defer cluster.Close()
 	directory, err := os.MkdirTemp("", "kdedup-demo-")
 	if err != nil {
-		return fmt.Errorf("make a directory for the store: %w", err)
+		return fmt.Errorf("make a directory for the indexes: %w", err)
 	}
 	defer os.RemoveAll(directory)
 
@@ -67,19 +71,28 @@ func (d *demo) run(ctx context.Context) error {
 	if err := wiring.Setup(ctx, c, log, false, func(string) {}); err != nil {
 		return err
 	}
-	p, err := process.Wire(ctx, c, log, level)
-	if err != nil {
-		return err
+	var processes []*process.Process
+	work := func(ctx context.Context) error { return d.show(ctx, processes, log) }
+	for n := range demoProcesses {
+		c.Instance = fmt.Sprint("demo-", n+1)
+		p, err := process.Wire(ctx, c, log, level)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		processes = append(processes, p)
+		inner := work
+		work = func(ctx context.Context) error { return p.RunBeside(ctx, inner) }
 	}
-	defer p.Close()
-	return p.RunBeside(ctx, func(ctx context.Context) error { return d.show(ctx, p, log) })
+	return work(ctx)
 }
 
 func demoConfig(brokers []string, directory string) config.Config {
 	c := config.Default()
 	c.Instance = "demo"
 	c.Kafka.Brokers = brokers
-	c.Store.Embedded.Path = directory
+	c.Store.Type = config.StoreKafka
+	c.Store.Kafka.Path = directory
 	c.Server.Listen = "127.0.0.1:0"
 	c.Log.Level = slog.LevelWarn.String()
 	t := config.DefaultTopic()
@@ -91,21 +104,28 @@ func demoConfig(brokers []string, directory string) config.Config {
 }
 
 // show produces, watches until everything is committed, and checks the result.
-func (d *demo) show(ctx context.Context, p *process.Process, log *slog.Logger) error {
-	client, err := wiring.AdminClient(ctx, p.Config(), log)
+func (d *demo) show(
+	ctx context.Context, processes []*process.Process, log *slog.Logger,
+) error {
+	c := processes[0].Config()
+	client, err := wiring.AdminClient(ctx, c, log)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	fmt.Fprintf(d.out, "kafka     %s (embedded)\nstore     %s (embedded)\nstatus    %s\npipeline "+
-		" orders -> orders.clean, duplicates to orders.duplicates\n\n",
-		p.Config().Kafka.Brokers[0], p.Config().Store.Embedded.Path, p.URL())
+	fmt.Fprintf(d.out, "kafka     %s (within this process)\npipeline  orders -> orders.clean, "+
+		"duplicates to orders.duplicates\nclaims    in orders-dedup.claims, of both "+
+		"processes\n", c.Kafka.Brokers[0])
+	for _, p := range processes {
+		fmt.Fprintf(d.out, "%-9s %s\n", p.Config().Instance, p.URL())
+	}
+	fmt.Fprintln(d.out)
 
 	start := time.Now()
 	traffic := newTraffic(d.orders)
 	produced := make(chan error, 1)
-	go func() { produced <- traffic.produce(ctx, p.Config().Kafka.Brokers, d.rate) }()
-	err = newLiveView(d.out, p).watch(ctx, traffic)
+	go func() { produced <- traffic.produce(ctx, c.Kafka.Brokers, d.rate) }()
+	err = newLiveView(d.out, processes).watch(ctx, traffic)
 	if produceErr := <-produced; produceErr != nil {
 		return fmt.Errorf("produce orders: %w", produceErr)
 	}
@@ -113,12 +133,12 @@ func (d *demo) show(ctx context.Context, p *process.Process, log *slog.Logger) e
 		return err
 	}
 	took := time.Since(start)
-	found, err := checkClean(ctx, p.Config(), traffic)
+	found, err := checkClean(ctx, c, traffic)
 	if err != nil {
 		return err
 	}
-	d.table(outcomes(p), traffic, found, took)
-	if err := d.showDuplicates(ctx, p.Config()); err != nil {
+	d.table(processes, traffic, found, took)
+	if err := d.showDuplicates(ctx, c); err != nil {
 		return err
 	}
 	if err := found.err(); err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 )
 
-// liveView shows the counts of the running pipeline.
+// liveView shows the counts of the running processes.
 type liveView struct {
-	out      io.Writer
-	process  *process.Process
-	terminal bool
+	out       io.Writer
+	processes []*process.Process
+	terminal  bool
 }
 
-func newLiveView(out io.Writer, p *process.Process) *liveView {
-	return &liveView{out: out, process: p, terminal: isTerminal(out)}
+func newLiveView(out io.Writer, processes []*process.Process) *liveView {
+	return &liveView{out: out, processes: processes, terminal: isTerminal(out)}
 }
 
 // watch returns when everything that was sent is committed, or ctx ends.
@@ -36,7 +36,7 @@ func (v *liveView) watch(ctx context.Context, t *traffic) error {
 			return nil
 		case <-tick.C:
 		}
-		counts, sent, finished := outcomes(v.process), int(t.sent.Load()), t.done.Load()
+		counts, sent, finished := outcomes(v.processes...), int(t.sent.Load()), t.done.Load()
 		total := sum(counts)
 		rate := float64(total-last) / time.Since(lastAt).Seconds()
 		last, lastAt = total, time.Now()
@@ -60,16 +60,22 @@ func (v *liveView) line(sent int, counts map[string]int, rate float64) {
 }
 
 // table is what the whole run did.
-func (d *demo) table(counts map[string]int, t *traffic, found check, took time.Duration) {
+func (d *demo) table(
+	processes []*process.Process, t *traffic, found check, took time.Duration,
+) {
+	counts := outcomes(processes...)
 	fmt.Fprintln(d.out)
 	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name string, value any, note string) {
 		fmt.Fprintf(table, "%s\t%v\t  %s\n", name, value, note)
 	}
 	row("records in", sum(counts), "")
+	for _, p := range processes {
+		row("by "+p.Config().Instance, sum(outcomes(p)), "")
+	}
 	row("first-seen", counts["forwarded"], fmt.Sprintf("of %d orders", t.orders))
 	row("duplicates dropped", counts["duplicate"],
-		"retries on other partitions, and a range that was sent again")
+		"retries on other partitions, of either process, and a range that was sent again")
 	row("forwarded", found.records, "on orders.clean")
 	row("records/s", int(float64(sum(counts))/took.Seconds()), "paced by the producer, see --rate")
 	row("lost", found.lost, "")
@@ -79,11 +85,13 @@ func (d *demo) table(counts map[string]int, t *traffic, found check, took time.D
 }
 
 // outcomes are the records of the one pipeline of a demo or a measurement, by what became of them.
-func outcomes(p *process.Process) map[string]int {
+func outcomes(processes ...*process.Process) map[string]int {
 	counts := make(map[string]int)
-	totals, _ := p.Totals(p.Config().Topics[0].Input)
-	for outcome, n := range totals.Outcomes {
-		counts[outcome] = int(n)
+	for _, p := range processes {
+		totals, _ := p.Totals(p.Config().Topics[0].Input)
+		for outcome, n := range totals.Outcomes {
+			counts[outcome] += int(n)
+		}
 	}
 	return counts
 }

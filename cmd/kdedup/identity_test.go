@@ -35,7 +35,7 @@ func newPlace(t *testing.T, brokers []string, input, directory, more string) *pl
 	t.Cleanup(client.Close)
 	p := &place{t: t, client: client, broker: brokers[0], input: input,
 		path: filepath.Join(t.TempDir(), "kdedup.yaml")}
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: "+
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: embedded, embedded: {path: "+
 		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s%s",
 		brokers[0], directory, strings.ReplaceAll(ordersTopic, "orders", input), more)
 	if err := os.WriteFile(p.path, []byte(text), 0o600); err != nil {

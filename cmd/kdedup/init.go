@@ -80,8 +80,8 @@ func (f *initFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.topic, "topic", "", "`TOPIC` with duplicates")
 	flags.Var(&f.id, "id", "where the message ID stands: `PLACE`, "+idForms)
 	flags.DurationVar(&f.ttl, "ttl", 0, "how long an ID is remembered: `DURATION`")
-	addChoice(cmd, &f.store, "store", "where claims are kept: `TYPE`", config.StoreEmbedded,
-		config.StoreKafka, config.StoreCassandra, config.StoreRedis, config.StorePostgres)
+	addChoice(cmd, &f.store, "store", "where claims are kept: `TYPE`", config.StoreKafka,
+		config.StoreEmbedded, config.StoreCassandra, config.StoreRedis, config.StorePostgres)
 	flags.StringSliceVar(&f.hosts, "store-hosts", nil,
 		"servers of a store of type cassandra, redis or postgres as `HOST:PORT`, with commas")
 	flags.StringVar(&f.clean, "clean", "", "`TOPIC` for the clean records (default <topic>.clean)")

@@ -143,11 +143,11 @@ func (f *initFlags) chooseStore(ctx context.Context, p *plan, env config.Store) 
 }
 
 func (f *initFlags) askStore(ctx context.Context, usual string) (string, error) {
-	types := []string{config.StoreEmbedded, config.StoreKafka, config.StoreCassandra,
+	types := []string{config.StoreKafka, config.StoreEmbedded, config.StoreCassandra,
 		config.StoreRedis, config.StorePostgres}
 	for {
-		answer, err := f.ask(ctx, "\nStore of the claims: embedded (files of one process), or for "+
-			"several processes kafka,\ncassandra, redis or postgres", usual, "--store")
+		answer, err := f.ask(ctx, "\nStore of the claims: kafka (a topic, for any number of processes), "+
+			"embedded (files of\none process), cassandra, redis or postgres", usual, "--store")
 		if err != nil || slices.Contains(types, answer) {
 			return answer, err
 		}

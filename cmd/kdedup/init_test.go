@@ -48,7 +48,7 @@ func TestInitWritesAFileWithWhichThePipelineRuns(t *testing.T) {
 		produceOrders(t, brokers, topic, 500)
 		dir := t.TempDir()
 		path := filepath.Join(dir, "kdedup.yaml")
-		t.Setenv("KDEDUP_STORE_EMBEDDED_PATH", filepath.Join(dir, "data"))
+		t.Setenv("KDEDUP_STORE_KAFKA_PATH", filepath.Join(dir, "data"))
 		t.Setenv("KDEDUP_SERVER_LISTEN", "127.0.0.1:0")
 		t.Setenv("KDEDUP_INSTANCE", "init-test")
 		code, text := kdedup(t.Context(), "init", "--brokers", strings.Join(brokers, ","),

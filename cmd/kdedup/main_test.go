@@ -36,7 +36,7 @@ func executeTo(ctx context.Context, args []string, out io.Writer) int {
 func write(t *testing.T, brokers []string, topics string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "kdedup.yaml")
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: "+
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: embedded, embedded: {path: "+
 		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
 		brokers[0], filepath.Join(t.TempDir(), "data"), topics)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -139,7 +139,7 @@ func runRecipe(t *testing.T, brokers []string, preset string) {
 	for name, value := range map[string]string{
 		"KDEDUP_INSTANCE": "recipe", "KDEDUP_KAFKA_BROKERS": brokers[0],
 		"KDEDUP_SERVER_LISTEN":              "127.0.0.1:0",
-		"KDEDUP_STORE_EMBEDDED_PATH":        t.TempDir(),
+		"KDEDUP_STORE_KAFKA_PATH":           t.TempDir(),
 		"KDEDUP_TOPICS_0_INPUT":             topic,
 		"KDEDUP_TOPICS_0_OUTPUT":            topic + ".clean",
 		"KDEDUP_TOPICS_0_CONSUMER_GROUP":    topic + "-dedup",

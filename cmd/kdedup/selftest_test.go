@@ -32,8 +32,8 @@ func writeWithStore(t *testing.T, brokers []string, store string) (path string) 
 func TestSetupSaysWhatTheStoreDoesAndLeavesNothingBehind(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	dir := t.TempDir()
-	path := writeWithStore(t, brokers,
-		fmt.Sprintf("{embedded: {path: %q}}", filepath.Join(dir, "not", "yet", "there")))
+	path := writeWithStore(t, brokers, fmt.Sprintf("{type: embedded, embedded: {path: %q}}",
+		filepath.Join(dir, "not", "yet", "there")))
 	code, text := kdedup(t.Context(), "setup", "-c", path)
 	t.Log(text) // docs/stores.md shows it
 	for _, want := range []string{
@@ -111,7 +111,7 @@ func TestASetupElsewhereSkipsTheSelfTestOfAnEmbeddedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := writeWithStore(t, brokers,
-		fmt.Sprintf("{embedded: {path: %q}}", filepath.Join(file, "data")))
+		fmt.Sprintf("{type: embedded, embedded: {path: %q}}", filepath.Join(file, "data")))
 	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 ||
 		!strings.Contains(text,
 			"self-test skipped, for the directory of the store cannot be made from here: ") {

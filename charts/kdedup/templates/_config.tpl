@@ -10,7 +10,7 @@
 {{- end -}}
 {{- if eq (include "kdedup.indexed" .) "true" -}}
 {{- $path := include "kdedup.indexPath" . -}}
-{{- $index := dict "kafka" (dict "path" $path) -}}
+{{- $index := dict "type" "kafka" "kafka" (dict "path" $path) -}}
 {{- if eq (include "kdedup.storeType" .) "cassandra" -}}
 {{- $index = dict "cassandra" (dict "log" (dict "path" $path)) -}}
 {{- end -}}
@@ -159,7 +159,7 @@ checked, that of the Service is one of them, for `helm test`. */}}
 {{- end -}}
 
 {{- define "kdedup.storeType" -}}
-{{- dig "store" "type" "embedded" .Values.config -}}
+{{- dig "store" "type" "kafka" .Values.config -}}
 {{- end -}}
 
 {{/* Seconds of a duration of kdedup, such as 30s, 1m30s or 1d12h, rounded up. */}}

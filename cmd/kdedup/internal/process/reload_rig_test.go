@@ -68,7 +68,7 @@ func pipelineOf(name string, more ...string) string {
 
 // head is a file but for its topics.
 func head(t *testing.T, broker string) string {
-	return fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {embedded: {path: "+
+	return fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: embedded, embedded: {path: "+
 		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\n",
 		broker, filepath.Join(t.TempDir(), "data"))
 }
