@@ -59,7 +59,8 @@ func boards(t *testing.T) map[string]board {
 }
 
 func TestBoardsAreKnownByTheirFile(t *testing.T) {
-	want := []string{"kdedup-duplicates", "kdedup-kafka", "kdedup-overview", "kdedup-store"}
+	want := []string{"kdedup-duplicates", "kdedup-fleet", "kdedup-kafka", "kdedup-overview",
+		"kdedup-store"}
 	all := boards(t)
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(all))); diff != "" {
 		t.Errorf("boards (-want +got):\n%s", diff)

@@ -76,9 +76,12 @@ func embeddedStore(t *testing.T) string {
 	return fmt.Sprintf("{type: embedded, embedded: {path: %q}}", t.TempDir())
 }
 
-// deploy is a deployment on the real servers.
+// deploy is a deployment on the real servers, or on Kafka alone in a run on the claim log.
 func deploy(t *testing.T, delivery string, settings ...string) *deployment {
 	t.Helper()
+	if os.Getenv(testkit.OnClaimLogEnv) != "" {
+		return deployAt(t, onClaimLog(t, "files"), delivery, settings...)
+	}
 	return deployAt(t, realServers(t), delivery, settings...)
 }
 

@@ -14,6 +14,9 @@ import (
 // sets it.
 const ShareEnv = "KDEDUP_SHARE"
 
+// OnClaimLogEnv has the tests of e2e that take any store take the claim log in Kafka.
+const OnClaimLogEnv = "KDEDUP_ON_CLAIM_LOG"
+
 // Share returns the cases of a long proof that this run takes: every n-th of them by ShareEnv, and
 // without it the sample that guards every change. An empty sample skips the test.
 func Share[C any](t testing.TB, cases, sample []C) []C {

@@ -30,6 +30,8 @@ var proofs = []proof{
 		takes: 90 * time.Second, env: fullModel, plain: true},
 	{name: "e2e", pkg: "./e2e", tests: "^(" + strings.Join(testkit.LongTests, "|") + ")$", turns: 5,
 		takes: 3 * time.Minute, env: share(5)},
+	{name: "e2e-log", pkg: "./e2e", tests: "^(" + strings.Join(ofAnyStore, "|") + ")$", turns: 2,
+		takes: 4 * time.Minute, env: onClaimLog},
 	{name: "crash", pkg: "./e2e", tests: "^TestACrashAtEveryPoint$", turns: 3,
 		takes: 90 * time.Second, env: share(3)},
 	{name: "crash-real", pkg: "./e2e", tests: "^TestACrashAtEveryPointOnRealServers$", turns: 3,
@@ -62,6 +64,19 @@ func share(of int) func(uint64, int) []string {
 // secondShare is what make test leaves out of two.
 func secondShare(uint64, int) []string {
 	return []string{testkit.ShareEnv + "=" + testkit.Shared(2, 2)}
+}
+
+// ofAnyStore are the tests of e2e that take the store that they are told.
+var ofAnyStore = []string{
+	"TestABackfillBeforeAndBesideThePipeline", "TestAKilledProcessLosesNothing",
+	"TestAQuotaMakesBatchesSmaller", "TestARestartOfAStaticMemberMovesNothing",
+	"TestATopicOfManyKindsOfRecordsIsCleanedOnce", "TestAssignmentByTheBroker",
+	"TestNothingOfARecreatedInputIsSkipped", "TestRebalancesInMidBatchLoseAndDoubleNothing",
+	"TestTheReportSaysWhatRunDoes", "TestTwoProcessesCleanABacklog",
+}
+
+func onClaimLog(_ uint64, turn int) []string {
+	return []string{testkit.ShareEnv + "=" + testkit.Shared(turn, 2), testkit.OnClaimLogEnv + "=1"}
 }
 
 func manyTenants(uint64, int) []string { return []string{"KDEDUP_TENANTS=290"} }
