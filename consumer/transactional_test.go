@@ -148,6 +148,7 @@ func (b *booth) waitCommitted(want int64) {
 
 func TestTheOffsetsAreInTheTransactionWhileTheBatchIsClaimed(t *testing.T) {
 	booths(t, func(b *booth) {
+		b.SetPatience(time.Minute) // longer than a busy machine takes to look
 		batch := b.poll("one", "two")
 		b.waitOngoing(true)
 		if err := b.commit(batch); err != nil {
@@ -180,6 +181,7 @@ func TestATransactionDoesNotWaitForLongClaims(t *testing.T) {
 func TestABatchIsGivenBackBeforeItsForwards(t *testing.T) {
 	booths(t, func(b *booth) {
 		why := errors.New("the claims failed")
+		b.SetPatience(time.Minute) // longer than a busy machine takes to look
 		batch := b.poll("one", "two")
 		b.waitOngoing(true)
 		if err := b.Abort(t.Context(), batch, why); !errors.Is(err, consumer.ErrAborted) ||
@@ -267,6 +269,7 @@ func TestAMemberThatTheGroupHasGivenUpEndsItsSession(t *testing.T) {
 // for its offsets.
 func TestABatchIsGivenBackAfterTheWorkWasToldToEnd(t *testing.T) {
 	booths(t, func(b *booth) {
+		b.SetPatience(time.Minute) // longer than a busy machine takes to look
 		batch := b.poll("one", "two")
 		b.waitOngoing(true)
 		ended, cancel := context.WithCancel(t.Context())
