@@ -87,8 +87,8 @@ goreleaser: ## Check .goreleaser.yaml
 	cd deploy/goreleaser && nice $(GO) test -count=1 ./...
 
 .PHONY: chart-docs
-chart-docs: ## Write the chart's table of values and its schema again
-	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 -run 'TestTheReadmeListsTheValues|TestTheSchemaIsUpToDate' . -update
+chart-docs: ## Write the chart's table of values, its schema and the base for Kustomize again
+	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 -run 'TestTheReadmeListsTheValues|TestTheSchemaIsUpToDate|TestTheKustomizeBase' . -update
 
 .PHONY: chaos
 chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|cassandra-log|kafka

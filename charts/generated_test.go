@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var update = flag.Bool("update", false, "write README.md and values.schema.json again")
+var update = flag.Bool("update", false, "write what is made from the chart again")
 
 // value is one entry of values.yaml that has a comment, its manual.
 type value struct {
@@ -97,8 +97,7 @@ func keep(t *testing.T, path string, want []byte) {
 		}
 	}
 	if !bytes.Equal(read(t, path), want) {
-		t.Errorf("%s does not say what values.yaml and package config say; run: make chart-docs",
-			path)
+		t.Errorf("%s does not say what the chart and package config say; run: make chart-docs", path)
 	}
 }
 

@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,10 +117,12 @@ func TestProbesAskThePortThatIsOpen(t *testing.T) {
 
 func TestTheInstanceIsThePodsName(t *testing.T) {
 	eachShape(t, func(t *testing.T, _ shape, r release) {
-		first := workload(t, r).template.Spec.Containers[0].Env[0]
-		if first.Name != "KDEDUP_INSTANCE" ||
-			first.ValueFrom.FieldRef.FieldPath != "metadata.name" {
-			t.Errorf("got %+v", first)
+		env := workload(t, r).template.Spec.Containers[0].Env
+		i := slices.IndexFunc(env, func(e corev1.EnvVar) bool {
+			return e.Name == "KDEDUP_INSTANCE"
+		})
+		if i < 0 || env[i].ValueFrom.FieldRef.FieldPath != "metadata.name" {
+			t.Errorf("got %+v", env)
 		}
 	})
 }
@@ -181,6 +184,23 @@ func TestCommonLabelsAreOnEveryObject(t *testing.T) {
 		}
 		if c := p.template.Labels["app.kubernetes.io/component"]; c == "must-not-win" || c == "" {
 			t.Errorf("the pods of %s are the component %q", p.owner.GetName(), c)
+		}
+	}
+}
+
+func TestLabelsOfThePodsWinOverCommonOnes(t *testing.T) {
+	r := mustRender(t, loadChart(t), with(t, "default", "{setup: {enabled: true}, "+
+		"commonLabels: {team: all}, podLabels: {team: orders}}"))
+	for _, p := range r.pods() {
+		want := "all" // podLabels are for kdedup, not for its setup and test
+		if p.selector != nil {
+			want = "orders"
+		}
+		if got := p.template.Labels["team"]; got != want {
+			t.Errorf("the pods of %s have the team %q, want %q", p.owner.GetName(), got, want)
+		}
+		if got := p.owner.GetLabels()["team"]; got != "all" {
+			t.Errorf("%s has the team %q", p.owner.GetName(), got)
 		}
 	}
 }

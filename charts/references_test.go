@@ -100,7 +100,7 @@ func TestWhatIsReferencedExists(t *testing.T) {
 		used := operatorReferences(r)
 		for _, p := range r.pods() {
 			there := ours
-			if kindOf(p.owner) == "Job" {
+			if kindOf(p.owner) == "Job" && isHook(p.owner) {
 				there = atSetup // it runs before the release's own objects are made
 			}
 			for _, reference := range references(p) {

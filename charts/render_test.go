@@ -63,12 +63,18 @@ func TestEveryFileOfValuesIsAShape(t *testing.T) {
 	}
 }
 
-// eachShape renders every file of values.
+// eachShape renders every file of values, and builds every example for Kustomize.
 func eachShape(t *testing.T, check func(*testing.T, shape, release)) {
 	t.Helper()
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			check(t, s, mustRender(t, loadChart(t), valuesOf(t, s.name)))
+		})
+	}
+	for _, o := range overlays {
+		t.Run("kustomize/"+o.name, func(t *testing.T) {
+			s, r := o.build(t)
+			check(t, s, r)
 		})
 	}
 }
@@ -106,15 +112,21 @@ func mustRender(t *testing.T, c *chart.Chart, values map[string]any) release {
 	return r
 }
 
-// render does what `helm template` does: defaults, schema, templates.
-func render(c *chart.Chart, name string, values map[string]any) (release, error) {
+// renderFiles does what `helm template` does: defaults, schema, templates.
+func renderFiles(
+	c *chart.Chart, name string, values map[string]any,
+) (map[string]string, error) {
 	options := common.ReleaseOptions{Name: name, Namespace: "streaming", Revision: 1,
 		IsInstall: true}
 	all, err := util.ToRenderValues(c, values, options, nil)
 	if err != nil {
-		return release{}, err
+		return nil, err
 	}
-	files, err := engine.Render(c, all)
+	return engine.Render(c, all)
+}
+
+func render(c *chart.Chart, name string, values map[string]any) (release, error) {
+	files, err := renderFiles(c, name, values)
 	if err != nil {
 		return release{}, err
 	}
