@@ -14,6 +14,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 # No shell, a user without rights, the usual certificate authorities.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/kdedup /usr/local/bin/kdedup
+COPY LICENSE THIRD_PARTY_NOTICES.txt /licenses/
 # The embedded store's default path lies here: mount a volume on it.
 COPY --from=build --chown=65532:65532 /out/state /var/lib/kdedup
 WORKDIR /var/lib/kdedup

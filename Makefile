@@ -116,6 +116,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 vuln: ## Look for known vulnerabilities in what the code calls
 	$(TOOL) govulncheck ./...
 
+IMAGES := Dockerfile deploy/release.Dockerfile docker-compose.yml
+
+.PHONY: pin
+pin: ## Name the images that are built on and started by their digests, as the registries tell them now
+	tools/pin $(IMAGES)
+
 .PHONY: docs
 docs: ## Write the generated documents again
 	$(GO) generate ./...

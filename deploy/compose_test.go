@@ -48,7 +48,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-var versionTag = regexp.MustCompile(`:v?[0-9]+(\.[0-9]+){2}$`)
+// `make pin` adds digests.
+var versionTag = regexp.MustCompile(`:v?[0-9]+(\.[0-9]+){2}(@sha256:[0-9a-f]{64})?$`)
 
 func TestImagesHaveVersions(t *testing.T) {
 	for name, s := range composed(t, "sample").Services {

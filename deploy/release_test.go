@@ -36,6 +36,7 @@ type release struct {
 	Dockers []struct {
 		Dockerfile string
 		Platforms  []string
+		ExtraFiles []string `yaml:"extra_files"`
 	} `yaml:"dockers_v2"`
 }
 
