@@ -45,6 +45,10 @@ type Options struct {
 	Retry     Retry        // zero: DefaultRetry
 	Observer  Observer     // nil: nobody hears what claims take
 	Logger    *slog.Logger // nil: nothing is logged
+	// Outages is shared by dedupers whose waiting is to be one line of the log, as one of which
+	// this one is Number. Nil: it has its own.
+	Outages *Outages
+	Number  int
 }
 
 // New returns the deduper of one lane. The scope is registered with the store beforehand, with the
@@ -59,12 +63,15 @@ func New(scope Scope, store Claimer, o Options) *Deduper {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Outages == nil {
+		o.Outages = NewOutages(o.Logger, "")
+	}
 	return &Deduper{
 		scope: scope, store: store, extractor: o.Extractor, retry: o.Retry, observer: o.Observer,
 		log: o.Logger, fingerprints: o.Extractor.Fingerprinter(),
 		folded:     folded{seen: claimTable{seed: maphash.MakeSeed()}},
-		outage:     storeOutage,
-		unresolved: resolverOutage,
+		outage:     outage{desk: o.Outages.store, who: o.Number, open: "claims"},
+		unresolved: outage{desk: o.Outages.resolver, who: o.Number, open: "records"},
 	}
 }
 

@@ -4,39 +4,46 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/kdedup/kdedup/internal/trouble"
 )
+
+// Outages tells of servers for which dedupers wait: once that they wait, and once that they go on,
+// however many share it.
+type Outages struct{ store, resolver *trouble.Desk }
+
+// NewOutages writes to the log. Who says what shares it, such as lane; empty: the log has it.
+func NewOutages(log *slog.Logger, who string) *Outages {
+	return &Outages{
+		store: trouble.New(trouble.Options{Begins: "claims undecided, claiming again",
+			Over: "claims decided again", Who: who, Logger: log}),
+		resolver: trouble.New(trouble.Options{Begins: "message IDs not known yet, asking again",
+			Over: "message IDs known again", Who: who, Logger: log}),
+	}
+}
 
 // outage is that of a server that a deduper waits for.
 type outage struct {
-	begins, goesOn, over string // what the log says
-	open                 string // of what, in the log
+	desk *trouble.Desk
+	who  int    // is it that waits
+	open string // for what, in the log
 
 	since time.Time // when the present outage was first seen; zero while the server answers
 	seen  time.Time // when it was last seen
 }
 
-var (
-	storeOutage = outage{begins: "claims undecided, claiming again",
-		goesOn: "claims still undecided", over: "claims decided again", open: "claims"}
-	resolverOutage = outage{begins: "message IDs not known yet, asking again",
-		goesOn: "message IDs still not known", over: "message IDs known again", open: "records"}
-)
-
-func (o *outage) note(log *slog.Logger, open int, err error) {
+func (o *outage) note(open int, err error) {
 	o.seen = time.Now()
-	if !o.since.IsZero() {
-		log.Debug(o.goesOn, o.open, open, "error", err)
-		return
+	if o.since.IsZero() {
+		o.since = o.seen
 	}
-	o.since = o.seen
-	log.Warn(o.begins, o.open, open, "error", err)
+	o.desk.Met(o.who, err, o.open, open)
 }
 
-func (o *outage) ended(log *slog.Logger) {
-	if o.since.IsZero() {
-		return
+func (o *outage) ended() {
+	if !o.since.IsZero() {
+		o.desk.Over(o.who)
 	}
-	log.Info(o.over, "after", time.Since(o.since).Round(time.Millisecond))
 	o.since = time.Time{}
 }
 
@@ -44,15 +51,22 @@ func (o *outage) ended(log *slog.Logger) {
 // until it is asked again, and one failure then must not be taken for an outage since this one
 // began.
 func (o *outage) interrupted(ctx context.Context) error {
-	o.since = time.Time{}
+	o.forget()
 	return context.Cause(ctx)
 }
 
 // leaveOld does the same where records passed unclaimed, and none came for a while.
 func (o *outage) leaveOld(r Retry) {
 	if time.Since(o.seen) > r.Max {
-		o.since = time.Time{}
+		o.forget()
 	}
+}
+
+func (o *outage) forget() {
+	if !o.since.IsZero() {
+		o.desk.Gone(o.who)
+	}
+	o.since = time.Time{}
 }
 
 func (o *outage) outlasts(r Retry) bool {

@@ -27,11 +27,11 @@ func (d *Deduper) resolve(ctx context.Context, messages []Message) error {
 			return tripped
 		}
 		if batch.unresolved == 0 {
-			d.unresolved.ended(d.log)
+			d.unresolved.ended()
 			return nil
 		}
 		d.observer.Unresolved(batch.unresolved)
-		d.unresolved.note(d.log, batch.unresolved, err)
+		d.unresolved.note(batch.unresolved, err)
 		if d.unresolved.outlasts(d.retry) {
 			return nil
 		}

@@ -49,7 +49,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 			return nil, d.outage.interrupted(ctx)
 		}
 		d.observer.Undecided(len(open))
-		d.outage.note(d.log, len(open), err)
+		d.outage.note(len(open), err)
 		if d.outage.outlasts(d.retry) {
 			return answers, nil
 		}
@@ -59,7 +59,7 @@ func (d *Deduper) insist(ctx context.Context, claims []Claim) ([]Answer, error) 
 		err = d.claimAgain(ctx, claims, answers, open)
 		open = undecided(answers, open)
 	}
-	d.outage.ended(d.log)
+	d.outage.ended()
 	return answers, nil
 }
 

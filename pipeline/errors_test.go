@@ -1,13 +1,16 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 func TestHintNamesTheRemedyOfWhatKafkaAnswered(t *testing.T) {
@@ -33,5 +36,32 @@ func TestHintNamesTheRemedyOfWhatKafkaAnswered(t *testing.T) {
 	}
 	if got := hint(kerr.CoordinatorNotAvailable); got != "" {
 		t.Errorf("an error that explains itself has the hint %q", got)
+	}
+}
+
+func TestWhatManyLanesEndWithIsSaidOnce(t *testing.T) {
+	p := &Pipeline{options: Options{Name: "orders"}}
+	errs := []error{nil, errUnfinished, fmt.Errorf("read one:9001: %w", ErrStop), nil,
+		errUnfinished, fmt.Errorf("read one:9002: %w", ErrStop)}
+	for _, c := range []struct {
+		kind func(error) string
+		want []string
+	}{
+		{error.Error, []string{"orders 2 lanes: " + errUnfinished.Error(),
+			"orders lane 2: read one:9001: the pipeline cannot go on",
+			"orders lane 5: read one:9002: the pipeline cannot go on"}},
+		{trouble.Kind, []string{"orders 2 lanes: " + errUnfinished.Error(),
+			"orders 2 lanes: read one:9001: the pipeline cannot go on"}},
+	} {
+		err := p.joined(errs, c.kind)
+		if !errors.Is(err, ErrStop) {
+			t.Errorf("it does not wrap %v: %v", ErrStop, err)
+		}
+		if diff := cmp.Diff(c.want, strings.Split(err.Error(), "\n")); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	if err := p.joined(make([]error, 3), error.Error); err != nil {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 // Options describe the pipeline of one input topic.
@@ -46,14 +47,23 @@ type Pipeline struct {
 	options     Options
 	supervisors []*supervisor
 	dropped     droppedCopies
+	failing     *trouble.Desk // hears of the lanes that fail
+	stopping    *trouble.Desk // and of those that cannot go on
 }
 
 // New prepares the lanes; it connects to nothing.
 func New(o Options) *Pipeline {
 	p := &Pipeline{options: o, dropped: droppedCopies{extract: o.Extract}}
+	log := o.Logger.With("topic", o.Name)
+	p.failing = trouble.New(trouble.Options{Begins: "lane failed, joining again",
+		Over: "all lanes go on again", Who: "lane", Logger: log,
+		Well: func(lane int) (time.Time, bool) { return p.supervisors[lane].well() }})
+	p.stopping = trouble.New(trouble.Options{Begins: "lane stopped", Fatal: true, Who: "lane",
+		Logger: log})
 	for n := range o.Lanes {
 		s := &supervisor{
 			number: n, options: &p.options, judge: o.Judge(n), dropped: &p.dropped,
+			failing: p.failing, stopping: p.stopping,
 			metrics: o.Collectors.For(o.Name, n).within(o.TTL),
 			log:     o.Logger.With("topic", o.Name, "lane", n),
 		}
@@ -86,7 +96,33 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	for n := range p.supervisors {
+		p.stopping.Gone(n)
+	}
+	return p.joined(errs, error.Error)
+}
+
+// joined is one error for each kind of those of the lanes, in whose place it says how many have it.
+func (p *Pipeline) joined(errs []error, kind func(error) string) error {
+	var firsts []error
+	lanes := make(map[string][]int)
+	for lane, err := range errs {
+		if err == nil {
+			continue
+		}
+		if lanes[kind(err)] == nil {
+			firsts = append(firsts, err)
+		}
+		lanes[kind(err)] = append(lanes[kind(err)], lane)
+	}
+	for i, err := range firsts {
+		who := fmt.Sprintf("lane %d", lanes[kind(err)][0])
+		if n := len(lanes[kind(err)]); n > 1 {
+			who = fmt.Sprintf("%d lanes", n)
+		}
+		firsts[i] = fmt.Errorf("%s %s: %w", p.options.Name, who, err)
+	}
+	return errors.Join(firsts...)
 }
 
 // Held lists the partitions that wait at a record that can be delivered nowhere, as "orders[3] held
@@ -104,11 +140,9 @@ func (p *Pipeline) Held() (held []string) {
 
 // Ready returns nil if every lane is a member of the group, and otherwise why not.
 func (p *Pipeline) Ready() error {
-	var errs []error
-	for _, s := range p.supervisors {
-		if err := s.ready(); err != nil {
-			errs = append(errs, fmt.Errorf("%s lane %d: %w", p.options.Name, s.number, err))
-		}
+	errs := make([]error, len(p.supervisors))
+	for i, s := range p.supervisors {
+		errs[i] = s.ready()
 	}
-	return errors.Join(errs...)
+	return p.joined(errs, trouble.Kind)
 }

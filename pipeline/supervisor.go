@@ -11,19 +11,23 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/pause"
+	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 // supervisor keeps a lane at work: it joins, and joins again after a failure.
 type supervisor struct {
-	number  int
-	options *Options
-	judge   Judge
-	metrics *Metrics
-	dropped *droppedCopies // of the pipeline
-	log     *slog.Logger
+	number   int
+	options  *Options
+	judge    Judge
+	metrics  *Metrics
+	dropped  *droppedCopies // of the pipeline, and so are
+	failing  *trouble.Desk
+	stopping *trouble.Desk
+	log      *slog.Logger
 
 	mu       sync.Mutex
 	session  Session   // nil while there is none
+	since    time.Time // of session
 	last     error     // of the last session that failed
 	lastAt   time.Time // when it failed
 	failures int       // in a row, without a committed batch
@@ -47,6 +51,7 @@ const (
 
 // run returns nil after polling has ended and the last session is closed.
 func (s *supervisor) run(polling, work context.Context) error {
+	defer s.failing.Gone(s.number)
 	next := firstPause
 	for polling.Err() == nil {
 		committed, err := s.serve(polling, work)
@@ -55,8 +60,8 @@ func (s *supervisor) run(polling, work context.Context) error {
 		}
 		if classify(err) == stop {
 			s.remember(err, true)
-			s.log.Error("lane stopped", "error", err, "hint", hint(err))
-			return fmt.Errorf("%s lane %d: %w", s.options.Name, s.number, err)
+			s.stopping.Met(s.number, err, "hint", hint(err))
+			return err
 		}
 		if committed {
 			next = firstPause
@@ -69,14 +74,16 @@ func (s *supervisor) run(polling, work context.Context) error {
 	return s.unfinished(work)
 }
 
+var errUnfinished = errors.New("the batch in hand was given up after shutdown_timeout; it will " +
+	"be delivered again")
+
 // unfinished reports a batch that shutdown_timeout cut off. It is lost to nobody: its offsets are
 // not committed.
 func (s *supervisor) unfinished(work context.Context) error {
 	if work.Err() == nil {
 		return nil
 	}
-	return fmt.Errorf("%s lane %d: the batch in hand was given up after shutdown_timeout; it "+
-		"will be delivered again", s.options.Name, s.number)
+	return errUnfinished
 }
 
 // serve works on one session until it fails or polling ends.
@@ -102,7 +109,7 @@ func (s *supervisor) serve(polling, work context.Context) (committed bool, err e
 		switch {
 		case err == nil:
 			committed = true
-			s.succeeded()
+			s.succeeded(polling)
 			if topics.Outdated() {
 				s.log.Info("joining again to read the limits of its topics: one was lowered")
 				return committed, nil
@@ -150,7 +157,7 @@ func (s *supervisor) identify(ctx context.Context, judgements []dedup.Judgement)
 func (s *supervisor) entered(session Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session = session
+	s.session, s.since = session, time.Now()
 	s.metrics.joined()
 }
 
@@ -162,10 +169,15 @@ func (s *supervisor) left(session Session) {
 	session.Close()
 }
 
-func (s *supervisor) succeeded() {
+// succeeded also comes without a batch, with the end of polling, which proves nothing.
+func (s *supervisor) succeeded(polling context.Context) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	failed := s.last != nil
 	s.last, s.failures = nil, 0
+	s.mu.Unlock()
+	if failed && polling.Err() == nil {
+		s.failing.Over(s.number)
+	}
 }
 
 func (s *supervisor) failed(err error, pause time.Duration) {
@@ -174,7 +186,16 @@ func (s *supervisor) failed(err error, pause time.Duration) {
 	s.failures++
 	s.mu.Unlock()
 	s.metrics.laneFailed(err)
-	s.log.Warn("lane failed, joining again", "error", err, "hint", hint(err), "pause", pause)
+	s.log.Debug("lane failed", "error", err, "pause", pause)
+	s.failing.Met(s.number, err, "hint", hint(err))
+}
+
+// well tells since when a lane that failed has been whole, and whether it has stayed so for the
+// probation. Those that commit batches say so themselves.
+func (s *supervisor) well() (since time.Time, well bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since, s.session != nil && s.session.Joined() && time.Since(s.since) >= probation
 }
 
 func (s *supervisor) ready() error {

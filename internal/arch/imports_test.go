@@ -22,7 +22,7 @@ var layers = []struct {
 	// What a session does, and below it how, on a client of Kafka.
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
-	{"dedup", []string{"internal/pause"}},
+	{"dedup", []string{"internal/pause", "internal/trouble"}},
 	{"dedup/messageid", []string{"dedup", "internal/avropath", "internal/jsonpath",
 		"internal/protopath"}},
 	{"internal/registry", []string{"dedup/messageid"}},
@@ -55,7 +55,7 @@ var layers = []struct {
 	{"examples/outbox", []string{"dedup/...", "idempotency/..."}},
 	{"examples/uniquestore", []string{"idempotency/..."}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
-		"internal/telemetry"}},
+		"internal/telemetry", "internal/trouble"}},
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
 		"internal/pagestyle"}},
@@ -75,6 +75,7 @@ var layers = []struct {
 	{"internal/editdistance", nil},
 	{"internal/idorder", nil},
 	{"internal/pause", nil},
+	{"internal/trouble", nil},
 	{"internal/jsonpath", nil},
 	{"internal/bloom", nil},
 	{"internal/durable", nil},
@@ -234,7 +235,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"dedup/memory: of this module dedup/... may import dedup, internal/crashpoint, " +
 			"internal/pause, internal/telemetry"}},
 		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports " +
-			"dedup/memory: of this module dedup may import internal/pause"}},
+			"dedup/memory: of this module dedup may import internal/pause, " +
+			"internal/trouble"}},
 		{"idempotency/lease.go", module + "dedup",
 			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
 				"nothing"}},
@@ -287,7 +289,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane.go", module + "pipeline/tracing", []string{
 			"pipeline/lane.go imports pipeline/tracing: of this module pipeline may import " +
 				"consumer, dedup, forwarder, internal/crashpoint, internal/pause, " +
-				"internal/telemetry",
+				"internal/telemetry, internal/trouble",
 		}},
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
 		{"internal/server/server.go", "testing", []string{

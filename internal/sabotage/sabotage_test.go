@@ -81,7 +81,7 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "an outage that nobody saw go on is over",
-		file:  "dedup/outage.go", old: "o.since = time.Time{}\n\treturn context.Cause(ctx)",
+		file:  "dedup/outage.go", old: "o.forget()\n\treturn context.Cause(ctx)",
 		new:      "return context.Cause(ctx)",
 		caughtBy: "./dedup", tests: "TestAFailureLongAfterAnOutageBeginsAnother",
 	},

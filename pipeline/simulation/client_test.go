@@ -279,7 +279,11 @@ func (c *client) HasMembers(_ context.Context, group string) (bool, error) {
 }
 
 // Joined implements consumer.Client.
-func (c *client) Joined() bool { return c.generation >= 0 }
+func (c *client) Joined() bool {
+	c.w.mu.Lock() // a timer may ask
+	defer c.w.mu.Unlock()
+	return c.generation >= 0
+}
 
 // AllowRebalance implements consumer.Client.
 func (c *client) AllowRebalance() { c.busy = false }

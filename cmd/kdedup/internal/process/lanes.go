@@ -28,6 +28,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 		rooms[lane] = consumer.NewRoom(e.BatchRecords, int(e.BatchBytes), batchTime(e.Topic),
 			members.Room(lane))
 	}
+	outages := dedup.NewOutages(p.log.With("topic", e.Input), "lane")
 	return pipeline.New(pipeline.Options{
 		Name:  e.Input,
 		Lanes: e.Lanes,
@@ -39,6 +40,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 				Extractor: e.Extractor, Retry: wiring.RetryOf(e.Topic),
 				Observer: p.families.claims.For(e.Input, strconv.Itoa(lane)),
 				Logger:   p.log.With("topic", e.Input, "lane", lane),
+				Outages:  outages, Number: lane,
 			})
 		},
 		Identify:        p.identify(e),
