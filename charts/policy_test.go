@@ -23,7 +23,7 @@ func admitted(r release) (ports []int) {
 	return ports
 }
 
-func TestThePolicyAdmitsTheCollectorOfTraces(t *testing.T) {
+func TestThePolicyAdmitsTheCollectors(t *testing.T) {
 	for tracing, want := range map[string][]int{
 		"{enabled: false}":                                                nil,
 		"{enabled: true, endpoint: ''}":                                   {4318},
@@ -36,6 +36,18 @@ func TestThePolicyAdmitsTheCollectorOfTraces(t *testing.T) {
 		r := mustRender(t, loadChart(t), with(t, "everything", "config: {tracing: "+tracing+"}"))
 		if diff := cmp.Diff(want, admitted(r)); diff != "" {
 			t.Errorf("%s: ports (-want +got):\n%s", tracing, diff)
+		}
+	}
+	for metrics, want := range map[string][]int{
+		"{enabled: false}":                                        {443},
+		"{enabled: true, endpoint: ''}":                           {443, 4318},
+		"{enabled: true, endpoint: '', protocol: grpc}":           {443, 4317},
+		"{enabled: true, endpoint: 'https://collector.example/'}": {443},
+	} {
+		r := mustRender(t, loadChart(t), with(t, "everything",
+			"config: {metrics: {otlp: "+metrics+"}}"))
+		if diff := cmp.Diff(want, admitted(r)); diff != "" {
+			t.Errorf("metrics: %s: ports (-want +got):\n%s", metrics, diff)
 		}
 	}
 	r := mustRender(t, loadChart(t), with(t, "everything", "networkPolicy: {egress: []}"))

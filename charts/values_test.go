@@ -68,6 +68,10 @@ func TestWhatCannotWorkIsRefusedWithAReason(t *testing.T) {
 			"set config.tracing.endpoint, the chart reads it"},
 		{"everything", "config: {tracing: {endpoint: '${COLLECTOR}'}}",
 			"config.tracing.endpoint must be written out with networkPolicy.egress"},
+		{"everything", "config: {metrics: {otlp: {endpoint: '${COLLECTOR}'}}}",
+			"config.metrics.otlp.endpoint must be written out with networkPolicy.egress"},
+		{"everything", "config: {metrics: {otlp: {headers: [{name: a, value: hunter2}]}}}",
+			"config.metrics.otlp.headers[0].value must not be written out"},
 		{"everything", "config: {kafka: {brokers: ['${BROKER}']}}",
 			"autoscaling needs config.kafka written out"},
 		{

@@ -31,7 +31,7 @@ type Config struct {
 	SchemaRegistry SchemaRegistry `mapstructure:"schema_registry"`
 	// The HTTP endpoints for operators.
 	Server Server `mapstructure:"server"`
-	// What /metrics shows.
+	// What /metrics shows, and who else gets it.
 	Metrics Metrics `mapstructure:"metrics"`
 	// Traces of records and batches.
 	Tracing Tracing `mapstructure:"tracing"`
@@ -46,14 +46,6 @@ type Config struct {
 	// only. Load ignores them, because orchestrators inject such variables; log them, because one
 	// may be a typing error.
 	UnknownEnv []string `mapstructure:"-"`
-}
-
-// Metrics says how fine the metrics are. docs/metrics.md lists them.
-type Metrics struct {
-	// Whether lag and duplicates have a series for each input partition. With `false` the lag of a
-	// topic is one number for each process, and duplicates are not counted by partition: for inputs
-	// of thousands of partitions.
-	PerPartition bool `mapstructure:"per_partition"`
 }
 
 // Reload says when the file is read again. SIGHUP always does it.

@@ -57,12 +57,16 @@ func fill(value reflect.Value, path string) {
 
 func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c := valid("orders")
-	c.Tracing.Headers = []TracingHeader{{"authorization", "text of tracing.headers[0].value"}}
+	c.Tracing.Headers = []OTLPHeader{{"authorization", "text of tracing.headers[0].value"}}
+	c.Metrics.OTLP.Headers = []OTLPHeader{
+		{"authorization", "text of metrics.otlp.headers[0].value"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
 	hiddenPaths := []string{
 		"kafka.output.sasl.oauth.client_secret", "kafka.output.sasl.password",
 		"kafka.output.tls.key_file", "kafka.sasl.oauth.client_secret", "kafka.sasl.password",
-		"kafka.tls.key_file", "schema_registry.password", "schema_registry.tls.key_file",
+		"kafka.tls.key_file",
+		"metrics.otlp.headers[0].value", "metrics.otlp.tls.key_file",
+		"schema_registry.password", "schema_registry.tls.key_file",
 		"schema_registry.token", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
 		"store.postgres.password", "store.postgres.tls.key_file",

@@ -69,6 +69,7 @@ func TestEverySettingHasItsVariable(t *testing.T) {
 	tree := map[string]any{
 		"topics": []any{map[string]any{
 			"message_id": map[string]any{"parts": []any{map[string]any{}}}}},
+		"metrics": map[string]any{"otlp": map[string]any{"headers": []any{map[string]any{}}}},
 		"tracing": map[string]any{"headers": []any{map[string]any{}}},
 	}
 	var check func(of reflect.Type, path string, depth int)

@@ -40,7 +40,9 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	s.LocalDC, s.Replication = "dc1", "{'class': 'NetworkTopologyStrategy', 'dc1': 3}"
 	// What the file shows is what empty settings mean.
 	want.Tracing.Endpoint, want.Tracing.Protocol = "http://localhost:4318", OTLPOverHTTP
-	want.Tracing.Headers = []TracingHeader{{Name: "x-tenant", Value: "orders"}}
+	want.Tracing.Headers = []OTLPHeader{{Name: "x-tenant", Value: "orders"}}
+	want.Metrics.OTLP.Endpoint, want.Metrics.OTLP.Protocol = "http://localhost:4318", OTLPOverHTTP
+	want.Metrics.OTLP.Headers = want.Tracing.Headers
 	want.Store.Postgres.Hosts = []string{"postgres-1:5432", "postgres-2:5432"}
 	want.Topics[0].MessageID.Occurrence = OccurrenceFirst
 	want.Topics[0].MessageID.Normalize = []string{}

@@ -19,7 +19,7 @@ type Tracing struct {
 	Protocol string `mapstructure:"protocol"`
 	// Headers of each request, for a collector that asks who it is. Empty means those in
 	// `OTEL_EXPORTER_OTLP_HEADERS`.
-	Headers []TracingHeader `mapstructure:"headers"`
+	Headers []OTLPHeader `mapstructure:"headers"`
 	// Authorities and a client certificate for an `https://` endpoint. Without this section such an
 	// endpoint must have a certificate of an authority that the system knows; the variables
 	// `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY` count then.
@@ -34,15 +34,15 @@ type Tracing struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
-// TracingHeader is one header of the requests to the collector.
-type TracingHeader struct {
+// OTLPHeader is one header of the requests to a collector.
+type OTLPHeader struct {
 	// Required. Name of the header.
 	Name string `mapstructure:"name"`
 	// Required. Its value.
 	Value Secret `mapstructure:"value"`
 }
 
-// The protocols of tracing.
+// The protocols of OTLP.
 const (
 	OTLPOverHTTP = "http/protobuf"
 	OTLPOverGRPC = "grpc"

@@ -33,6 +33,7 @@ func (c Config) check(p *problems) {
 	c.Store.checkUnnamed(p)
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
+	c.Metrics.OTLP.check(p)
 	c.Tracing.check(p)
 	oneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf(p, "log.format", c.Log.Format, "text", "json")

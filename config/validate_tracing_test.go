@@ -11,7 +11,7 @@ func TestTracingRules(t *testing.T) {
 	endpoint := func(url string) func(c *Config) {
 		return func(c *Config) { c.Tracing.Endpoint = url }
 	}
-	headers := func(all ...TracingHeader) func(c *Config) {
+	headers := func(all ...OTLPHeader) func(c *Config) {
 		return func(c *Config) { c.Tracing.Headers = all }
 	}
 	testRules(t, []string{"orders"}, []rule{
@@ -47,14 +47,14 @@ func TestTracingRules(t *testing.T) {
 		{"a TLS setting without TLS", func(c *Config) { c.Tracing.TLS.ServerName = "collector" },
 			"tracing.tls.server_name: has no effect while tracing.tls.enabled is false; set " +
 				"enabled to true"},
-		{"headers", headers(TracingHeader{"x-token", "hunter2"},
-			TracingHeader{"Authorization", "Basic aHVudGVyMg=="}), ""},
-		{"a header without a name", headers(TracingHeader{"x-token", "hunter2"},
-			TracingHeader{"", "hunter2"}),
+		{"headers", headers(OTLPHeader{"x-token", "hunter2"},
+			OTLPHeader{"Authorization", "Basic aHVudGVyMg=="}), ""},
+		{"a header without a name", headers(OTLPHeader{"x-token", "hunter2"},
+			OTLPHeader{"", "hunter2"}),
 			`tracing.headers[1].name: must be the name of an HTTP header, got ""`},
-		{"a header without a value", headers(TracingHeader{"x-token", ""}),
+		{"a header without a value", headers(OTLPHeader{"x-token", ""}),
 			"tracing.headers[0].value: must be one line of ASCII text"},
-		{"a header of two lines", headers(TracingHeader{"x-token", "hunter2\r\nx: y"}),
+		{"a header of two lines", headers(OTLPHeader{"x-token", "hunter2\r\nx: y"}),
 			"tracing.headers[0].value: must be one line of ASCII text"},
 		{"all batches", func(c *Config) { c.Tracing.SampleRatio = 1 }, ""},
 		{"no batches", func(c *Config) { c.Tracing.SampleRatio = 0 }, ""},
@@ -66,6 +66,28 @@ func TestTracingRules(t *testing.T) {
 			"tracing.timeout: must be at least 100ms, got 0s"},
 		{"too much time", func(c *Config) { c.Tracing.Timeout = 2 * time.Minute },
 			"tracing.timeout: must be at most 1m0s, got 2m0s"},
+	})
+}
+
+func TestTheRulesForTheCollectorOfMetricsNameTheirSection(t *testing.T) {
+	testRules(t, []string{"orders"}, []rule{
+		{"on, and all else open", func(c *Config) { c.Metrics.OTLP.Enabled = true }, ""},
+		{"no scheme", func(c *Config) { c.Metrics.OTLP.Endpoint = "collector:4318" },
+			"metrics.otlp.endpoint: must be a URL such as http://collector:4318"},
+		{"a password in the URL", func(c *Config) {
+			c.Metrics.OTLP.Endpoint = "http://u:hunter2@collector"
+		}, "metrics.otlp.endpoint: must have no user, query or fragment; put credentials into " +
+			"metrics.otlp.headers"},
+		{"gRPC with a path", func(c *Config) {
+			c.Metrics.OTLP.Endpoint, c.Metrics.OTLP.Protocol = "http://collector/otlp", OTLPOverGRPC
+		}, "metrics.otlp.endpoint: must have no path with metrics.otlp.protocol grpc"},
+		{"a header without a value", func(c *Config) {
+			c.Metrics.OTLP.Headers = []OTLPHeader{{"x-token", ""}}
+		}, "metrics.otlp.headers[0].value: must be one line of ASCII text"},
+		{"too often", func(c *Config) { c.Metrics.OTLP.Interval = time.Millisecond },
+			"metrics.otlp.interval: must be at least 1s, got 1ms"},
+		{"no time to export", func(c *Config) { c.Metrics.OTLP.Timeout = 0 },
+			"metrics.otlp.timeout: must be at least 100ms, got 0s"},
 	})
 }
 

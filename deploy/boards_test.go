@@ -32,6 +32,7 @@ type panel struct {
 	Links       []struct{ Title, URL string }
 	Targets     []struct {
 		Expr, RefID string
+		Exemplar    bool
 		Datasource  datasource
 	}
 }
@@ -96,6 +97,10 @@ func TestEveryPanelSaysWhatItShows(t *testing.T) {
 	}
 }
 
+// exemplified are the slowest of the latencies that lead to traces.
+var exemplified = regexp.MustCompile(
+	`0\.99.*kdedup_(end_to_end|forward_duration|commit_duration)_seconds_bucket`)
+
 func checkQueries(t *testing.T, name string, p panel) {
 	t.Helper()
 	for i, target := range p.Targets {
@@ -107,6 +112,11 @@ func checkQueries(t *testing.T, name string, p panel) {
 		}
 		if strings.Contains(target.Expr, "rate(") && !strings.Contains(target.Expr, "$__r") {
 			t.Errorf("%s: %q has a fixed interval: %s", name, p.Title, target.Expr)
+		}
+		want := p.Type == "timeseries" && exemplified.MatchString(target.Expr)
+		if target.Exemplar != want {
+			t.Errorf("%s: %q asks for exemplars: %v, want %v", name, p.Title, target.Exemplar,
+				want)
 		}
 		if !strings.Contains(target.Expr, `instance=~"$instance"`) {
 			t.Errorf("%s: %q ignores the instances that were chosen: %s", name, p.Title,

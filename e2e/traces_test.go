@@ -180,3 +180,14 @@ func TestACollectorThatRefusesDisturbsNothing(t *testing.T) {
 	})
 	one.stop()
 }
+
+// names are those of the spans, by trace and span.
+func (c *collector) names() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]string)
+	for _, s := range c.spans {
+		all[hex.EncodeToString(s.TraceId)+" "+hex.EncodeToString(s.SpanId)] = s.Name
+	}
+	return all
+}

@@ -30,7 +30,7 @@ func BenchmarkPlan(b *testing.B) {
 				if err != nil || p.outgoing.Len() != forwarded {
 					b.Fatal(p, err)
 				}
-				l.metrics.count(p)
+				l.metrics.count(p, batch, noTrace{})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(
 				len(batch.Records)), "ns/record")

@@ -49,7 +49,7 @@ const lateShare = 0.5
 func (c *counts) add(m *Metrics, r consumer.Record, j *dedup.Judgement, o Outcome) {
 	c.outcomes[o]++
 	c.verdicts[j.Verdict]++
-	if o == Forwarded || o == PassedThrough {
+	if o.sent() {
 		c.sent = extend(c.sent, r.Timestamp.UnixMilli())
 	}
 	if (j.Verdict == dedup.VerdictMine || j.Verdict == dedup.VerdictInherited) &&
@@ -94,8 +94,8 @@ func (m *Metrics) isPast(share float64, age time.Duration) bool {
 	return m.ttl > 0 && age.Seconds() >= share*m.ttl.Seconds()
 }
 
-// count adds a committed batch.
-func (m *Metrics) count(p *plan) {
+// count adds a committed batch. Its trace gives the examples.
+func (m *Metrics) count(p *plan, b *consumer.Batch, t Trace) {
 	m.committed.Inc()
 	for o, n := range p.outcomes {
 		m.outcomes[o].Add(float64(n))
@@ -116,15 +116,30 @@ func (m *Metrics) count(p *plan) {
 			m.copies.WithLabelValues(strconv.Itoa(int(r.of))).Add(float64(r.n))
 		}
 	}
-	m.countEndToEnd(p.sent, time.Now())
+	m.countEndToEnd(p, b, t)
 }
 
-// countEndToEnd leaves out records without a timestamp.
-func (m *Metrics) countEndToEnd(sent []run[int64], now time.Time) {
-	tally := m.endToEnd.Tally()
-	for _, r := range sent {
-		if r.of > 0 {
-			tally.Observe(max(0, now.Sub(time.UnixMilli(r.of)).Seconds()), r.n)
+// countEndToEnd leaves out records without a timestamp. The trace of a record tells more about it
+// than that of its batch.
+func (m *Metrics) countEndToEnd(p *plan, b *consumer.Batch, t Trace) {
+	now, tally := time.Now(), m.endToEnd.Tally()
+	since := func(timestamp int64) float64 {
+		return max(0, now.Sub(time.UnixMilli(timestamp)).Seconds())
+	}
+	whole := t.Span()
+	for _, r := range p.sent {
+		if r.of <= 0 {
+			continue
+		}
+		waited := since(r.of)
+		tally.Observe(waited, r.n)
+		if whole != (telemetry.Span{}) {
+			tally.Exemplify(waited, whole)
+		}
+	}
+	for _, r := range t.Spans() {
+		if at := b.Records[r.Record].Timestamp.UnixMilli(); at > 0 && p.became[r.Record].sent() {
+			tally.Exemplify(since(at), r.Span)
 		}
 	}
 	m.endToEnd.Add(tally)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
 // countBatch counts one committed batch and returns its series by name and labels: counters and
@@ -25,7 +26,7 @@ func countBatch(t *testing.T, fill func(*counts, *Metrics)) map[string]string {
 	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(10 * time.Hour)
 	p := &plan{}
 	fill(&p.counts, m)
-	m.count(p)
+	m.count(p, &consumer.Batch{}, noTrace{})
 	return series(t, reg)
 }
 
@@ -137,6 +138,60 @@ func TestOnlyRecordsForTheCleanTopicHaveAnEndToEndTime(t *testing.T) {
 	}
 }
 
+// exampled is the trace of a batch of which some records have spans, too.
+type exampled struct {
+	noTrace
+	batch   telemetry.Span
+	records []RecordSpan
+}
+
+func (e exampled) Span() telemetry.Span { return e.batch }
+func (e exampled) Spans() []RecordSpan  { return e.records }
+
+func TestTheExampleOfALatencyIsARecordOrElseTheBatch(t *testing.T) {
+	now := time.Now()
+	span := func(n byte) telemetry.Span { return telemetry.Span{ID: [8]byte{n}} }
+	reg := prometheus.NewRegistry()
+	m := NewCollectors(reg).For("orders", 0).within(time.Hour)
+	b, p := &consumer.Batch{}, &plan{}
+	for i, ago := range []time.Duration{time.Hour, 2 * time.Minute, 2 * time.Minute, 12 * time.Hour,
+		0} {
+		outcome, timestamp := Forwarded, now.Add(-ago)
+		switch i {
+		case 3:
+			outcome = Duplicate
+		case 4:
+			timestamp = time.UnixMilli(-1)
+		}
+		r := consumer.Record{Record: &kgo.Record{Timestamp: timestamp}}
+		b.Records, p.became = append(b.Records, r), append(p.became, outcome)
+		p.add(m, r, &dedup.Judgement{Verdict: dedup.VerdictFirst}, outcome)
+	}
+	m.count(p, b, exampled{batch: span(9), records: []RecordSpan{{1, span(1)}, {3, span(3)},
+		{4, span(4)}}})
+	got := make(map[float64]string)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "kdedup_end_to_end_seconds" {
+			continue
+		}
+		for _, bucket := range f.GetMetric()[0].GetHistogram().GetBucket() {
+			for _, label := range bucket.GetExemplar().GetLabel() {
+				if label.GetName() == "span_id" {
+					got[bucket.GetUpperBound()] = label.GetValue()
+				}
+			}
+		}
+	}
+	want := map[float64]string{300: "0100000000000000", 14400: "0900000000000000"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestFailuresHaveAReasonOfAFewKnownOnes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -206,7 +261,7 @@ func BenchmarkCounting(b *testing.B) {
 			}
 			p.add(m, r, &judgements[i], outcome)
 		}
-		m.count(p)
+		m.count(p, &consumer.Batch{}, noTrace{})
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/record")
 }

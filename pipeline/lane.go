@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
 // Session is one membership in the consumer group, with the producer that belongs to it. It is used
@@ -98,10 +101,10 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 		return l.giveBack(work, batch, err)
 	}
 	trace.Step(stepCommit)
-	if err := l.commit(work, batch); err != nil {
+	if err := l.commit(work, batch, trace); err != nil {
 		return err
 	}
-	l.metrics.count(plan)
+	l.metrics.count(plan, batch, trace)
 	l.forget(batch)
 	l.dropped.add(batch, plan, time.Now())
 	l.odd.add(&plan.odds, l.log, time.Now())
@@ -166,17 +169,22 @@ func (l *lane) forward(work context.Context, b *consumer.Batch, p *plan, trace T
 	if err := l.send(work, b, p, trace); err != nil {
 		return err
 	}
-	l.metrics.forwardSeconds.Observe(time.Since(start).Seconds())
+	observe(l.metrics.forwardSeconds, start, trace)
 	return nil
 }
 
-func (l *lane) commit(work context.Context, b *consumer.Batch) error {
+func (l *lane) commit(work context.Context, b *consumer.Batch, trace Trace) error {
 	start := time.Now()
 	l.metrics.output.Begin()
 	defer l.metrics.output.End()
 	if err := l.session.Commit(work, b); err != nil {
 		return err
 	}
-	l.metrics.commitSeconds.Observe(time.Since(start).Seconds())
+	observe(l.metrics.commitSeconds, start, trace)
 	return nil
+}
+
+// observe takes the trace of the batch for an example of how long a step takes.
+func observe(step prometheus.Observer, start time.Time, t Trace) {
+	telemetry.ObserveIn(step, time.Since(start).Seconds(), t.Span())
 }

@@ -33,6 +33,9 @@ var outcomeNames = [...]string{"forwarded", "duplicate", "conflict", "replay", "
 // String is the outcome in metrics.
 func (o Outcome) String() string { return outcomeNames[o] }
 
+// sent reports whether the record went to the clean topic.
+func (o Outcome) sent() bool { return o == Forwarded || o == PassedThrough }
+
 // Outcomes lists every outcome, in the order in which they are shown.
 func Outcomes() []Outcome {
 	all := make([]Outcome, len(outcomeNames))

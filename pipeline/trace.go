@@ -5,6 +5,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
 // Tracer makes a trace for each batch. The lanes of a pipeline share one. It never fails and waits
@@ -24,8 +25,18 @@ type Trace interface {
 	// Revised is called between forward and commit, for records that the clean topic refused, in
 	// the order of the batch.
 	Revised(record int, o Outcome)
+	// Span is that of the batch; the zero value if it is not sent.
+	Span() telemetry.Span
+	// Spans are those of the records, where they are sent, in the order of the batch.
+	Spans() []RecordSpan
 	// End is called once, when the batch was committed or given back, or its session failed.
 	End(e Ending)
+}
+
+// RecordSpan is the span of a record.
+type RecordSpan struct {
+	Record int // its index in the batch
+	Span   telemetry.Span
 }
 
 // The steps of a batch. Their names are those of docs/tracing.md.
@@ -102,4 +113,6 @@ type noTrace struct{}
 func (noTrace) Step(string)                            {}
 func (noTrace) Decided(int, *dedup.Judgement, Outcome) {}
 func (noTrace) Revised(int, Outcome)                   {}
+func (noTrace) Span() telemetry.Span                   { return telemetry.Span{} }
+func (noTrace) Spans() []RecordSpan                    { return nil }
 func (noTrace) End(Ending)                             {}

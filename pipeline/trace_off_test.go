@@ -17,6 +17,8 @@ func untraced(b *consumer.Batch, judgements []dedup.Judgement) {
 	}
 	trace.Step(stepForward)
 	trace.Step(stepCommit)
+	trace.Span()
+	trace.Spans()
 	trace.End(endingOf(nil))
 }
 

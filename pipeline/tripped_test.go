@@ -7,6 +7,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/pipeline"
 )
@@ -35,6 +36,8 @@ func (t trippingTrace) Step(string)         {}
 func (t trippingTrace) End(pipeline.Ending) { panic("no end") }
 
 func (t trippingTrace) Revised(int, pipeline.Outcome) {}
+func (t trippingTrace) Span() telemetry.Span          { return telemetry.Span{} }
+func (t trippingTrace) Spans() []pipeline.RecordSpan  { return nil }
 
 func (t trippingTrace) Decided(record int, _ *dedup.Judgement, _ pipeline.Outcome) {
 	if r := t.batch.Records[record]; r.Partition == t.partition && r.Offset == t.offset &&

@@ -49,6 +49,8 @@ func routes(o Options, local bool, s *sampler, clean func(string) string) http.H
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, // a failing collector must not hide the others
+		// exemplars, which the text format has no place for
+		EnableOpenMetrics: true,
 	}))
 	return mux
 }

@@ -32,9 +32,10 @@ type Histogram struct {
 	bounds []float64
 	values []string // of the labels
 
-	mu     sync.Mutex
-	counts []uint64 // by bucket, not cumulative; the last one is for what is above all bounds
-	sum    float64
+	mu        sync.Mutex
+	counts    []uint64 // by bucket, not cumulative; the last one is for what is above all bounds
+	sum       float64
+	exemplars []prometheus.Exemplar // the latest of each bucket that has one; nil before the first
 }
 
 // With returns the series of the label values, and makes it when it is asked for first.
@@ -66,8 +67,9 @@ func (h *Histogram) Add(t *Tally) {
 		h.counts[i] += n
 	}
 	h.sum += t.sum
+	h.exemplifyLocked(t.examples)
 	clear(t.counts)
-	t.sum = 0
+	t.sum, t.examples = 0, nil
 }
 
 // Describe implements prometheus.Collector.
@@ -92,15 +94,17 @@ func (h *Histogram) snapshot(desc *prometheus.Desc) prometheus.Metric {
 		cumulative[bound] = total
 	}
 	total += h.counts[len(h.bounds)]
-	return prometheus.MustNewConstHistogram(desc, total, h.sum, cumulative, h.values...)
+	plain := prometheus.MustNewConstHistogram(desc, total, h.sum, cumulative, h.values...)
+	return h.withExemplarsLocked(plain)
 }
 
 // Tally counts the values of one batch. It is used by one goroutine.
 type Tally struct {
-	bounds []float64
-	counts []uint64
-	sum    float64
-	last   int // the bucket of the last value: neighbours are often alike
+	bounds   []float64
+	counts   []uint64
+	sum      float64
+	last     int       // the bucket of the last value: neighbours are often alike
+	examples []example // by bucket; nil before the first
 }
 
 // Tally returns an empty one for this histogram.
@@ -110,11 +114,15 @@ func (h *Histogram) Tally() *Tally {
 
 // Observe counts a value n times.
 func (t *Tally) Observe(value float64, n int) {
+	t.counts[t.bucket(value)] += uint64(n)
+	t.sum += value * float64(n)
+}
+
+func (t *Tally) bucket(value float64) int {
 	at := t.last
 	if at < len(t.bounds) && value > t.bounds[at] || at > 0 && value <= t.bounds[at-1] {
 		at = sort.SearchFloat64s(t.bounds, value)
 		t.last = at
 	}
-	t.counts[at] += uint64(n)
-	t.sum += value * float64(n)
+	return at
 }

@@ -1,5 +1,5 @@
-// Package tracing makes OpenTelemetry traces of what the pipelines do, and sends them by OTLP. It
-// is the only package that knows OpenTelemetry.
+// Package tracing makes OpenTelemetry traces of what the pipelines do, and sends them by OTLP. Only
+// it and internal/otlp know OpenTelemetry.
 //
 // A record whose producer sent a sampled trace context has a span in the producer's trace. A share
 // of the batches has a trace of its own, with a span for each step and links to the spans of its

@@ -2,12 +2,15 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 // outlet is the end of the queue. It counts what the exporter did, and warns, but not often.
@@ -18,6 +21,7 @@ type outlet struct {
 	exporter sdktrace.SpanExporter
 	metrics  *Metrics
 	log      *slog.Logger
+	failing  *trouble.Desk
 	hide     *strings.Replacer // takes secrets out of errors
 	life     context.Context   // ends when what waits is given up
 	close    context.CancelFunc
@@ -30,7 +34,9 @@ var _ sdktrace.SpanExporter = (*outlet)(nil)
 func newOutlet(
 	to sdktrace.SpanExporter, m *Metrics, hide *strings.Replacer, log *slog.Logger,
 ) *outlet {
-	o := &outlet{exporter: to, metrics: m, hide: hide, log: log}
+	o := &outlet{exporter: to, metrics: m, hide: hide, log: log,
+		failing: trouble.New(trouble.Options{Begins: "spans were not exported",
+			Over: "the collector takes spans again", Logger: log})}
 	o.life, o.close = context.WithCancel(context.Background())
 	return o
 }
@@ -44,25 +50,24 @@ func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	o.waiting.Add(-int64(len(spans)))
 	if err != nil {
 		o.metrics.failed.Add(float64(len(spans)))
+		o.failing.Met(0, errors.New(o.hide.Replace(clean(err.Error()))),
+			"hint", "see tracing.endpoint; records go on without traces")
 	} else {
 		o.metrics.exported.Add(float64(len(spans)))
+		o.failing.Over(0)
 	}
-	o.warn(err)
+	o.warn()
 	return nil
 }
 
-// quiet is the pause between two warnings. Those that come meanwhile are only counted.
+// quiet is the pause between two warnings of what was dropped.
 const quiet = time.Minute
 
-func (o *outlet) warn(err error) {
-	if !o.warned.IsZero() && time.Since(o.warned) < quiet || err == nil && o.dropped.Load() == 0 {
+func (o *outlet) warn() {
+	if !o.warned.IsZero() && time.Since(o.warned) < quiet || o.dropped.Load() == 0 {
 		return
 	}
 	o.warned = time.Now()
-	if err != nil {
-		o.log.Warn("spans were not exported", "error", o.hide.Replace(clean(err.Error())),
-			"hint", "see tracing.endpoint; records go on without traces")
-	}
 	if n := o.dropped.Swap(0); n > 0 {
 		o.log.Warn("spans were dropped: the collector takes them more slowly than they come",
 			"spans", n)
@@ -70,4 +75,7 @@ func (o *outlet) warn(err error) {
 }
 
 // Shutdown closes the connection to the collector.
-func (o *outlet) Shutdown(ctx context.Context) error { return o.exporter.Shutdown(ctx) }
+func (o *outlet) Shutdown(ctx context.Context) error {
+	o.failing.Gone(0)
+	return o.exporter.Shutdown(ctx)
+}

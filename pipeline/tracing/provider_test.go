@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/otlp"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -101,7 +102,7 @@ func overGRPC(t *testing.T, r *received) string {
 }
 
 // send exports the trace of an empty batch.
-func send(t *testing.T, c Collector) {
+func send(t *testing.T, c otlp.Collector) {
 	t.Helper()
 	c.Timeout = 30 * time.Second
 	p, err := Open(t.Context(), Options{
@@ -124,44 +125,47 @@ func TestSpansReachACollector(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		serve func(*testing.T, *received) string
-		to    func(url string, set func(name, value string)) Collector
+		to    func(url string, set func(name, value string)) otlp.Collector
 		want  string
 	}{
-		{"over HTTP", overHTTP, func(url string, _ func(string, string)) Collector {
-			return Collector{Endpoint: url}
+		{"over HTTP", overHTTP, func(url string, _ func(string, string)) otlp.Collector {
+			return otlp.Collector{Endpoint: url}
 		}, "/v1/traces "},
-		{"over HTTP with a path", overHTTP, func(url string, _ func(string, string)) Collector {
-			return Collector{Endpoint: url + "/otlp/"}
-		}, "/otlp/v1/traces "},
-		{"over HTTP with the whole path", overHTTP,
-			func(url string, _ func(string, string)) Collector {
-				return Collector{Endpoint: url + "/otlp/v1/traces"}
+		{"over HTTP with a path", overHTTP,
+			func(url string, _ func(string, string)) otlp.Collector {
+				return otlp.Collector{Endpoint: url + "/otlp/"}
 			}, "/otlp/v1/traces "},
-		{"over HTTP with headers", overHTTP, func(url string, _ func(string, string)) Collector {
-			return Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
-		}, "/v1/traces Bearer hunter2"},
-		{"over gRPC with headers", overGRPC, func(url string, _ func(string, string)) Collector {
-			return Collector{Endpoint: url, Protocol: "grpc", Headers: headers}
-		}, "grpc Bearer hunter2"},
+		{"over HTTP with the whole path", overHTTP,
+			func(url string, _ func(string, string)) otlp.Collector {
+				return otlp.Collector{Endpoint: url + "/otlp/v1/traces"}
+			}, "/otlp/v1/traces "},
+		{"over HTTP with headers", overHTTP,
+			func(url string, _ func(string, string)) otlp.Collector {
+				return otlp.Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
+			}, "/v1/traces Bearer hunter2"},
+		{"over gRPC with headers", overGRPC,
+			func(url string, _ func(string, string)) otlp.Collector {
+				return otlp.Collector{Endpoint: url, Protocol: "grpc", Headers: headers}
+			}, "grpc Bearer hunter2"},
 		{"of the environment over HTTP", overHTTP,
-			func(url string, set func(string, string)) Collector {
+			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 				set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
-				return Collector{}
+				return otlp.Collector{}
 			}, "/v1/traces Bearer hunter2"},
 		{"of the environment over gRPC", overGRPC,
-			func(url string, set func(string, string)) Collector {
+			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url)
 				set("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-				return Collector{}
+				return otlp.Collector{}
 			}, "grpc "},
 		{"of the settings, which win over the environment", overHTTP,
-			func(url string, set func(string, string)) Collector {
+			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 				set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
 				set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=other")
 				set("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-				return Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
+				return otlp.Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
 			}, "/v1/traces Bearer hunter2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -179,7 +183,7 @@ func TestSpansReachACollector(t *testing.T) {
 func TestSpansSayWhoSendsThem(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	r := &received{}
-	send(t, Collector{Endpoint: overHTTP(t, r)})
+	send(t, otlp.Collector{Endpoint: overHTTP(t, r)})
 	for name, want := range map[string]string{
 		"service.name": "kdedup", "service.instance.id": "kdedup-0", "service.version": "v1.2.3",
 		"deployment.environment.name": "staging",
@@ -209,7 +213,7 @@ func TestSpansReachACollectorOverTLS(t *testing.T) {
 			defer server.Close()
 			authorities := x509.NewCertPool()
 			authorities.AddCert(server.Certificate())
-			send(t, Collector{Endpoint: server.URL, Protocol: protocol,
+			send(t, otlp.Collector{Endpoint: server.URL, Protocol: protocol,
 				TLS: &tls.Config{RootCAs: authorities}})
 			if len(r.got) != 2 {
 				t.Errorf("got %v", r.got)
@@ -233,7 +237,7 @@ func TestAWrongVariableIsReportedWithoutItsValue(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "hunter2")
 	log := &bytes.Buffer{}
 	p, err := Open(t.Context(), Options{
-		Collector: Collector{Endpoint: "http://127.0.0.1:1", Timeout: time.Second},
+		Collector: otlp.Collector{Endpoint: "http://127.0.0.1:1", Timeout: time.Second},
 		Metrics:   NewMetrics(prometheus.NewRegistry()),
 		Logger:    slog.New(slog.NewTextHandler(log, nil)),
 	})

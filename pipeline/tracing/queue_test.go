@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/kdedup/kdedup/internal/otlp"
 )
 
 // queued is a provider that exports to a collector, and what is logged and counted about it.
@@ -25,7 +27,7 @@ type queued struct {
 func newQueued(to sdktrace.SpanExporter, headers map[string]string) *queued {
 	q := &queued{metrics: NewMetrics(prometheus.NewRegistry()), log: &bytes.Buffer{}}
 	log := slog.New(slog.NewTextHandler(q.log, nil))
-	out := newOutlet(to, q.metrics, Collector{Headers: headers}.hider(), log)
+	out := newOutlet(to, q.metrics, otlp.Collector{Headers: headers}.Hider(), log)
 	q.TracerProvider = sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(newQueue(out, 30*time.Second, q.metrics)))
 	return q

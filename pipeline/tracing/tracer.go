@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -128,6 +129,26 @@ func (b *batch) Step(name string) {
 		b.step.End(now)
 	}
 	_, b.step = b.tracer.Start(b.ctx, name, now)
+}
+
+// Span implements pipeline.Trace.
+func (b *batch) Span() telemetry.Span { return sampled(b.span) }
+
+// Spans implements pipeline.Trace.
+func (b *batch) Spans() []pipeline.RecordSpan {
+	all := make([]pipeline.RecordSpan, len(b.records))
+	for i, r := range b.records {
+		all[i] = pipeline.RecordSpan{Record: r.index, Span: sampled(r.span)}
+	}
+	return all
+}
+
+// sampled names a span that is sent.
+func sampled(s trace.Span) telemetry.Span {
+	if c := s.SpanContext(); c.IsSampled() {
+		return telemetry.Span{TraceID: c.TraceID(), ID: c.SpanID()}
+	}
+	return telemetry.Span{}
 }
 
 // End implements pipeline.Trace.

@@ -22,9 +22,11 @@
 {{- fail "config.shutdown_timeout must be written out: terminationGracePeriodSeconds follows from it" -}}
 {{- end -}}
 {{- if .Values.networkPolicy.egress -}}
+{{- range $section := list "tracing" "metrics.otlp" -}}
 {{- range $key := list "enabled" "endpoint" "protocol" -}}
-{{- if contains "${" (dig "tracing" $key "" $config | toString) -}}
-{{- fail (printf "config.tracing.%s must be written out with networkPolicy.egress: the policy admits the collector's port" $key) -}}
+{{- if contains "${" (include "kdedup.at" (dict "path" (printf "%s.%s" $section $key) "config" $config)) -}}
+{{- fail (printf "config.%s.%s must be written out with networkPolicy.egress: the policy admits the collector's port" $section $key) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -87,7 +89,7 @@
 {{- if kindIs "map" .node -}}
 {{- range $key, $value := .node -}}
 {{- $inner := printf "%s.%s" $path $key -}}
-{{- $secret := or (has $key (list "password" "sentinel_password" "client_secret" "token" "hmac_key")) (and (eq $key "value") (hasPrefix "config.tracing.headers" $path)) -}}
+{{- $secret := or (has $key (list "password" "sentinel_password" "client_secret" "token" "hmac_key")) (and (eq $key "value") (or (hasPrefix "config.tracing.headers" $path) (hasPrefix "config.metrics.otlp.headers" $path))) -}}
 {{- if and $secret (not (kindIs "map" $value)) (not (kindIs "slice" $value)) -}}
 {{- $text := kindIs "invalid" $value | ternary "" (toString $value) -}}
 {{- if not (or (eq $text "") (hasPrefix "file:" $text) (regexMatch "(^|[^$])([$][$])*[$][{][A-Za-z_]" $text)) -}}

@@ -39,6 +39,9 @@ KDEDUP_SERVER_TLS_CERT_FILE: server.tls.cert_file
 KDEDUP_TRACING_ENABLED: tracing.enabled
 KDEDUP_TRACING_ENDPOINT: tracing.endpoint
 KDEDUP_TRACING_PROTOCOL: tracing.protocol
+KDEDUP_METRICS_OTLP_ENABLED: metrics.otlp.enabled
+KDEDUP_METRICS_OTLP_ENDPOINT: metrics.otlp.endpoint
+KDEDUP_METRICS_OTLP_PROTOCOL: metrics.otlp.protocol
 {{- end -}}
 
 {{/* What the file of somebody else must agree in with the objects overrides it, as a list of variables. */}}
@@ -147,15 +150,19 @@ checked, that of the Service is one of them, for `helm test`. */}}
 {{- dig "server" "tls" "cert_file" "" .Values.config | empty | ternary "HTTP" "HTTPS" -}}
 {{- end -}}
 
-{{/* The port of the collector of traces, or nothing without tracing. */}}
-{{- define "kdedup.collectorPort" -}}
-{{- $tracing := dig "tracing" dict .Values.config -}}
-{{- if eq (toString $tracing.enabled) "true" -}}
-{{- $normal := eq (toString $tracing.protocol) "grpc" | ternary "http://localhost:4317" "http://localhost:4318" -}}
-{{- $endpoint := default $normal $tracing.endpoint -}}
+{{/* The ports of the collectors of traces and metrics that are in use, as a list. */}}
+{{- define "kdedup.collectorPorts" -}}
+{{- $ports := list -}}
+{{- range $section := list (dig "tracing" dict .Values.config) (dig "metrics" "otlp" dict .Values.config) -}}
+{{- if eq (toString $section.enabled) "true" -}}
+{{- $normal := eq (toString $section.protocol) "grpc" | ternary "http://localhost:4317" "http://localhost:4318" -}}
+{{- $endpoint := default $normal $section.endpoint -}}
 {{- $scheme := hasPrefix "https:" $endpoint | ternary "443" "80" -}}
-{{- regexFind ":[0-9]+(/|$)" $endpoint | trimPrefix ":" | trimSuffix "/" | default $scheme -}}
+{{- $port := regexFind ":[0-9]+(/|$)" $endpoint | trimPrefix ":" | trimSuffix "/" | default $scheme -}}
+{{- $ports = append $ports (int $port) -}}
 {{- end -}}
+{{- end -}}
+{{- uniq $ports | toYaml -}}
 {{- end -}}
 
 {{- define "kdedup.storeType" -}}

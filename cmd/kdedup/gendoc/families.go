@@ -23,6 +23,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/redis"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/otlp/push"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
@@ -144,6 +145,7 @@ func register() ([]family, error) {
 	claimmetrics.NewCollectors(r)
 	pipeline.NewCollectors(r).PerPartition(r)
 	tracing.NewMetrics(r)
+	push.NewMetrics(r)
 	cassandra.RegisterMetrics(r)
 	redis.RegisterMetrics(r)
 	postgres.RegisterMetrics(r)

@@ -104,6 +104,7 @@ var subjects = []subject{
 		{"kdedup_config_last_reload_success_timestamp_seconds",
 			"Since when is the configuration in force?"},
 		{"kdedup_trace_spans_total", "Does the collector get all spans?"},
+		{"kdedup_metric_exports_total", "Does the collector get the metrics?"},
 	}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` " +
 		"is the broker, `seed_0` and so on an address of " +

@@ -63,7 +63,7 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 	for _, heading := range []string{
 		"## Top level", "## `kafka.tls`, `kafka.output.tls`, `store.cassandra.tls`, " +
 			"`store.redis.tls`, `store.postgres.tls`, " +
-			"`schema_registry.tls`, `tracing.tls`", "### `topics[].ttl`",
+			"`schema_registry.tls`, `metrics.otlp.tls`, `tracing.tls`", "### `topics[].ttl`",
 		"### `topics[].message_id.parts`",
 	} {
 		if n := strings.Count(string(text), "\n"+heading+"\n"); n != 1 {
@@ -75,7 +75,8 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_KAFKA_OUTPUT_TLS_CA_FILE`, " +
 			"`KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, " +
 			"`KDEDUP_STORE_REDIS_TLS_CA_FILE`, `KDEDUP_STORE_POSTGRES_TLS_CA_FILE`, " +
-			"`KDEDUP_SCHEMA_REGISTRY_TLS_CA_FILE`, `KDEDUP_TRACING_TLS_CA_FILE`",
+			"`KDEDUP_SCHEMA_REGISTRY_TLS_CA_FILE`, `KDEDUP_METRICS_OTLP_TLS_CA_FILE`, " +
+			"`KDEDUP_TRACING_TLS_CA_FILE`",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the reference lacks the line %q", line)

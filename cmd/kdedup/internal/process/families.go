@@ -12,6 +12,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
+	"github.com/kdedup/kdedup/internal/otlp/push"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
@@ -26,6 +27,7 @@ type families struct {
 	started  prometheus.Gauge
 	waiting  prometheus.Gauge
 	tracing  *tracing.Metrics
+	push     *push.Metrics
 }
 
 func newRegistry() *prometheus.Registry {
@@ -47,6 +49,7 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 		claims:   claimmetrics.NewCollectors(reg),
 		pipeline: pipeline.NewCollectors(reg),
 		tracing:  tracing.NewMetrics(reg),
+		push:     push.NewMetrics(reg),
 	}
 	if c.Metrics.PerPartition {
 		f.pipeline.PerPartition(reg)

@@ -24,6 +24,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/otlp/push"
 	"github.com/kdedup/kdedup/internal/registry"
 	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/pipeline"
@@ -46,6 +47,7 @@ type Process struct {
 	schemas   *registry.Client
 	knowledge wiring.Knowledge
 	tracing   *tracing.Provider          // nil: no traces
+	pusher    *push.Pusher               // nil: metrics are only served
 	active    atomic.Pointer[active]     // replaced by Run alone
 	looks     looks                      // of the topics of patterns
 	starting  atomic.Pointer[notStarted] // nil when all that open opens is there
@@ -101,6 +103,9 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 	p.active.Store(&active{file: c, config: noTopics, since: time.Now()})
 	p.starting.Store(&notStarted{errors.New("connecting to Kafka and the store")})
 	p.families = newFamilies(p.registry, c)
+	if p.pusher, err = p.newPusher(c); err != nil {
+		return nil, err
+	}
 	if p.server, err = server.New(p.serverOptions()); err != nil {
 		p.Close()
 		return nil, err
@@ -186,8 +191,12 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	go func() { ended <- p.server.Run(serving) }()
 	p.log.Info("serving metrics", "address", p.server.Addr(), "page", p.server.URL())
 	notifySystemd(p.log, daemon.SdNotifyReady) // systemd would end a start that waits for Kafka
+	var pushing sync.WaitGroup
+	pushing.Go(func() { p.push(ctx, serving) })
 	err := p.work(ctx, cancel, file)
+	cancel()
 	stopServing() // metrics stay readable while the last batches end
+	pushing.Wait()
 	return errors.Join(err, <-ended)
 }
 
@@ -246,6 +255,9 @@ func (p *Process) Close() {
 		_ = p.server.Close() // it has been closed already if it ever ran
 	}
 	p.disconnect()
+	if p.pusher != nil {
+		p.pusher.Stop(context.Background()) // it has stopped already if the process ever ran
+	}
 	_ = p.events.flush() // there is nowhere left to say it
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/otlp"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
 )
@@ -21,21 +22,13 @@ func openTracing(
 	if !t.Enabled {
 		return nil, nil
 	}
-	collector := tracing.Collector{Endpoint: t.Endpoint, Protocol: t.Protocol,
-		Headers: make(map[string]string), Timeout: t.Timeout}
-	for _, h := range t.Headers {
-		collector.Headers[h.Name] = h.Value.Reveal()
-	}
-	encrypted, err := wiring.Encryption("tracing.tls", t.TLS, log)
+	to, err := collector("tracing", otlp.Collector{Endpoint: t.Endpoint, Protocol: t.Protocol,
+		Timeout: t.Timeout}, t.Headers, t.TLS, log)
 	if err != nil {
 		return nil, err
 	}
-	if encrypted != nil {
-		// the exporter keeps it: renewed certificates are read at the next start
-		collector.TLS = encrypted()
-	}
 	return tracing.Open(ctx, tracing.Options{
-		Collector: collector, SampleRatio: t.SampleRatio,
+		Collector: to, SampleRatio: t.SampleRatio,
 		Instance: c.Instance, Version: build.Version(), Metrics: m, Logger: log,
 	})
 }

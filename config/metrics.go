@@ -1,0 +1,43 @@
+package config
+
+import "time"
+
+// Metrics says how fine the metrics are, and who else gets them. docs/metrics.md lists them.
+type Metrics struct {
+	// Whether lag and duplicates have a series for each input partition. With `false` the lag of a
+	// topic is one number for each process, and duplicates are not counted by partition: for inputs
+	// of thousands of partitions.
+	PerPartition bool `mapstructure:"per_partition"`
+	// Sends what /metrics shows to a collector.
+	OTLP MetricsOTLP `mapstructure:"otlp"`
+}
+
+// MetricsOTLP sends the metrics to an OpenTelemetry collector, by OTLP, beside /metrics. See
+// docs/tracing.md, whose environment and resource also hold for them.
+type MetricsOTLP struct {
+	// Whether metrics are sent. Nothing else switches it on, not even an `OTEL_…` variable.
+	Enabled bool `mapstructure:"enabled"`
+	// The collector, `http://host:port` or `https://host:port`. With `http/protobuf` the URL may
+	// have a path, and `/v1/metrics` is added to it.
+	//
+	// Default: the one in `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`,
+	// otherwise `http://localhost:4318`, or `:4317` with `grpc`.
+	Endpoint string `mapstructure:"endpoint"`
+	// `http/protobuf` or `grpc`.
+	//
+	// Default: the one in `OTEL_EXPORTER_OTLP_METRICS_PROTOCOL` or `OTEL_EXPORTER_OTLP_PROTOCOL`,
+	// otherwise `http/protobuf`.
+	Protocol string `mapstructure:"protocol"`
+	// Headers of each request, for a collector that asks who it is. Empty means those in
+	// `OTEL_EXPORTER_OTLP_HEADERS`.
+	Headers []OTLPHeader `mapstructure:"headers"`
+	// Authorities and a client certificate for an `https://` endpoint. Without this section such an
+	// endpoint must have a certificate of an authority that the system knows; the variables
+	// `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY` count then.
+	TLS TLS `mapstructure:"tls"`
+	// How often they are sent: `1s` to `1h`.
+	Interval time.Duration `mapstructure:"interval"`
+	// How long one export may take, with its repeats: `100ms` to `1m`. The last one of a stop ends
+	// within `shutdown_timeout`, or takes a second.
+	Timeout time.Duration `mapstructure:"timeout"`
+}
