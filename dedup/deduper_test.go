@@ -420,3 +420,31 @@ func TestAPanicIsToldWithItsMessage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The owner comes again, as after a failure, and a copy is in its batch: they share the claim.
+func TestACopyInTheBatchOfItsOwnerRenewsTheClaim(t *testing.T) {
+	sliding := Scope{TTL: time.Hour, Sliding: true}
+	owner := messageAt(1, "a", "A")
+	for name, c := range map[string]struct {
+		batch []Message
+		want  bool
+	}{
+		"the owner alone":          {[]Message{owner}, false},
+		"the owner twice":          {[]Message{owner, owner}, false},
+		"a copy alone":             {[]Message{messageAt(2, "a", "A")}, true},
+		"a copy behind the owner":  {[]Message{owner, messageAt(2, "a", "A")}, true},
+		"a copy before the owner":  {[]Message{messageAt(2, "a", "A"), owner}, true},
+		"another ID by the owner":  {[]Message{owner, messageAt(3, "b", "B")}, false},
+		"a copy with other values": {[]Message{owner, messageAt(2, "a", "B")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claims := newDeduper(t, nil, DefaultRetry).Fold(c.batch)
+			if got := claims[0].Renews(sliding, owner.Owner); got != c.want {
+				t.Errorf("renews = %t, want %t", got, c.want)
+			}
+			if claims[0].Renews(Scope{TTL: time.Hour}, owner.Owner) {
+				t.Error("renews in a scope that is not sliding")
+			}
+		})
+	}
+}

@@ -38,6 +38,8 @@ func (d *Deduper) fold(messages []Message) (f *folded, err error) {
 		if isNew {
 			f.claims = append(f.claims,
 				Claim{ID: id, Owner: m.Owner, Fingerprint: f.fingerprints[i], After: m.Settled})
+		} else if !m.Owner.Same(f.claims[claim].Owner) {
+			f.claims[claim].Copied = true
 		}
 		f.claimOf[i] = claim
 	}

@@ -73,6 +73,15 @@ type Claim struct {
 	// the claimant's clock says. A record that claims again, below what was committed, must not be
 	// taken for settled because its clock is behind the one of the claimant before.
 	After time.Time
+	// Copied: a record that is not Owner, and has the ID, shares the claim with it. In a scope that
+	// is Sliding, it renews Owner's own claim.
+	Copied bool
+}
+
+// Renews reports whether the claim, of which the store says that somebody owns its ID, is a copy's,
+// which puts the end off in a scope that is Sliding. The owner that comes again is none.
+func (c *Claim) Renews(scope Scope, owner Coordinates) bool {
+	return scope.Sliding && (c.Copied || !owner.Same(c.Owner))
 }
 
 // ClaimTime is the ClaimedAt of claims that one call makes when the claimant's clock says now: that
@@ -95,7 +104,17 @@ type Scope struct {
 	Buckets       int           // in how many storage partitions a store may spread the claims
 	// how IDs are made, e.g. "header:message-id"; claims of another extractor mean nothing
 	Extractor string
+	// Sliding: the TTL counts from the last copy, and not from the claim, see Store. It is not
+	// registered, and may differ between processes and from one start to the next.
+	Sliding bool
 }
+
+// renewals is how often a claim can be renewed within its TTL: copies shall seldom write.
+const renewals = 10
+
+// DueAt is how much of its life a claim has left when it is due: a copy that comes then, or later,
+// renews it. So a claim ends between nine tenths of the TTL and all of it after the last copy.
+func (s *Scope) DueAt() time.Duration { return s.TTL - s.TTL/renewals }
 
 // Outcome is what a store knows about one claim.
 type Outcome uint8
@@ -130,6 +149,12 @@ type Answer struct {
 // what a deadline or a broken connection left open; it may repeat what it knows was not applied.
 // The IDs of one call are distinct. The caller does not change claims while the call runs; the
 // store keeps no reference to them afterwards.
+//
+// In a scope that is Sliding, a claim that Renews one which is due (Scope.DueAt) is answered by
+// Exists once the owner's claim holds for the scope's TTL from now on; nothing else of it changes.
+// What cannot be renewed for certain is Undecided: it may be renewed or not, and is claimed again.
+// A renewal never makes an end come earlier, nor brings back a claim that was released or has
+// ended. Who would have renewed that claims the ID for itself, or is Undecided.
 //
 // All methods are safe for concurrent use, except that Close comes last.
 type Store interface {

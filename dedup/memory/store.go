@@ -125,7 +125,7 @@ func (s *Store) Claim(
 	space, now := s.spaceLocked(scope), s.millis()
 	claimedAt := dedup.ClaimTime(claims, now)
 	err := fault.decide(answers, func(i int) dedup.Answer {
-		return space.claim(&claims[i], now, claimedAt, scope.TTL)
+		return space.claim(&claims[i], now, claimedAt, scope)
 	})
 	if err != nil {
 		return answers, fmt.Errorf("claim %d ids, %w", len(claims), err)
@@ -204,15 +204,20 @@ func (s *Store) Close() error {
 
 // claim decides one claim.
 func (n *namespace) claim(
-	c *dedup.Claim, now, claimedAt time.Time, ttl time.Duration,
+	c *dedup.Claim, now, claimedAt time.Time, scope dedup.Scope,
 ) dedup.Answer {
 	if owner, ok := n.claims[c.ID]; ok && now.Before(owner.expires) {
+		if c.Renews(scope, owner.answer.Owner) && owner.expires.Sub(now) <= scope.DueAt() {
+			owner.expires = now.Add(scope.TTL)
+			n.claims[dedup.ID(strings.Clone(string(c.ID)))] = owner
+		}
 		return owner.answer
 	}
 	answer := dedup.Answer{Outcome: dedup.Exists, Owner: c.Owner, Fingerprint: c.Fingerprint,
 		ClaimedAt: claimedAt}
 	// The ID may share memory with a whole batch of records.
-	n.claims[dedup.ID(strings.Clone(string(c.ID)))] = held{answer: answer, expires: now.Add(ttl)}
+	n.claims[dedup.ID(strings.Clone(string(c.ID)))] = held{answer: answer,
+		expires: now.Add(scope.TTL)}
 	answer.Outcome = dedup.Applied
 	return answer
 }

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) dedup.Store, features Features) {
 		{"id", idBehaviours},
 		{"scope", scopeBehaviours},
 		{"lifetime", lifetimeBehaviours},
+		{"sliding", slidingBehaviours},
 		{"concurrency", concurrencyBehaviours},
 		{"failure", failureBehaviours},
 		{"move", moveBehaviours},
