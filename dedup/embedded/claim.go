@@ -37,7 +37,7 @@ func (s *Store) claim(
 	state.keepFor(scope.TTL)
 	// A wall clock that is behind must not end claims early, when it is right again.
 	now, ends := s.now(), s.clock.Now().Add(scope.TTL)
-	mark, err := state.claim(ctx, claims, now, ends, answers)
+	mark, err := state.claim(ctx, scope, claims, now, ends, answers)
 	if err != nil {
 		return err
 	}

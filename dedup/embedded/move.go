@@ -150,5 +150,5 @@ func (s *scopeState) take(
 		return proposal{c.ID, claimRecord{owner: c.Owner, fingerprint: c.Fingerprint,
 			claimedAt: c.ClaimedAt.UnixMilli()}, c.Ends.Add(behind).UnixMilli(),
 			c.Ends.UnixMilli() <= now.UnixMilli()}
-	})
+	}, noRenewal)
 }

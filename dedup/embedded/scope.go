@@ -43,15 +43,19 @@ func (s *scopeState) decide(ctx context.Context) error {
 
 func (s *scopeState) decided() { <-s.deciding }
 
-// claim claims for a ttl from now.
+// claim claims for the ttl of a scope from now.
 func (s *scopeState) claim(
-	ctx context.Context, claims []dedup.Claim, now, ends time.Time, answers []dedup.Answer,
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, now, ends time.Time,
+	answers []dedup.Answer,
 ) (hashlog.Mark, error) {
 	claimedAt := dedup.ClaimTime(claims, now).UnixMilli()
 	return s.decideAll(ctx, now, answers, func(i int) proposal {
 		c := &claims[i]
-		return proposal{c.ID, claimRecord{owner: c.Owner, fingerprint: c.Fingerprint,
-			claimedAt: claimedAt}, ends.UnixMilli(), false}
+		return proposal{id: c.ID, mine: claimRecord{owner: c.Owner, fingerprint: c.Fingerprint,
+			claimedAt: claimedAt}, ends: ends.UnixMilli()}
+	}, func(i int, owner dedup.Coordinates, until int64) bool {
+		left := scope.TTL - time.Duration(ends.UnixMilli()-until)*time.Millisecond
+		return claims[i].Renews(scope, owner) && left <= scope.DueAt()
 	})
 }
 
@@ -63,10 +67,18 @@ type proposal struct {
 	ended bool  // before it could be made
 }
 
-// decideAll reads every ID and appends the claims of those that are free. The answers are good once
-// the mark is synced: it stands for what was appended, and for all that was read.
+// renewal tells whether the proposal puts off the end of the claim that its ID has.
+type renewal func(i int, owner dedup.Coordinates, ends int64) bool
+
+// noRenewal is for claims that renew none.
+func noRenewal(int, dedup.Coordinates, int64) bool { return false }
+
+// decideAll reads every ID and appends the claims of those that are free, and those that are
+// renewed. The answers are good once the mark is synced: it stands for what was appended, and for
+// all that was read.
 func (s *scopeState) decideAll(
 	ctx context.Context, now time.Time, answers []dedup.Answer, propose func(i int) proposal,
+	renews renewal,
 ) (hashlog.Mark, error) {
 	if err := s.decide(ctx); err != nil {
 		return 0, err
@@ -79,18 +91,20 @@ func (s *scopeState) decideAll(
 		}
 		p := propose(i)
 		key := append(s.memory[:0], p.id...)
-		owner, _, found, err := s.get(s.reader, key, now)
+		owner, until, found, err := s.get(s.reader, key, now)
 		switch {
 		case err != nil:
 			return 0, err
 		case found:
 			answers[i] = owner.answer()
+			if renews(i, owner.owner, until) {
+				s.put(key, &owner, p.ends)
+			}
 			continue
 		case p.ended:
 			continue
 		}
-		s.memory = p.mine.append(key)
-		s.batch.Put(s.memory[:len(key)], s.memory[len(key):], p.ends)
+		s.put(key, &p.mine, p.ends)
 		answers[i] = p.mine.answer()
 		answers[i].Outcome = dedup.Applied
 	}
@@ -98,6 +112,12 @@ func (s *scopeState) decideAll(
 		return s.claims.Latest(), nil
 	}
 	return s.append(ctx)
+}
+
+// put adds a claim to the batch; the key is in the memory.
+func (s *scopeState) put(key []byte, claim *claimRecord, ends int64) {
+	s.memory = claim.append(key)
+	s.batch.Put(s.memory[:len(key)], s.memory[len(key):], ends)
 }
 
 func (s *scopeState) keepFor(ttl time.Duration) {
