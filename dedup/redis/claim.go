@@ -36,6 +36,9 @@ func (s *Store) Claim(
 		pipelines.Go(func() error {
 			b := newBatch(ctx, s.options.KeyPrefix, scope, claims[from:to], claimedAt)
 			err := s.send(ctx, b, answers[from:to])
+			if scope.Sliding {
+				err = s.renew(ctx, scope, b, answers[from:to], err)
+			}
 			if err != nil {
 				failed.Store(true)
 			}
@@ -50,9 +53,25 @@ func (s *Store) Claim(
 
 // send runs one pipeline and takes the answers that it gives.
 func (s *Store) send(ctx context.Context, b *batch, answers []dedup.Answer) error {
+	acked, err := s.execute(ctx, b.commands, b.left)
+	if err = b.take(answers, err); err == nil && acked != nil {
+		err = s.enough(acked)
+	}
+	if err != nil && acked != nil {
+		clear(answers) // what was applied may be on one server only
+	}
+	return s.explain(ctx, err)
+}
+
+// execute runs a pipeline of the commands, and of WAIT if replicas shall have what it wrote. The
+// error is the first one of a command, which may be that there is no such key.
+func (s *Store) execute(
+	ctx context.Context, commands ...[]goredis.Cmder,
+) (acked *goredis.IntCmd, err error) {
 	pipeline := s.client.Pipeline()
-	_ = pipeline.BatchProcess(ctx, b.commands...) // only queues them
-	var acked *goredis.IntCmd
+	for _, some := range commands {
+		_ = pipeline.BatchProcess(ctx, some...) // only queues them
+	}
 	if s.options.WaitReplicas > 0 {
 		// WAIT is about the last write of its connection, and a pipeline of known IDs writes
 		// nothing. The mark makes it wait for all that was written before, also by others.
@@ -62,15 +81,9 @@ func (s *Store) send(ctx context.Context, b *batch, answers []dedup.Answer) erro
 		_ = pipeline.Process(ctx, acked) // queued, as the others
 	}
 	start := time.Now()
-	_, err := pipeline.Exec(ctx)
+	_, err = pipeline.Exec(ctx)
 	s.metrics.seconds.Observe(time.Since(start).Seconds())
-	if err = b.take(answers, err); err == nil && acked != nil {
-		err = s.enough(acked)
-	}
-	if err != nil && acked != nil {
-		clear(answers) // what was applied may be on one server only
-	}
-	return s.explain(ctx, err)
+	return acked, err
 }
 
 // enough looks at the answer of WAIT.
@@ -89,7 +102,9 @@ type batch struct {
 	standing  []dedup.Standing // of which the claims are, if another store has made them
 	claimedAt time.Time
 	commands  []goredis.Cmder
-	found     []byte // room for the values that the server answers with
+	left      []goredis.Cmder // how long the claims live then, in a sliding scope
+	texts     []string        // key and value of each claim
+	found     []byte          // room for the values that the server answers with
 }
 
 const (
@@ -104,6 +119,9 @@ func newBatch(
 	b := &batch{claims: claims, claimedAt: claimedAt}
 	seconds := strconv.FormatInt(int64(scope.TTL/time.Second), 10)
 	b.command(ctx, claimPrefix(prefix, scope), "ex", func(int) *string { return &seconds })
+	if scope.Sliding {
+		b.askLives(ctx)
+	}
 	return b
 }
 
@@ -111,12 +129,12 @@ func newBatch(
 func (b *batch) command(ctx context.Context, prefix, unit string, left func(i int) *string) {
 	b.commands = make([]goredis.Cmder, len(b.claims))
 	b.found = make([]byte, len(b.claims)*room)
-	texts := b.texts(prefix)
+	b.texts = b.write(prefix)
 	args := make([]any, len(b.claims)*words)
 	for i := range b.claims {
 		set := args[i*words : (i+1)*words : (i+1)*words]
-		set[0], set[1], set[2], set[3], set[4], set[5], set[6] = "set", &texts[2*i], &texts[2*i+1],
-			"nx", "get", unit, left(i)
+		set[0], set[1], set[2], set[3] = "set", &b.texts[2*i], &b.texts[2*i+1], "nx"
+		set[4], set[5], set[6] = "get", unit, left(i)
 		b.commands[i] = goredis.NewZeroCopyStringCmd(ctx, b.room(i), set...)
 	}
 }
@@ -128,8 +146,8 @@ func (b *batch) claimTime(i int) time.Time {
 	return b.claimedAt
 }
 
-// texts are the key and the value of each claim.
-func (b *batch) texts(prefix string) []string {
+// write returns the key and the value of each claim.
+func (b *batch) write(prefix string) []string {
 	size := len(b.claims) * (len(prefix) + recordBytes)
 	for i := range b.claims {
 		size += len(b.claims[i].ID)
