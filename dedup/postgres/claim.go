@@ -46,8 +46,8 @@ type call struct {
 	db        queryer
 	run       func(ctx context.Context, statement func(context.Context) error) error
 	sql       statements
-	scope     int64
-	ttl       time.Duration
+	space     dedup.Scope
+	scope     int64 // that stands for it
 	claims    []dedup.Claim
 	standing  []dedup.Standing // of which the claims are, if another store has made them
 	keys      [][]byte
@@ -57,7 +57,7 @@ type call struct {
 
 func newCall(db queryer, sql statements, scope dedup.Scope, claims []dedup.Claim) *call {
 	return &call{
-		db: db, sql: sql, scope: scopeKey(scope), ttl: scope.TTL,
+		db: db, sql: sql, space: scope, scope: scopeKey(scope),
 		claims: claims, keys: keysOf(claims), answers: make([]dedup.Answer, len(claims)),
 		claimedAt: dedup.ClaimTime(claims, time.Now()),
 	}
@@ -68,7 +68,8 @@ const rounds = 8
 
 // decide claims what is open and asks for the owners of the rest, until nothing is open. Another
 // round is needed only for claims that were there when the INSERT looked and had ended, by
-// expiry or release, when the SELECT did; or if something sends the SELECT to a standby that lags.
+// expiry or release, when the SELECT did, or when a copy would renew them; or if something sends
+// the SELECT to a standby that lags.
 func (c *call) decide(ctx context.Context, open []int32) error {
 	claim, takeOver := c.sql.insert, c.sql.takeOver
 	if c.standing != nil {
@@ -90,6 +91,9 @@ func (c *call) decide(ctx context.Context, open []int32) error {
 		if err := c.run(ctx, func(ctx context.Context) error {
 			return c.read(ctx, open)
 		}); err != nil {
+			return err
+		}
+		if err := c.renew(ctx, open); err != nil {
 			return err
 		}
 		if open = c.undecided(open); len(open) == 0 {
@@ -205,7 +209,7 @@ func (c *call) arguments(open []int32) []any {
 	}
 	arguments := []any{execMode, c.scope, keys, topics, partitions, offsets, epochs, fingerprints}
 	if c.standing == nil {
-		return append(arguments, c.claimedAt, c.ttl.Seconds())
+		return append(arguments, c.claimedAt, c.space.TTL.Seconds())
 	}
 	return append(arguments, c.times(open)...)
 }
@@ -216,13 +220,18 @@ func (c *call) read(ctx context.Context, open []int32) error {
 	for at, i := range open {
 		keys[at] = c.keys[i]
 	}
-	rows, err := c.db.Query(ctx, c.sql.read, execMode, c.scope, keys)
+	var left float64 // in seconds
+	sql, more := c.sql.read, []any(nil)
+	if c.space.Sliding {
+		sql, more = c.sql.find, []any{&left}
+	}
+	rows, err := c.db.Query(ctx, sql, execMode, c.scope, keys)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		key, answer, err := scanOwner(rows)
+		key, answer, err := scanOwner(rows, more...)
 		if err != nil {
 			return err
 		}
@@ -231,6 +240,10 @@ func (c *call) read(ctx context.Context, open []int32) error {
 			return err
 		}
 		c.answers[i] = answer
+		if c.claims[i].Renews(c.space, answer.Owner) &&
+			time.Duration(left*float64(time.Second)) <= c.space.DueAt() {
+			c.answers[i].Outcome = dedup.Undecided // until it is renewed
+		}
 	}
 	return rows.Err()
 }

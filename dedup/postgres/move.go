@@ -140,6 +140,7 @@ func (s *Store) Import(
 		asked[i] = dedup.Claim{ID: claims[i].ID, Owner: claims[i].Owner,
 			Fingerprint: claims[i].Fingerprint}
 	}
+	scope.Sliding = false // it renews nothing
 	c := newCall(s.pool, s.sql, scope, asked)
 	c.run, c.standing = s.insist, claims
 	now := time.Now()

@@ -10,8 +10,9 @@ type statements struct {
 	insertStanding   string
 	takeOverStanding string
 	page             string // rows behind an ID, in the order of IDs; expired ones, too
-	find             string // read, with when the claims end
+	find             string // read, with how long the claims live
 	read             string // the owners of claims
+	renew            string // puts off the ends of claims that are due, returns of which
 	lookup           string // the owner of one
 	release          string
 	forget           string // some claims of a scope
@@ -57,6 +58,16 @@ WHERE expires_at > statement_timestamp()`),
 		read: in(`SELECT message_id, ` + ownerColumns + ` FROM unnest($2::bytea[]) AS wanted(id) CROSS JOIN LATERAL (
     SELECT * FROM {table} WHERE scope = $1 AND message_id = wanted.id LIMIT 1) AS t
 WHERE expires_at > statement_timestamp()`),
+		// The rows are locked in the order of the keys, as with claims. One that another
+		// transaction has changed since the statement began is not found at its place, and left.
+		renew: in(`WITH held AS MATERIALIZED (
+    SELECT t.part, t.place FROM unnest($2::bytea[]) AS wanted(id) CROSS JOIN LATERAL (
+        SELECT tableoid AS part, ctid AS place FROM {table} WHERE scope = $1 AND message_id = wanted.id
+            AND expires_at > statement_timestamp()
+            AND expires_at <= statement_timestamp() + make_interval(secs => $4::float8)
+        LIMIT 1 FOR UPDATE) AS t)
+UPDATE {table} AS t SET expires_at = statement_timestamp() + make_interval(secs => $3::float8)
+FROM held WHERE t.ctid = held.place AND t.tableoid = held.part RETURNING t.message_id`),
 		lookup: in(`SELECT message_id, ` + ownerColumns + ` FROM {table}
 WHERE scope = $1 AND message_id = $2 AND expires_at > statement_timestamp()`),
 		release: in(`DELETE FROM {table} WHERE scope = $1 AND message_id = $2`),

@@ -106,6 +106,8 @@ func fold(claims []dedup.Claim) (distinct []dedup.Claim, at []int) {
 			first = len(distinct)
 			seen[claims[i].ID] = first
 			distinct = append(distinct, claims[i])
+		} else if !claims[i].Owner.Same(distinct[first].Owner) {
+			distinct[first].Copied = true
 		}
 		at[i] = first
 	}
