@@ -22,12 +22,12 @@ func (s *Store) Claim(
 	if err != nil {
 		return answers, fmt.Errorf("claim %d ids: %w", len(claims), err)
 	}
-	hashes := st.hashes(claims)
+	hashes, left := st.hashes(claims), unreadOf(scope, claims)
 	var buckets errgroup.Group
 	for bucket, members := range groupByBucket(st, hashes) {
 		buckets.Go(func() error {
 			round := round{store: s, scope: st, bucket: bucket, claims: claims, hashes: hashes,
-				answers: answers}
+				answers: answers, left: left}
 			return round.run(ctx, members)
 		})
 	}
@@ -65,6 +65,7 @@ type round struct {
 	standing []dedup.Standing
 	hashes   []uint64 // of the IDs
 	answers  []dedup.Answer
+	left     []int // seconds of the claims that were read; unread, or nil in most scopes
 }
 
 // run decides the members chunk by chunk. One batch per bucket is in flight in this process:
@@ -80,7 +81,11 @@ func (r *round) run(ctx context.Context, members []int32) error {
 	for len(members) > 0 {
 		chunk := members[:min(len(members), r.store.options.BatchClaims)]
 		members = members[len(chunk):]
-		if err := r.decide(ctx, chunk); err != nil {
+		err := r.decide(ctx, chunk)
+		if r.left != nil {
+			err = r.renew(ctx, chunk, err)
+		}
+		if err != nil {
 			return err
 		}
 	}

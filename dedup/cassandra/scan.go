@@ -18,6 +18,7 @@ func (r *round) scanExisting(
 	var (
 		id    borrowed
 		owner ownerCell
+		left  *int
 		dest  = make([]any, len(iter.Columns()))
 		known = 0
 	)
@@ -29,6 +30,8 @@ func (r *round) scanExisting(
 			dest[i] = &id
 		case "owner":
 			dest[i] = &owner
+		case "ttl(owner)":
+			dest[i] = &left
 		}
 	}
 	rows := 0
@@ -41,9 +44,12 @@ func (r *round) scanExisting(
 			}
 			if at, ok := byID[string(id)]; ok {
 				r.answers[at] = owner.answer
+				if r.left != nil && left != nil {
+					r.left[at] = *left
+				}
 			}
 		}
-		id, owner.found = nil, false
+		id, owner.found, left = nil, false, nil
 	}
 	if err := iter.Close(); err != nil {
 		return false, err

@@ -33,9 +33,10 @@ func paddedSize(n int) int {
 type scopeState struct {
 	scope    dedup.Scope
 	hash     hasher
-	insert   string // one row; bucket, message_id and owner are bound
-	taking   string // the same with a TTL of its own, which is bound, too
-	selectIn string
+	insert   string          // one row; bucket, message_id and owner are bound
+	taking   string          // the same with a TTL of its own, which is bound, too
+	renewing string          // moves the end of a row; its owner is bound twice, around the ID
+	selectIn string          // in a scope that is sliding with the TTL that is left
 	locks    []chan struct{} // stripe of buckets -> held by the one request in flight
 	suspects suspects
 	ratio    duplicateRatio // of those that are no suspects
@@ -58,8 +59,10 @@ func newScopeState(table string, scope dedup.Scope, hash hasher) *scopeState {
 		taking: fmt.Sprintf("INSERT INTO %s (consumer_group, topic, bucket, message_id, owner) "+
 			"VALUES (%s, %s, ?, ?, ?) IF NOT EXISTS USING TTL ?",
 			table, quote(scope.ConsumerGroup), quote(scope.Name)),
-		selectIn: fmt.Sprintf("SELECT message_id, owner FROM %s WHERE %s AND message_id IN ?",
-			table, where),
+		renewing: fmt.Sprintf("UPDATE %s USING TTL %d SET owner = ? WHERE %s AND message_id = ? "+
+			"IF owner = ?", table, int64(scope.TTL.Seconds()), where),
+		selectIn: fmt.Sprintf("SELECT message_id, owner%s FROM %s WHERE %s AND message_id IN ?",
+			map[bool]string{true: ", TTL(owner)"}[scope.Sliding], table, where),
 		locks:   make([]chan struct{}, min(scope.Buckets, maxStripes)),
 		batches: make(map[int]string),
 	}

@@ -124,7 +124,12 @@ func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (ded
 		owner ownerCell
 		iter  = query.Iter()
 	)
-	for iter.Scan(nil, &owner) {
+	// message_id, owner, and the TTL that is left in a scope that is sliding
+	dest := make([]any, len(iter.Columns()))
+	if len(dest) > 1 {
+		dest[1] = &owner
+	}
+	for iter.Scan(dest...) {
 	}
 	if err := iter.Close(); err != nil {
 		return dedup.Answer{}, fmt.Errorf("look up an id: cassandra: %w", err)
