@@ -35,6 +35,9 @@ import (
 //
 //	claimed, ends                milliseconds, differences to the claim before
 //
+// A renewal is ttl, and claims as imported ones are written: those that hold, with the owners and
+// ends that they had at seen.
+//
 // In the order of a batch neighbours nearly always are of one partition: a claim takes 35 bytes, 16
 // of them fingerprint and 16 a UUID.
 const (
@@ -51,6 +54,7 @@ const (
 	kindRelease kind = 2
 	kindForget  kind = 3
 	kindImport  kind = 4
+	kindRenewal kind = 5
 )
 
 // The flags of a claim.
@@ -105,7 +109,8 @@ type sight struct {
 	Time int64
 }
 
-// life is when an imported claim was made, and when it ends, in milliseconds of the log's clock.
+// life is when a claim was made, of those that are imported or renewed, and when it ends; in
+// milliseconds of the log's clock.
 type life struct{ claimed, ends int64 }
 
 // importBlock is a block of imported claims at the given places in a list.
@@ -113,7 +118,21 @@ func importBlock(
 	memory []byte, h head, seen sight, claims []dedup.Claim, lives []life, at []int32,
 ) []byte {
 	h.kind = kindImport
-	to := appendSight(h.append(memory[:0]), seen)
+	return seal(appendLives(h.append(memory[:0]), seen, claims, lives, at))
+}
+
+// renewalBlock is a block that puts off the ends of claims at the given places in a list.
+func renewalBlock(
+	h head, ttl time.Duration, seen sight, claims []dedup.Claim, lives []life, at []int32,
+) []byte {
+	h.kind = kindRenewal
+	to := binary.AppendUvarint(h.append(nil), uint64(ttl/time.Second))
+	return seal(appendLives(to, seen, claims, lives, at))
+}
+
+// appendLives writes claims with their own times.
+func appendLives(to []byte, seen sight, claims []dedup.Claim, lives []life, at []int32) []byte {
+	to = appendSight(to, seen)
 	to = binary.AppendUvarint(to, uint64(len(at)))
 	var (
 		last dedup.Coordinates
@@ -125,7 +144,7 @@ func importBlock(
 		to = binary.AppendVarint(to, lives[i].ends-life.ends)
 		last, life = claims[i].Owner, lives[i]
 	}
-	return seal(to)
+	return to
 }
 
 func appendSight(to []byte, seen sight) []byte {

@@ -189,7 +189,7 @@ func TestNoDamageIsTakenForABlock(t *testing.T) {
 
 // What is new must not be passed over: another process applies it.
 func TestBlocksOfNewerVersionsAreRefused(t *testing.T) {
-	for at, value := range map[int]byte{2: version + 1, 3: byte(kindImport) + 1} {
+	for at, value := range map[int]byte{2: version + 1, 3: byte(kindRenewal) + 1} {
 		data := forgetBlock(testHead)
 		data = data[:len(data)-sumBytes]
 		data[at] = value
@@ -207,6 +207,7 @@ func FuzzParse(f *testing.F) {
 		claimsBlock(nil, testHead, time.Hour, sight{}, claimsInABatch(), places(100)),
 		releaseBlock(testHead, "id"), forgetBlock(testHead),
 		importBlock(nil, testHead, sight{}, claimsInABatch(), livesOf(100), places(100)),
+		renewalBlock(testHead, time.Hour, sight{}, claimsInABatch(), livesOf(100), places(100)),
 	} {
 		f.Add(data[:len(data)-sumBytes])
 	}
@@ -218,7 +219,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if first.kind != kindClaims && first.kind != kindImport {
+		if first.kind == kindRelease || first.kind == kindForget {
 			return
 		}
 		var claims []dedup.Claim
@@ -226,10 +227,13 @@ func FuzzParse(f *testing.F) {
 			claims = append(claims, dedup.Claim{ID: dedup.ID(c.id), Owner: c.owner,
 				Fingerprint: c.fingerprint})
 		}
-		data = claimsBlock(nil, first.head, first.ttl, first.seen, claims, places(len(claims)))
-		if first.kind == kindImport {
-			data = importBlock(nil, first.head, first.seen, claims, first.lives,
-				places(len(claims)))
+		switch at := places(len(claims)); first.kind {
+		case kindClaims:
+			data = claimsBlock(nil, first.head, first.ttl, first.seen, claims, at)
+		case kindImport:
+			data = importBlock(nil, first.head, first.seen, claims, first.lives, at)
+		case kindRenewal:
+			data = renewalBlock(first.head, first.ttl, first.seen, claims, first.lives, at)
 		}
 		if err := second.parse(data); err != nil {
 			t.Fatal(err)

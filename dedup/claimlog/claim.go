@@ -45,21 +45,27 @@ func (c *call) settle(claim int32, a dedup.Answer) {
 	}
 }
 
-// answerKnown answers what the block only asks: it was applied just now. An ID that is free by now
-// stays undecided.
+// answerKnown answers what the block only asks: it was applied just now. An ID that is free by now,
+// or whose claim is due for a renewal, stays undecided.
 func (p *part) answerKnown(m *machine) error {
-	stand := m.stand(p.shard, &p.known)
+	c, stand := p.call, m.stand(p.shard, &p.known)
 	for i, at := range p.known.at {
-		if stand {
-			p.call.settle(at, p.known.answers[i])
-			continue
+		answer, ends := p.known.answers[i], int64(0)
+		if p.known.ends != nil {
+			ends = p.known.ends[i]
 		}
-		answer, err := m.lookup(p.shard, p.call.scope.Name, p.call.claims[at].ID, 0)
-		if err != nil {
-			return err
+		if !stand {
+			owner, until, found, err := m.find(p.shard, c.scope.Name, c.claims[at].ID, 0)
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue
+			}
+			answer, ends = owner.answer(dedup.Exists), until
 		}
-		if answer.Outcome != dedup.Undecided {
-			p.call.settle(at, answer)
+		if !m.isDue(p.shard, &c.scope, &c.claims[at], answer.Owner, ends) {
+			c.settle(at, answer)
 		}
 	}
 	return nil
@@ -87,6 +93,17 @@ const (
 	mostClaimBytes = 256 << 10 // of IDs
 )
 
+// blockful is how many of the claims at places in a list go into one block, and the bytes of their
+// IDs.
+func blockful(claims []dedup.Claim, at []int32) (n, bytes int) {
+	for n < len(at) && n < mostClaims &&
+		(n == 0 || bytes+len(claims[at[n]].ID) <= mostClaimBytes) {
+		bytes += len(claims[at[n]].ID)
+		n++
+	}
+	return n, bytes
+}
+
 // prepare makes the blocks for the claims of a shard.
 func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() head) error {
 	s.mu.Lock()
@@ -94,19 +111,17 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() 
 		defer s.mu.Unlock()
 		return s.why
 	}
-	free, known, err := r.machine.divide(shard, c.scope.Name, c.claims, at)
+	free, known, due, err := r.machine.divide(shard, &c.scope, c.claims, at)
 	seen := r.machine.shards[shard].sight()
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	if c.renewals(shard, seen, &due, name); len(due.at) == len(at) {
+		return nil
+	}
 	for {
-		n, bytes := 0, 0
-		for n < len(free) && n < mostClaims &&
-			(n == 0 || bytes+len(c.claims[free[n]].ID) <= mostClaimBytes) {
-			bytes += len(c.claims[free[n]].ID)
-			n++
-		}
+		n, bytes := blockful(c.claims, free)
 		h := name()
 		p := &part{call: c, id: h.id, shard: shard, at: free[:n]}
 		memory := make([]byte, 0, 128+bytes+n*24)

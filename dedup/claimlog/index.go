@@ -55,7 +55,8 @@ type progress struct {
 	Shards  []shardState `json:"shards"`
 }
 
-const progressVersion = 1
+// progressVersion is 2 since renewals: an index of before does not know where claims were removed.
+const progressVersion = 2
 
 // oldest is a time that all shards have reached: what ended by then has ended for every block to
 // come. A shard without blocks has no claims.

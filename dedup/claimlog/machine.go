@@ -43,6 +43,8 @@ type shardState struct {
 	Time int64 `json:"time"` // of the last block
 	// scopes, and the place of the last block that forgot them
 	Forgotten map[string]int64 `json:"forgotten,omitempty"`
+	// scopes, and the place of the last block that released one of their claims
+	Released map[string]int64 `json:"released,omitempty"`
 }
 
 // newMachine goes on where the index was left, or empties it if it is of another log.
@@ -127,8 +129,22 @@ func (r *recent) of(place int64) uint64 {
 func (s *shardState) sight() sight { return sight{s.Position, s.Time} }
 
 func (s shardState) clone() shardState {
-	s.Forgotten = maps.Clone(s.Forgotten)
+	s.Forgotten, s.Released = maps.Clone(s.Forgotten), maps.Clone(s.Released)
 	return s
+}
+
+func noteScope(places *map[string]int64, scope string, at int64) {
+	if *places == nil {
+		*places = make(map[string]int64)
+	}
+	(*places)[scope] = at
+}
+
+// removedSince reports whether claims of a scope were removed at a place or behind it.
+func (s *shardState) removedSince(scope string, place int64) bool {
+	released, some := s.Released[scope]
+	forgotten, all := s.Forgotten[scope]
+	return some && released >= place || all && forgotten >= place
 }
 
 // progress is where the machine stands now.
@@ -205,22 +221,24 @@ func (m *machine) applyBlock(
 		if err := m.claim(tag, e, now, tell); err != nil {
 			return err
 		}
+	case kindRenewal:
+		if err := m.renew(tag, e, now, tell); err != nil {
+			return err
+		}
 	case kindRelease:
 		m.removals[e.Shard]++
+		noteScope(&s.Released, b.scope, e.At)
 		if err := m.release(tag, now); err != nil {
 			return err
 		}
 	case kindForget:
 		m.removals[e.Shard]++
-		if s.Forgotten == nil {
-			s.Forgotten = make(map[string]int64)
-		}
-		s.Forgotten[b.scope] = e.At
+		noteScope(&s.Forgotten, b.scope, e.At)
 	}
 	if err := m.index.flush(ctx); err != nil {
 		return err
 	}
-	if tell != nil && b.kind != kindClaims && b.kind != kindImport {
+	if tell != nil && (b.kind == kindRelease || b.kind == kindForget) {
 		tell(0, dedup.Answer{})
 	}
 	return nil
@@ -345,13 +363,20 @@ func (m *machine) get(
 
 // lookup answers who owns an ID, by a clock that may be ahead of the shard's last block.
 func (m *machine) lookup(shard int, scope string, id dedup.ID, now int64) (dedup.Answer, error) {
-	s := &m.shards[shard]
-	tag := s.tag(scope)
-	owner, _, found, err := m.get(append(tag[:], id...), max(now, s.Time), 0)
+	owner, _, found, err := m.find(shard, scope, id, now)
 	if err != nil || !found {
 		return dedup.Answer{}, err
 	}
 	return owner.answer(dedup.Exists), nil
+}
+
+// find is get by the ID.
+func (m *machine) find(
+	shard int, scope string, id dedup.ID, now int64,
+) (owner held, ends int64, found bool, err error) {
+	s := &m.shards[shard]
+	tag := s.tag(scope)
+	return m.get(append(tag[:], id...), max(now, s.Time), 0)
 }
 
 const tagBytes = 8

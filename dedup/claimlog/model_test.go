@@ -59,6 +59,7 @@ func (l *modelLog) fold(
 	shard, n int, naive bool,
 ) (owners map[modelKey]modelClaim, now int64, last []dedup.Answer) {
 	owners = make(map[modelKey]modelClaim)
+	removals := make(map[string]int64) // by scope, the place behind the last one
 	for _, e := range l.shards[shard][:n] {
 		now, last = max(now, e.Time), nil
 		var b block
@@ -67,11 +68,33 @@ func (l *modelLog) fold(
 		}
 		switch b.kind {
 		case kindForget:
+			removals[b.scope] = e.At + 1
 			maps.DeleteFunc(owners, func(k modelKey, _ modelClaim) bool {
 				return k.scope == b.scope
 			})
 		case kindRelease:
+			removals[b.scope] = e.At + 1
 			delete(owners, modelKey{b.scope, string(b.id)})
+		case kindRenewal:
+			if !b.seen.reaches(e, now, modelLateness) || removals[b.scope] > b.seen.Next {
+				continue
+			}
+			for i, c := range b.claims {
+				k, life := modelKey{b.scope, string(c.id)}, b.lives[i]
+				mine := modelClaim{held{c.owner, c.fingerprint, life.claimed, e.At},
+					max(now+b.ttl.Milliseconds(), life.ends)}
+				owner, known := owners[k]
+				same := known && owner.owner == mine.owner && owner.claimedAt == mine.claimedAt
+				// The naive one knows all, and renews what holds.
+				if naive && (!same || owner.ends <= now) || life.ends <= now {
+					continue
+				}
+				if same {
+					mine.ends = max(mine.ends, owner.ends)
+				}
+				owners[k] = mine
+				last = append(last, mine.answer(dedup.Exists))
+			}
 		case kindClaims, kindImport:
 			if !b.seen.reaches(e, now, modelLateness) {
 				continue
@@ -308,7 +331,8 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 				claims = append(claims, c)
 			}
 		}
-		free, _, err := m.divide(shard, k.scope, claims, places(len(claims)))
+		free, _, due, err := m.divide(shard, &dedup.Scope{Name: k.scope, Sliding: n >= 18,
+			TTL: modelTTL * time.Second}, claims, places(len(claims)))
 		if err != nil {
 			panic(err)
 		}
@@ -316,6 +340,10 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 			m.shards[shard].sight(), claims, free)
 		if n < 8 {
 			block = importBlock(nil, h, m.shards[shard].sight(), claims, l.lives(r, claims), free)
+		}
+		if len(due.at) > 0 && r.IntN(2) == 0 {
+			block = renewalBlock(h, time.Duration(1+r.IntN(modelTTL))*time.Second,
+				m.shards[shard].sight(), due.claims, due.lives, places(len(due.at)))
 		}
 		if r.IntN(10) == 0 {
 			l.late = append(l.late, lateBlock{shard, block}) // of a process that stood still
@@ -334,7 +362,7 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		l.late = slices.Delete(l.late, i, i+1)
 	case n < 37: // sent twice, by a client that did not hear
 		if last := len(l.shards[shard]) - 1; last >= 0 &&
-			slices.Contains([]byte{byte(kindClaims), byte(kindImport)},
+			slices.Contains([]byte{byte(kindClaims), byte(kindImport), byte(kindRenewal)},
 				l.shards[shard][last].Block[3]) {
 			l.append(shard, l.shards[shard][last].Block)
 		}
@@ -375,9 +403,9 @@ func (l *modelLog) harm(r *rand.Rand) {
 	}
 }
 
-// The log keeps blocks for longer than the longest ttl and the longest lateness.
+// The log keeps blocks for longer than the longest ttl and twice the longest lateness.
 const (
-	modelRetention = 10_000
+	modelRetention = 13_000
 	modelLateness  = 3_000
 	modelTTL       = 6 // seconds
 )

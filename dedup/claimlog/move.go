@@ -239,6 +239,7 @@ func (s *Store) importAll(
 func importCall(
 	scope dedup.Scope, claims []dedup.Standing, answers []dedup.Answer, ahead time.Duration,
 ) *call {
+	scope.Sliding = false // they renew nothing
 	c := &call{scope: scope, answers: answers, claims: make([]dedup.Claim, len(claims)),
 		lives: make([]life, len(claims)), settled: make([]bool, len(claims))}
 	for i := range claims {

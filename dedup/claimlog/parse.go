@@ -30,7 +30,7 @@ type block struct {
 	seen   sight
 	after  int64 // milliseconds
 	claims []claim
-	lives  []life // of imported claims, one for each
+	lives  []life // of claims with times of their own, one for each
 	memory []byte // of the IDs that were packed
 }
 
@@ -46,7 +46,7 @@ func (b *block) parse(data []byte) error {
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
 		return fmt.Errorf("%w: the checksum is wrong", errForeign)
 	}
-	if body[2] != version || kind(body[3]) < kindClaims || kind(body[3]) > kindImport {
+	if body[2] != version || kind(body[3]) < kindClaims || kind(body[3]) > kindRenewal {
 		return fmt.Errorf("%w (version %d, kind %d)", errNewer, body[2], body[3])
 	}
 	r := reader{data: body[4:]}
@@ -59,7 +59,11 @@ func (b *block) parse(data []byte) error {
 	case kindClaims:
 		b.parseClaims(&r)
 	case kindImport:
-		b.parseImport(&r)
+		b.ttl = 0
+		b.parseLives(&r)
+	case kindRenewal:
+		b.parseTTL(&r)
+		b.parseLives(&r)
 	case kindRelease:
 		b.id = r.text()
 	}
@@ -70,11 +74,7 @@ func (b *block) parse(data []byte) error {
 }
 
 func (b *block) parseClaims(r *reader) {
-	ttl := r.uvarint()
-	if ttl > longestTTL {
-		r.short = true
-	}
-	b.ttl = time.Duration(ttl) * time.Second
+	b.parseTTL(r)
 	b.parseSight(r)
 	b.after = r.varint()
 	var last dedup.Coordinates
@@ -84,13 +84,21 @@ func (b *block) parseClaims(r *reader) {
 	}
 }
 
+func (b *block) parseTTL(r *reader) {
+	ttl := r.uvarint()
+	if ttl > longestTTL {
+		r.short = true
+	}
+	b.ttl = time.Duration(ttl) * time.Second
+}
+
 func (b *block) parseSight(r *reader) {
 	b.seen.Next, b.seen.Epoch = r.varint(), int32(r.varint())
 	b.seen.Time = r.varint()
 }
 
-func (b *block) parseImport(r *reader) {
-	b.ttl, b.after = 0, 0
+func (b *block) parseLives(r *reader) {
+	b.after = 0
 	b.parseSight(r)
 	var (
 		last dedup.Coordinates

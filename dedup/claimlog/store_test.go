@@ -278,10 +278,10 @@ func TestAnIndexWhoseFilesCannotBeUsedIsMadeAgain(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, progressName), []byte("{"), 0o600)
 		},
 		"progress is newer": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":2}`), 0o600)
+			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":3}`), 0o600)
 		},
 		"another log's": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":1,"log":"x"}`),
+			return os.WriteFile(filepath.Join(dir, progressName), []byte(`{"version":2,"log":"x"}`),
 				0o600)
 		},
 		"no claims": func(dir string) error {
