@@ -200,11 +200,18 @@ func (m *member) noteMissingLocked(b *Batch) {
 		s := &b.Spans[i]
 		if m.unsure[s.Partition] == 0 {
 			s.missing = nil
-			continue
 		}
-		s.until = time.Now().Add(m.opts.TTL + clocksDiffer)
+		switch {
+		case m.opts.TTL == 0:
+			s.until = time.Now().Add(forever) // also for what is missing since before
+		case len(s.missing) > 0:
+			s.until = time.Now().Add(m.opts.TTL + clocksDiffer)
+		}
 	}
 }
+
+// forever is how long copies on other partitions may renew the claim of a record that is gone.
+const forever = 100 * 365 * 24 * time.Hour
 
 func (m *member) ownsLocked(partition int32) bool {
 	_, known := m.fences[partition]

@@ -42,3 +42,36 @@ func TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock(t *testing.
 		}
 	})
 }
+
+// Copies may renew the claim of the record that is gone, on other partitions, for as long as they
+// like. What was missing before they did is kept as well.
+func TestWhatIsMissingIsKeptWhileCopiesRenewItsClaims(t *testing.T) {
+	for name, first := range map[string]time.Duration{"always": 0, "since then": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMember(Options{TTL: first, Room: NewRoom(10, 1<<20, time.Minute, nil),
+					Metrics: NewCollectors(prometheus.NewRegistry()).For("in"),
+					Logger:  slog.New(slog.DiscardHandler)})
+				m.doubtLocked(0)
+				before := fence.Fence{}.Advance(fence.Span{Next: 3})
+				commit := func(offset int64) *Batch {
+					b := NewBatch(fetched(0, offset, 1, 100), map[int32]fence.Fence{0: before},
+						"group", t.Context())
+					m.noteMissingLocked(b)
+					before = b.Spans[0].Fence()
+					return b
+				}
+				commit(4)
+				m.opts.TTL = 0
+				m.unsure[0] = 0
+				commit(5)
+				time.Sleep(10 * 365 * 24 * time.Hour) // of the bubble
+				commit(6)
+				owner := Place{Partition: 0, Offset: 3}
+				if !commit(7).Gone(0, owner, time.Time{}) {
+					t.Error("the owner is forgotten, and its copy is dropped")
+				}
+			})
+		})
+	}
+}

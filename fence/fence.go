@@ -110,7 +110,7 @@ type Span struct {
 	Group       string
 
 	Missing   Missing   // of the span, where unknown claims may lie
-	Until     time.Time // when the last of these has ended
+	Until     time.Time // when the last of these, and of those missing before, has ended
 	Inherited []int64   // offsets of missing records for which a copy was forwarded
 	Now       time.Time
 }
@@ -136,8 +136,9 @@ func (f Fence) Advance(s Span) Fence {
 		to.missing = slices.Clone(to.missing)
 	}
 	for _, r := range s.Missing {
-		to.missing, to.until = to.missing.Add(r.From, r.To), s.Until
+		to.missing = to.missing.Add(r.From, r.To)
 	}
+	to.until = Latest(to.until, s.Until)
 	for _, offset := range s.Inherited {
 		to.missing = to.missing.without(offset)
 	}
