@@ -81,6 +81,7 @@ func DefaultTopic() Topic {
 		Delivery:           DeliveryExactlyOnce,
 		Lanes:              2,
 		TTL:                7 * 24 * time.Hour,
+		TTLFrom:            TTLFromFirst,
 		Buckets:            128,
 		Mode:               ModeEnforce,
 		OnMissingID:        ActionDeadLetter,

@@ -8,6 +8,7 @@ type (
 	Delivery      string
 	Mode          string
 	Action        string // of the settings that begin with on_
+	TTLFrom       string
 	Partitioner   string
 	Compression   string
 	Start         string
@@ -31,6 +32,9 @@ const (
 	ActionReread     Action = "reread"
 	ActionAccept     Action = "accept"
 	ActionAsAny      Action = "as_any"
+
+	TTLFromFirst TTLFrom = "first"
+	TTLFromLast  TTLFrom = "last"
 
 	PartitionerPreserve Partitioner = "preserve"
 	PartitionerByKey    Partitioner = "by_key"
@@ -87,7 +91,7 @@ type Topic struct {
 	Fingerprint Fingerprint `mapstructure:"fingerprint"`
 	// Namespace of the message IDs: claims are stored under (scope_group, scope). Pipelines that
 	// share both share their claims, so that a message on two input topics is forwarded once; they
-	// must agree on `message_id`, `fingerprint`, `ttl` and `buckets`.
+	// must agree on `message_id`, `fingerprint`, `ttl`, `ttl_from` and `buckets`.
 	//
 	// Default: the input topic, `{topic}` with a pattern.
 	Scope string `mapstructure:"scope"`
@@ -96,10 +100,17 @@ type Topic struct {
 	//
 	// Default: the consumer group.
 	ScopeGroup string `mapstructure:"scope_group"`
-	// The window: how long a claim holds, counted from the first copy. A copy that comes later is
-	// a new message. Whole seconds, from `1s` to 20 years (630720000 s, Cassandra's limit). The
+	// The window: how long a claim holds, counted as `ttl_from` says. A copy that comes later is a
+	// new message. Whole seconds, from `1s` to 20 years (630720000 s, Cassandra's limit). The
 	// store holds about rate x ttl claims. A change applies to new claims.
 	TTL time.Duration `mapstructure:"ttl"`
+	// Where the window begins. `first`: at the first copy, however many come. `last`: at the last
+	// one, so an ID stays known until no copy has come for the ttl. kdedup then renews the claim
+	// when a copy comes, but not within a tenth of the ttl after it did so last: a claim ends
+	// between nine tenths of the ttl and all of it after the last copy. The record that owns the
+	// ID is no copy: read again, it renews nothing. A change applies at once: claims that hold are
+	// renewed from then on, or end as they are.
+	TTLFrom TTLFrom `mapstructure:"ttl_from"`
 	// Partitions that the scope's claims are spread over in Cassandra, 1 to 1000000. Claims of one
 	// bucket share a request: fewer buckets are faster, and each grows to rate x ttl / buckets
 	// rows. It cannot be changed once the scope has claims: `kdedup migrate` moves them into

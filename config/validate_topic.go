@@ -49,6 +49,7 @@ func (t Topic) checkChoices(p *problems, path string) {
 	oneOf(p, path+".on_undeliverable", t.OnUndeliverable, ActionDeadLetter, ActionDrop, ActionStop)
 	oneOf(p, path+".on_skip", t.OnSkip, ActionReread, ActionAccept)
 	oneOf(p, path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
+	oneOf(p, path+".ttl_from", t.TTLFrom, TTLFromFirst, TTLFromLast)
 	oneOf(p, path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
 	oneOf(p, path+".compression", t.Compression, CompressionNone, CompressionGzip,
 		CompressionSnappy, CompressionLZ4, CompressionZstd)

@@ -100,6 +100,7 @@ func checkScopes(p *problems, topics []Topic) {
 		differ("message_id", reflect.DeepEqual(t.MessageID, other.MessageID))
 		differ("fingerprint", reflect.DeepEqual(t.Fingerprint, other.Fingerprint))
 		differ("ttl", t.TTL == other.TTL)
+		differ("ttl_from", t.TTLFrom == other.TTLFrom)
 		differ("buckets", t.Buckets == other.Buckets)
 	}
 }

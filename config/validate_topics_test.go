@@ -72,6 +72,7 @@ func TestEntriesThatShareClaimsAgree(t *testing.T) {
 			t.Fingerprint = Fingerprint{Of: FingerprintNone}
 		}), want("fingerprint")},
 		{"ttl", share(func(t *Topic) { t.TTL = time.Hour }), want("ttl")},
+		{"ttl_from", share(func(t *Topic) { t.TTLFrom = TTLFromLast }), want("ttl_from")},
 		{"buckets", share(func(t *Topic) { t.Buckets = 64 }), want("buckets")},
 		{"the scope alone is not shared", share(func(t *Topic) {
 			t.Buckets, t.ScopeGroup = 64, ""

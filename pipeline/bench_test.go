@@ -20,8 +20,9 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			batch, judgements := judged(every)
 			l := &lane{
-				topics:  &forwarder.Topics{Output: "orders.clean", DeadLetter: "orders.dlq"},
-				metrics: NewCollectors(prometheus.NewRegistry()).For("orders", 0).within(time.Hour),
+				topics: &forwarder.Topics{Output: "orders.clean", DeadLetter: "orders.dlq"},
+				metrics: NewCollectors(prometheus.NewRegistry()).For("orders", 0).
+					within(time.Hour, false),
 			}
 			forwarded := len(batch.Records) - len(batch.Records)/every
 			b.ReportAllocs()

@@ -76,7 +76,8 @@ func (c *counts) addAge(m *Metrics, j *dedup.Judgement) {
 	}
 	age := c.age(j)
 	tally.Observe(age.Seconds(), 1)
-	if m.isPast(nearShare, age) {
+	// The age of a claim that copies renew does not tell how near its end is.
+	if !m.sliding && m.isPast(nearShare, age) {
 		c.nearTTL++
 	}
 }

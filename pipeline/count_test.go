@@ -23,7 +23,7 @@ import (
 func countBatch(t *testing.T, fill func(*counts, *Metrics)) map[string]string {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(10 * time.Hour)
+	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(10*time.Hour, false)
 	p := &plan{}
 	fill(&p.counts, m)
 	m.count(p, &consumer.Batch{}, noTrace{})
@@ -250,7 +250,7 @@ func BenchmarkCounting(b *testing.B) {
 		}
 	}
 	reg := prometheus.NewRegistry()
-	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(time.Hour)
+	m := NewCollectors(reg).PerPartition(reg).For("orders", 0).within(time.Hour, false)
 	b.ReportAllocs()
 	for b.Loop() {
 		p := &plan{}

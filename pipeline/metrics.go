@@ -79,7 +79,8 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			"Times that a lane closed its session after an error and joined again, by reason.",
 			"reason"),
 		nearTTL: counter("kdedup_duplicates_near_ttl_total", "Duplicates and conflicts that came "+
-			"in the last fifth of the TTL of what they are copies of."),
+			"in the last fifth of the TTL of what they are copies of. With ttl_from: last it stays "+
+			"0, because copies put the end off."),
 		late: counter("kdedup_forwards_late_total",
 			"Records forwarded by an own claim that was older than half the TTL: an earlier "+
 				"attempt did not commit. The claim is not renewed."),
@@ -137,6 +138,7 @@ type Metrics struct {
 	output, rejoin                *telemetry.Wait
 	ready                         func(ready func() error)
 	ttl                           time.Duration
+	sliding                       bool
 }
 
 // For returns the metrics of one lane; topic is the input topic.
@@ -207,9 +209,9 @@ func (c *Collectors) Forget(topic string) {
 	c.waits.Forget(topic)
 }
 
-// within tells how long a claim holds.
-func (m *Metrics) within(ttl time.Duration) *Metrics {
-	m.ttl = ttl
+// within tells how long a claim holds, and whether that counts from the last copy.
+func (m *Metrics) within(ttl time.Duration, sliding bool) *Metrics {
+	m.ttl, m.sliding = ttl, sliding
 	m.ttlSeconds.Set(ttl.Seconds())
 	return m
 }

@@ -33,6 +33,7 @@ type Options struct {
 	Extract         func(*kgo.Record) (dedup.ID, dedup.MissingReason)
 	Policy          Policy
 	TTL             time.Duration // for the metrics: how long a claim holds
+	Sliding         bool          // the TTL counts from the last copy
 	ShutdownTimeout time.Duration // how long the batch in hand may take after Run's context ended
 	Collectors      *Collectors
 	Tracer          Tracer // nil: no traces
@@ -64,7 +65,7 @@ func New(o Options) *Pipeline {
 		s := &supervisor{
 			number: n, options: &p.options, judge: o.Judge(n), dropped: &p.dropped,
 			failing: p.failing, stopping: p.stopping,
-			metrics: o.Collectors.For(o.Name, n).within(o.TTL),
+			metrics: o.Collectors.For(o.Name, n).within(o.TTL, o.Sliding),
 			log:     o.Logger.With("topic", o.Name, "lane", n),
 		}
 		s.metrics.ready(s.ready)

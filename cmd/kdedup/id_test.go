@@ -62,7 +62,7 @@ func TestAnswersAboutAnID(t *testing.T) {
 		{[]string{"release", "a", "--yes"}, 0, "a was not claimed; nothing changed"},
 		{[]string{"lookup", "a", "--json"}, 0, `"owner_topic_id":null,"owner_partition":null,` +
 			`"owner_offset":null,"owner_leader_epoch":null,"fingerprint":null,` +
-			`"claimed_at":null,"ends":null,"forwarded":null}`},
+			`"claimed_at":null,"ends":null,"sliding":false,"forwarded":null}`},
 		{[]string{"lookup", "a", "--json"}, 0, `{"id":"a","hex":false,`},
 		{[]string{"lookup", "--hex", "ff00", "--json"}, 0, `{"id":"ff00","hex":true,`},
 		{[]string{"claim", long, "-y"}, 0, "is blocked"},

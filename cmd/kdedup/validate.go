@@ -182,8 +182,9 @@ func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *
 	return errors.Join(problems...)
 }
 
-// warnOfOldUnread tells where the lag comes near the ttl. A claim is made when its record is read
-// and is not renewed: a copy on a partition that lags by more than the ttl finds the claim ended.
+// warnOfOldUnread tells where the lag comes near the ttl. A claim is made when its record is read,
+// and only a copy that is read renews it, if any: a copy on a partition that lags by more than the
+// ttl finds the claim ended.
 func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, log *slog.Logger) {
 	partitions, err := kafka.OldUnread(ctx, client, t, t.TTL/2)
 	switch {

@@ -10,6 +10,7 @@ import (
 // analysis is the second pass: all records with an ID, ordered by ID and then by time.
 type analysis struct {
 	ttl     int64 // configured, milliseconds
+	sliding bool  // it counts from the last copy
 	collect *collector
 
 	ids            int64
@@ -34,6 +35,7 @@ type group struct {
 	last       int64
 	conflicted bool
 	owner      occurrence // of the claim that would stand, with the configured ttl
+	since      int64      // the ttl of that claim counts from here
 }
 
 // conflict is an ID with two contents.
@@ -44,9 +46,9 @@ type conflict struct {
 
 const maxConflicts = 10
 
-func newAnalysis(ttl time.Duration, c *collector) *analysis {
+func newAnalysis(ttl time.Duration, sliding bool, c *collector) *analysis {
 	return &analysis{
-		ttl: ttl.Milliseconds(), collect: c, ladder: newLadder(),
+		ttl: ttl.Milliseconds(), sliding: sliding, collect: c, ladder: newLadder(),
 		ages:     make([]int64, len(ageEdges)+1),
 		verdicts: make(map[dedup.Verdict]int64),
 	}
@@ -65,13 +67,14 @@ func (a *analysis) add(e entry) {
 		return
 	}
 	a.group.records++
-	a.group.last = o.at
 	a.addCopy(o)
+	a.group.last = o.at
 }
 
 func (a *analysis) beginGroup(id []byte, o occurrence) {
 	a.ids++
-	a.group = group{id: append(a.group.id[:0], id...), records: 1, first: o, last: o.at, owner: o}
+	a.group = group{id: append(a.group.id[:0], id...), records: 1, first: o, last: o.at, owner: o,
+		since: o.at}
 	a.ladder.begin()
 	a.verdicts[dedup.VerdictFirst]++
 }
@@ -86,7 +89,7 @@ func (a *analysis) endGroup() {
 func (a *analysis) addCopy(o occurrence) {
 	first := a.group.first
 	age := o.at - first.at
-	a.ladder.add(first.at, o.at)
+	a.climb(o)
 	a.farthest = max(a.farthest, age)
 	a.ages[ageRow(age)]++
 	a.collect.series.add(o.at, 0, 1)
@@ -103,6 +106,17 @@ func (a *analysis) addCopy(o occurrence) {
 		}
 	}
 	a.verdicts[a.verdict(o)]++
+}
+
+// climb asks all ttls about a copy. A sliding one catches what comes within it after the record
+// before.
+func (a *analysis) climb(o occurrence) {
+	from := a.group.first.at
+	if a.sliding {
+		a.ladder.begin()
+		from = a.group.last
+	}
+	a.ladder.add(from, o.at)
 }
 
 // count adds a copy to the totals, its partition and its header value.
@@ -127,16 +141,25 @@ func (a *analysis) count(o occurrence, conflicts bool) {
 
 // verdict plays the store with the configured ttl.
 func (a *analysis) verdict(o occurrence) dedup.Verdict {
-	owner := &a.group.owner
+	owner, age := &a.group.owner, o.at-a.group.since
+	if a.sliding && age >= a.ttl-a.renewedAt() {
+		a.group.since = o.at
+	}
 	switch {
-	case o.at-owner.at >= a.ttl:
-		*owner = o
+	case age >= a.ttl:
+		*owner, a.group.since = o, o.at
 		return dedup.VerdictFirst
 	case o.fingerprint == owner.fingerprint:
 		return dedup.VerdictDuplicate
 	default:
 		return dedup.VerdictConflict
 	}
+}
+
+// renewedAt is how much of its life a claim has left when a copy renews it.
+func (a *analysis) renewedAt() int64 {
+	scope := dedup.Scope{TTL: time.Duration(a.ttl) * time.Millisecond}
+	return scope.DueAt().Milliseconds()
 }
 
 func (a *analysis) copies() int64 { return a.duplicates + a.conflicts }

@@ -41,6 +41,7 @@ type Pipeline struct {
 	OnMissingID   string
 	OnConflict    string
 	TTL           time.Duration
+	Sliding       bool   // the ttl counts from the last copy
 	Store         string // its type
 	Buckets       int    // 0: the store has none
 	Disk          Disk
@@ -77,7 +78,7 @@ func Build(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := o.Read(func(records []*kgo.Record) error { return c.add(ctx, records) }); err != nil {
 		return nil, err
 	}
-	a := newAnalysis(o.Pipeline.TTL, c)
+	a := newAnalysis(o.Pipeline.TTL, o.Pipeline.Sliding, c)
 	if err := sorter.each(func(e entry) error {
 		a.add(e)
 		return context.Cause(ctx) // nil while ctx lives

@@ -19,6 +19,7 @@ type written struct {
 	Fingerprint *string    `json:"fingerprint"`
 	ClaimedAt   *time.Time `json:"claimed_at"`
 	Ends        *time.Time `json:"ends"`
+	Sliding     bool       `json:"sliding"`
 	Forwarded   *string    `json:"forwarded"`
 }
 
@@ -28,7 +29,8 @@ func (l Answer) MarshalJSON() ([]byte, error) {
 	return json.Marshal(written{
 		l.ID, l.Hex, l.Scope, l.Seen, l.Manual, known(owned, l.TopicID), known(owned, l.Partition),
 		known(owned, l.Offset), known(owned, l.LeaderEpoch), known(owned, l.Fingerprint),
-		known(l.Seen, l.ClaimedAt), known(l.Seen, l.Ends), known(owned, l.Forwarded),
+		known(l.Seen, l.ClaimedAt), known(l.Seen, l.Ends), l.Sliding,
+		known(owned, l.Forwarded),
 	})
 }
 
@@ -41,7 +43,7 @@ func (l *Answer) UnmarshalJSON(text []byte) error {
 	*l = Answer{
 		w.ID, w.Hex, w.Scope, w.Seen, w.Manual, zeroOr(w.TopicID), zeroOr(w.Partition),
 		zeroOr(w.Offset), zeroOr(w.LeaderEpoch), zeroOr(w.Fingerprint), zeroOr(w.ClaimedAt),
-		zeroOr(w.Ends), zeroOr(w.Forwarded),
+		zeroOr(w.Ends), w.Sliding, zeroOr(w.Forwarded),
 	}
 	return nil
 }

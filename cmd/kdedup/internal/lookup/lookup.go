@@ -48,6 +48,7 @@ type Answer struct {
 	Fingerprint string
 	ClaimedAt   time.Time
 	Ends        time.Time // by the ttl that is configured now
+	Sliding     bool      // copies put the end off; so the store has told it
 	Forwarded   string
 }
 
@@ -65,10 +66,28 @@ func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	found.Partition, found.Offset = owner.Partition, owner.Offset
 	found.Fingerprint, found.ClaimedAt = hex.EncodeToString(answer.Fingerprint[:]), answer.ClaimedAt
 	found.Ends = answer.ClaimedAt.Add(t.Topic.TTL)
+	if t.Topic.TTLFrom == config.TTLFromLast {
+		if err := t.askEnd(ctx, &found); err != nil {
+			return found, err
+		}
+	}
 	if !found.Manual {
 		found.Forwarded = t.forwarded(ctx, owner, answer.ClaimedAt)
 	}
 	return found, nil
+}
+
+// askEnd asks the store when the claim ends, which copies may have put off.
+func (t *Question) askEnd(ctx context.Context, found *Answer) error {
+	store, tells := dedup.Unwrapped(t.Store).(dedup.Exporter)
+	if !tells {
+		return nil
+	}
+	standing, err := store.Find(ctx, t.Scope, []dedup.ID{t.ID})
+	if err == nil && len(standing) == 1 {
+		found.Ends, found.Sliding = standing[0].Ends, true
+	}
+	return err
 }
 
 // askPatience is for what tells whether the owner is a record of the pipeline's own topics; the
@@ -150,7 +169,11 @@ func (l Answer) Rows() []server.Row {
 	}
 	row("claimed", "%s, %s ago", l.ClaimedAt.UTC().Format(time.RFC3339),
 		time.Since(l.ClaimedAt).Round(time.Second))
-	row("ends", "%s, by the ttl that is configured now", l.Ends.UTC().Format(time.RFC3339))
+	why := "by the ttl that is configured now"
+	if l.Sliding {
+		why = "unless a copy comes before"
+	}
+	row("ends", "%s, %s", l.Ends.UTC().Format(time.RFC3339), why)
 	if !l.Manual {
 		row("fingerprint", "%s", l.Fingerprint)
 		row("forwarded", "%s", l.Forwarded)

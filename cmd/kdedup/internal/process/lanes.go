@@ -36,7 +36,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 			return p.join(ctx, e, lane, rooms[lane], members)
 		},
 		Judge: func(lane int) pipeline.Judge {
-			return dedup.New(e.ClaimScope(), p.store, dedup.Options{
+			return dedup.New(laneScope(e), p.store, dedup.Options{
 				Extractor: e.Extractor, Retry: wiring.RetryOf(e.Topic),
 				Observer: p.families.claims.For(e.Input, strconv.Itoa(lane)),
 				Logger:   p.log.With("topic", e.Input, "lane", lane),
@@ -47,6 +47,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 		Extract:         e.Extractor.Extract,
 		Policy:          wiring.PolicyOf(e.Topic),
 		TTL:             e.TTL,
+		Sliding:         laneScope(e).Sliding,
 		ShutdownTimeout: p.Config().ShutdownTimeout,
 		Collectors:      p.families.pipeline,
 		Tracer:          p.tracer(e),
@@ -104,6 +105,22 @@ func (p *Process) checkScope(ctx context.Context, e wiring.Entry) error {
 
 const checkTimeout = 5 * time.Second
 
+// laneScope is what lanes claim in. They alone renew: what a backfill, a redrive or a claim by hand
+// finds again is no copy that comes.
+func laneScope(e wiring.Entry) dedup.Scope {
+	scope := e.ClaimScope()
+	scope.Sliding = e.TTLFrom == config.TTLFromLast
+	return scope
+}
+
+// holdsFor is how long a claim may hold, 0 without a limit.
+func holdsFor(t config.Topic) time.Duration {
+	if t.TTLFrom == config.TTLFromLast {
+		return 0
+	}
+	return t.TTL
+}
+
 func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	instance := p.Config().Instance
 	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, instance, lane)
@@ -112,7 +129,7 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 		Options: consumer.Options{
 			Input: t.Input, ConsumerGroup: t.ConsumerGroup, FenceTopic: t.FenceTopic,
 			AcceptSkips: t.OnSkip == config.ActionAccept,
-			TTL:         t.TTL, TransactionTimeout: t.TransactionTimeout, Logger: log,
+			TTL:         holdsFor(t), TransactionTimeout: t.TransactionTimeout, Logger: log,
 		},
 		Connection: func() []kgo.Opt { return p.connector.Options(member, p.registry, log) },
 		Member:     member, Static: t.StaticMember,
