@@ -152,7 +152,7 @@ func TestTheExampleOfALatencyIsARecordOrElseTheBatch(t *testing.T) {
 	now := time.Now()
 	span := func(n byte) telemetry.Span { return telemetry.Span{ID: [8]byte{n}} }
 	reg := prometheus.NewRegistry()
-	m := NewCollectors(reg).For("orders", 0).within(time.Hour)
+	m := NewCollectors(reg).For("orders", 0).within(time.Hour, false)
 	b, p := &consumer.Batch{}, &plan{}
 	for i, ago := range []time.Duration{time.Hour, 2 * time.Minute, 2 * time.Minute, 12 * time.Hour,
 		0} {
