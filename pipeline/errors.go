@@ -48,6 +48,12 @@ func isUndeliverable(err error) bool {
 	return errors.Is(err, forwarder.ErrUnfinished) || errors.As(err, &stuck)
 }
 
+// isRefusedByKind tells that the brokers do not do this with such a topic, or at all.
+func isRefusedByKind(err error) bool {
+	return errors.Is(err, kerr.InvalidTopicException) || errors.Is(err, kerr.InvalidRequest) ||
+		errors.Is(err, kerr.UnsupportedVersion)
+}
+
 // hint adds the likely remedy to errors whose text does not show it.
 func hint(err error) string {
 	switch reason := reasonOf(err); {
@@ -68,6 +74,9 @@ func hint(err error) string {
 		return "the Kafka ACLs of this user do not allow it"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return "a topic or partition is missing; kdedup setup -c FILE creates it"
+	case isRefusedByKind(err):
+		return "with exactly_once: a topic that takes no transactions, as a diskless one; " +
+			"kdedup validate -c FILE names it, and delivery: at_least_once needs none"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "shutdown_timeout passed"
 	}

@@ -28,6 +28,8 @@ func TestHintNamesTheRemedyOfWhatKafkaAnswered(t *testing.T) {
 		{kerr.SaslAuthenticationFailed, "kafka.sasl"},
 		{kerr.UnknownTopicOrPartition, "kdedup setup"},
 		{kerr.UnknownTopicID, "recreated"},
+		{kerr.InvalidTopicException, "at_least_once"},
+		{kerr.InvalidRequest, "at_least_once"},
 		{consumer.ErrInputReplaced, "consumer group"},
 	} {
 		if got := hint(fmt.Errorf("end transaction: %w", c.err)); !strings.Contains(got, c.want) {

@@ -83,6 +83,13 @@ func (f *redriveFlags) open(
 	if f.into == intoInput {
 		d.options.Into = redrive.Input
 	}
+	if !f.dryRun {
+		if err = kafka.CheckTransactions(ctx, d.clusters.Output, d.options.TransactionalID,
+			t.ConsumerGroup); err != nil {
+			return d, fmt.Errorf("a redrive needs Kafka transactions, whatever the delivery: %w",
+				err)
+		}
+	}
 	return d, d.ask(ctx, f.letters(t))
 }
 

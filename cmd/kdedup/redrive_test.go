@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/kdedup/kdedup/internal/redrive"
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -122,6 +124,21 @@ func TestARedriveWhoseMarksWouldBeDeletedIsRefused(t *testing.T) {
 	code, text := kdedup(t.Context(), "redrive", "-c", path, "--into", "clean", "--yes")
 	if code != 1 || !strings.Contains(text,
 		"topic orders-dedup.redrive must have cleanup.policy=compact") {
+		t.Errorf("%d:\n%s", code, text)
+	}
+}
+
+func TestARedriveWithoutTransactionsIsRefused(t *testing.T) {
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(int16(kmsg.EndTxn), -1)
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"), kfake.MaxVersions(v))
+	path := write(t, brokers, ordersTopic+"    delivery: at_least_once\n")
+	if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+		t.Fatal(text)
+	}
+	code, text := kdedup(t.Context(), "redrive", "-c", path, "--into", "clean", "--yes")
+	if code != 1 || !strings.Contains(text, "a redrive needs Kafka transactions, whatever the "+
+		"delivery: the brokers, or a proxy before them, do not answer EndTxn") {
 		t.Errorf("%d:\n%s", code, text)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -206,36 +207,26 @@ func (t *Transactions) sendOffsets(
 }
 
 // explicitTransactions reports whether the broker has to be told what belongs to a transaction, as
-// before KIP-890. Brokers that take the offsets of a transaction from anyone (before Kafka 2.5,
-// KIP-447) are refused.
+// before KIP-890. A start has found out that there are transactions; meanwhile another broker, or
+// another proxy, may have taken its place.
 func explicitTransactions(ctx context.Context, connection []kgo.Opt) (bool, error) {
 	client, err := kgo.NewClient(connection...)
 	if err != nil {
 		return false, err
 	}
 	defer client.Close()
-	req := kmsg.NewPtrApiVersionsRequest()
-	req.ClientSoftwareName, req.ClientSoftwareVersion = "kdedup", "1"
-	answer, err := req.RequestWith(ctx, client)
+	versions, err := brokers.Ask(ctx, client)
 	if err != nil {
-		return false, fmt.Errorf("ask for the broker's versions: %w", err)
+		return false, err
 	}
-	for _, key := range answer.ApiKeys {
-		if key.ApiKey == int16(kmsg.TxnOffsetCommit) && key.MaxVersion < 3 {
-			return false, errAnyoneCommits
-		}
+	if lacking := versions.LackTransactions(); lacking != "" {
+		return false, fmt.Errorf("%w, and %s; %s", errNoTransactions, lacking,
+			brokers.WithoutTransactions)
 	}
-	for _, feature := range answer.FinalizedFeatures {
-		if feature.Name == "transaction.version" && feature.MaxVersionLevel >= 2 {
-			return false, nil
-		}
-	}
-	return true, nil
+	return !versions.TakeImplicitly(), nil
 }
 
-var errAnyoneCommits = errors.New(
-	"delivery exactly_once needs brokers that check who commits offsets in a transaction: Kafka " +
-		"2.5 or later (KIP-447); with these, use at_least_once")
+var errNoTransactions = errors.New("delivery exactly_once needs Kafka transactions")
 
 // beforeImplicitOffsets are the versions in which a client adds offsets to a transaction itself.
 func beforeImplicitOffsets() *kversion.Versions {

@@ -21,7 +21,8 @@ var layers = []struct {
 	{"fence", nil},
 	// What a session does, and below it how, on a client of Kafka.
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
-	{"consumer/client", []string{"consumer", "fence", "internal/crashpoint", "internal/pause"}},
+	{"consumer/client", []string{"consumer", "fence", "internal/brokers", "internal/crashpoint",
+		"internal/pause"}},
 	{"dedup", []string{"internal/pause", "internal/trouble"}},
 	{"dedup/messageid", []string{"dedup", "internal/avropath", "internal/jsonpath",
 		"internal/protopath"}},
@@ -68,14 +69,15 @@ var layers = []struct {
 	{"internal/offsets", []string{"dedup", "internal/logreader"}},
 	{"internal/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
-	{"internal/kafka", []string{"config", "internal/certs", "internal/editdistance",
-		"internal/pause"}},
+	{"internal/kafka", []string{"config", "internal/brokers", "internal/certs",
+		"internal/editdistance", "internal/pause"}},
 	// What traces and metrics have in common on their way to a collector, and the metrics' way.
 	{"internal/otlp", nil},
 	{"internal/otlp/push", []string{"internal/otlp", "internal/trouble"}},
 	{"pipeline/tracing", []string{"consumer", "dedup", "internal/otlp", "internal/telemetry",
 		"internal/trouble", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
+	{"internal/brokers", nil},
 	{"internal/editdistance", nil},
 	{"internal/idorder", nil},
 	{"internal/pause", nil},
@@ -96,8 +98,8 @@ var layers = []struct {
 	// pipeline. A command may use the process, never the other way round.
 	{"cmd/kdedup/internal/build", nil},
 	{"cmd/kdedup/internal/wiring", []string{
-		"config", "consumer/client", "dedup/...", "fence", "internal/certs", "internal/kafka",
-		"internal/logreader", "internal/registry", "pipeline",
+		"config", "consumer/client", "dedup/...", "fence", "internal/brokers", "internal/certs",
+		"internal/kafka", "internal/logreader", "internal/registry", "pipeline",
 	}},
 	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
 		"fence", "internal/kafka", "internal/server"}},

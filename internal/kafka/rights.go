@@ -185,15 +185,9 @@ func groupRight(ctx context.Context, client *kgo.Client, group string) error {
 	return nil
 }
 
-// memberRight asks for a transaction of a producer that does not exist: no coordinator gives out so
-// high an ID.
+// memberRight asks for a transaction of nobody.
 func memberRight(ctx context.Context, client *kgo.Client, member, group string) error {
-	req := kmsg.NewPtrAddOffsetsToTxnRequest()
-	req.TransactionalID, req.ProducerID, req.Group = member, math.MaxInt64, group
-	answer, err := req.RequestWith(ctx, client)
-	if err == nil {
-		err = kerr.ErrorForCode(answer.ErrorCode)
-	}
+	err := addOffsetsOfNobody(ctx, client, member, group)
 	if errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
 		return lacking("transactional ID "+member, kmsg.ACLOperationWrite)
 	}

@@ -161,12 +161,13 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.
 func (p *Process) setupMissing(
 	ctx context.Context, c config.Config, entries []wiring.Entry,
 ) error {
-	return wiring.Each(entries, func(e *wiring.Entry) error {
-		if !e.AutoSetup {
-			return nil
+	var problems []error
+	for _, e := range entries {
+		if e.AutoSetup {
+			problems = append(problems, wiring.SetupTopics(ctx, p.clusters, c, e, p.log))
 		}
-		return wiring.SetupTopics(ctx, p.clusters, c, *e, p.log)
-	})
+	}
+	return errors.Join(problems...)
 }
 
 // tellSettings warns of topics that refuse or lose records. What setup would refuse runs already,

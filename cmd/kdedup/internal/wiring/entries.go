@@ -52,10 +52,18 @@ func CheckTopics(
 	if err := checkClaimLogs(ctx, clusters.Input, c); err != nil {
 		problems = append(problems, err)
 	}
+	transactions := deliveries{clusters: clusters, config: c}
 	for _, e := range entries {
-		found := kafka.CheckRights(ctx, clusters, e.Topic, transactionalIDs(c, e.Topic))
+		members := transactionalIDs(c, e.Topic)
+		if err := transactions.check(ctx, e); err != nil {
+			problems, members = append(problems, err), nil
+		}
+		found := kafka.CheckRights(ctx, clusters, e.Topic, members)
 		if len(found) == 0 { // without rights the topics seem to be missing
 			found = kafka.Check(ctx, clusters, e.Topic)
+		}
+		if len(found) == 0 && len(members) > 0 {
+			problems = append(problems, transactions.checkTopics(ctx, e)...)
 		}
 		if len(found) == 0 && e.OnSkip != config.ActionAccept {
 			found = errorsOf(GroupOf(e.Topic).Check(ctx, clusters.Input))

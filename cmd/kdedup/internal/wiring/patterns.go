@@ -49,14 +49,19 @@ func ExpandFor(
 	return c, err
 }
 
-// SetupTopics makes the topics of one entry that are missing, and those of its claim log.
+// SetupTopics makes the topics of one entry that are missing, and those of its claim log. Its
+// errors have the entry's path.
 func SetupTopics(
 	ctx context.Context, clusters kafka.Clusters, c config.Config, e Entry, log *slog.Logger,
 ) error {
 	say := func(line string) { log.Info(line, "topic", e.Input) }
-	if err := kafka.Setup(ctx, clusters, e.Topic, false, say); err != nil {
+	transactions := deliveries{clusters: clusters, config: c}
+	if err := transactions.setUp(ctx, e, false, say); err != nil {
 		return err
 	}
 	c.Topics = []config.Topic{e.Topic}
-	return SetupClaimLogs(ctx, clusters.Input, c, log, false, say)
+	if err := SetupClaimLogs(ctx, clusters.Input, c, log, false, say); err != nil {
+		return fmt.Errorf("%s: %w", e.Path, err)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -30,9 +31,7 @@ func Setup(
 		return err
 	}
 	defer clusters.Close()
-	if err := Each(Entries(c.Topics), func(e *Entry) error {
-		return kafka.Setup(ctx, clusters, e.Topic, dryRun, say)
-	}); err != nil {
+	if err := setupEntries(ctx, clusters, c, dryRun, say); err != nil {
 		return err
 	}
 	if err := SetupClaimLogs(ctx, clusters.Input, c, log, dryRun, say); err != nil {
@@ -44,6 +43,17 @@ func Setup(
 	return Each(Entries(c.Topics), func(e *Entry) error {
 		return CompareTopics(ctx, clusters, e.Topic, true, say)
 	})
+}
+
+func setupEntries(
+	ctx context.Context, clusters kafka.Clusters, c config.Config, dryRun bool, say func(string),
+) error {
+	transactions := deliveries{clusters: clusters, config: c}
+	var problems []error
+	for _, e := range Entries(c.Topics) {
+		problems = append(problems, transactions.setUp(ctx, e, dryRun, say))
+	}
+	return errors.Join(problems...)
 }
 
 // sayIDs tells how many of the newest records have a message ID. The user of setup may not be

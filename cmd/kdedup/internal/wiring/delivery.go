@@ -1,0 +1,64 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/brokers"
+	"github.com/kdedup/kdedup/internal/kafka"
+)
+
+// deliveries finds out whether entries can have the delivery that they name. The brokers are asked
+// once for all of them.
+type deliveries struct {
+	clusters kafka.Clusters
+	config   config.Config
+	asked    bool
+	missing  error // why there are no transactions
+}
+
+// check refuses exactly_once where the brokers have no transactions.
+func (d *deliveries) check(ctx context.Context, e Entry) error {
+	if e.Delivery != config.DeliveryExactlyOnce {
+		return nil
+	}
+	if !d.asked {
+		d.missing = kafka.CheckTransactions(ctx, d.clusters.Input,
+			transactionalIDs(d.config, e.Topic)[0], e.ConsumerGroup)
+		d.asked = true
+	}
+	if d.missing == nil {
+		return nil
+	}
+	return fmt.Errorf("%s.delivery: exactly_once needs Kafka transactions: %w; %s", e.Path,
+		d.missing, brokers.WithoutTransactions)
+}
+
+// checkTopics refuses exactly_once where a topic takes no transactions, though the brokers have
+// them.
+func (d *deliveries) checkTopics(ctx context.Context, e Entry) (problems []error) {
+	if e.Delivery != config.DeliveryExactlyOnce {
+		return nil
+	}
+	for _, err := range kafka.CheckTransactional(ctx, d.clusters, e.Topic,
+		transactionalIDs(d.config, e.Topic)[0]) {
+		problems = append(problems, fmt.Errorf("%s.delivery: exactly_once: %w", e.Path, err))
+	}
+	return problems
+}
+
+// setUp makes the topics of an entry, if it can have its delivery on these brokers and on them.
+func (d *deliveries) setUp(ctx context.Context, e Entry, dryRun bool, say func(string)) error {
+	if err := d.check(ctx, e); err != nil {
+		return err
+	}
+	if err := kafka.Setup(ctx, d.clusters, e.Topic, dryRun, say); err != nil {
+		return fmt.Errorf("%s: %w", e.Path, err)
+	}
+	if dryRun {
+		return nil
+	}
+	return errors.Join(d.checkTopics(ctx, e)...)
+}
