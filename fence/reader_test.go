@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -77,6 +78,32 @@ func TestTheLastCommittedFenceIsFound(t *testing.T) {
 		// 4 never had a fence, 5 only aborted ones.
 		if diff := cmp.Diff(map[int32]int64{0: 10, 1: 24, 2: 10, 3: 10}, next); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// A topic that is not compacted keeps all fences until somebody shortens it.
+func TestTheLastFenceIsFoundOnATopicThatWasShortened(t *testing.T) {
+	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
+		topic := testkit.Topic(t, brokers, "fence", 2, map[string]string{"cleanup.policy": "delete",
+			"retention.ms": "-1", "retention.bytes": "-1"})
+		client := testkit.KafkaClient(t, brokers)
+		cut := make(kadm.Offsets)
+		for p := range int32(2) {
+			for next := range int64(300) {
+				if err := client.ProduceSync(t.Context(),
+					Record(topic, "orders", p, upTo(next+1))).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cut.Add(kadm.Offset{Topic: topic, Partition: p, At: 299})
+		}
+		if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), cut); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(t.Context(), client, topic, "orders", []int32{0, 1}, Patience)
+		if err != nil || got.Fences[0].Next() != 300 || got.Fences[1].Next() != 300 {
+			t.Errorf("found %+v, %v", got.Fences, err)
 		}
 	})
 }

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // Comparison is what the topics that kdedup writes do with records that the input holds.
@@ -41,7 +44,9 @@ func Compare(ctx context.Context, clusters Clusters, t config.Topic) (Comparison
 			c.records(topic)
 		}
 	}
-	return c.found, nil
+	c.fence()
+	c.offsets()
+	return c.found, c.idempotence(ctx)
 }
 
 type comparison struct {
@@ -72,6 +77,43 @@ func (c *comparison) durability(topic string) {
 		c.refuse("topic %s has min.insync.replicas=%d and %d replicas: it takes no record", topic,
 			least, replicas)
 	}
+}
+
+// fence tells that a fence topic only grows.
+func (c *comparison) fence() {
+	if topic := c.layout.topic.FenceTopic; c.all[topic]["cleanup.policy"].value != "compact" {
+		c.tell("fence topic %s is not compacted: it keeps a fence of each batch and partition for "+
+			"ever (docs/recipes/brokers.md tells how to shorten it)", topic)
+	}
+}
+
+// offsets tells of an input whose offsets may not be committed in a transaction.
+func (c *comparison) offsets() {
+	t := c.layout.topic
+	if diskless(c.input) != "" && t.Delivery == config.DeliveryExactlyOnce {
+		c.tell("topic %s is diskless: Inkless before 4.2.0-0.40 refuses its offsets in a "+
+			"transaction (INVALID_TOPIC_EXCEPTION), and kdedup needs delivery: at_least_once there",
+			t.Input)
+	}
+}
+
+// idempotence tells that records may be written more than once without a crash.
+func (c *comparison) idempotence(ctx context.Context) error {
+	clients := []*kgo.Client{c.layout.clusters.Input}
+	if c.layout.clusters.Apart() {
+		clients = append(clients, c.layout.clusters.Output)
+	}
+	for _, client := range clients {
+		idempotent, err := brokers.Idempotent(ctx, client)
+		if err != nil {
+			return err
+		}
+		if !idempotent {
+			c.tell("the brokers have no idempotent producers: a record whose acknowledgement is " +
+				"lost is written once more")
+		}
+	}
+	return nil
 }
 
 // records tells which of the input's records the topic refuses, deletes or changes.

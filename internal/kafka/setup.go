@@ -56,13 +56,36 @@ func Setup(
 			return err
 		}
 	}
-	if err := s.create(
-		ctx, t.FenceTopic, partitions, append(s.inherited("min.insync.replicas"),
-			Setting{"cleanup.policy", "compact", true}),
-	); err != nil {
+	if err := s.createFence(ctx, t.FenceTopic, partitions); err != nil {
 		return err
 	}
 	return s.widenFence(ctx)
+}
+
+// createFence makes a topic that keeps all fences where the brokers compact none.
+func (s setup) createFence(ctx context.Context, fence string, partitions int) error {
+	others := append(s.inherited("min.insync.replicas"), s.classic()...)
+	err := s.create(ctx, fence, partitions,
+		append(slices.Clone(others), Setting{"cleanup.policy", "compact", true}))
+	if err == nil || !refusesSetting(err) {
+		return err
+	}
+	s.say(fmt.Sprintf("the brokers refuse a topic that is compacted (%v): %s keeps all fences",
+		err, fence))
+	return s.create(ctx, fence, partitions,
+		append(others, Setting{"cleanup.policy", "delete", true},
+			Setting{"retention.ms", "-1", true}, Setting{"retention.bytes", "-1", true}))
+}
+
+// classic makes a topic other than diskless (KIP-1150) where the input's setting tells that topics
+// may be: a diskless one is not compacted, and takes no transactions.
+func (s setup) classic() (list []Setting) {
+	for _, key := range disklessSettings {
+		if v := s.input[key]; v.own || v.value == "true" {
+			list = append(list, Setting{key, "false", false})
+		}
+	}
+	return list
 }
 
 const (
@@ -106,6 +129,11 @@ func (s setup) keepingAll(limit int) []Setting {
 	}
 	list = append(list, s.inherited("min.insync.replicas", "message.timestamp.after.max.ms",
 		"message.timestamp.difference.max.ms")...)
+	if s.layout.topic.Delivery == config.DeliveryExactlyOnce {
+		list = append(list, s.classic()...)
+	} else {
+		list = append(list, s.inherited(disklessSettings...)...)
+	}
 	if before := s.input["message.timestamp.before.max.ms"]; before.known() &&
 		before.value != unlimited {
 		list = append(list, Setting{"message.timestamp.before.max.ms", unlimited, false})
@@ -198,8 +226,7 @@ func without(err error, replicas *int, values []Setting) (less []Setting, refuse
 		*replicas = -1
 		return values, refused
 	}
-	if !errors.Is(err, kerr.InvalidConfig) && !errors.Is(err, kerr.PolicyViolation) &&
-		!errors.Is(err, kerr.InvalidRequest) {
+	if !refusesSetting(err) {
 		return nil, ""
 	}
 	optional := func(v Setting) bool { return !v.Required }
@@ -214,6 +241,12 @@ func without(err error, replicas *int, values []Setting) (less []Setting, refuse
 	}
 	refused = values[at].Key + "=" + values[at].Value
 	return slices.Delete(slices.Clone(values), at, at+1), refused
+}
+
+// refusesSetting reports whether a topic is refused for one of its settings.
+func refusesSetting(err error) bool {
+	return errors.Is(err, kerr.InvalidConfig) || errors.Is(err, kerr.PolicyViolation) ||
+		errors.Is(err, kerr.InvalidRequest)
 }
 
 func describeNew(topic string, partitions, replicas int, values []Setting) string {

@@ -103,7 +103,7 @@ func Check(ctx context.Context, clusters Clusters, t config.Topic) []error {
 		problems = append(problems, fmt.Errorf("fence topic %s has %d partitions and %s has %d; %s",
 			t.FenceTopic, fence, t.Input, input, setupRemedy))
 	}
-	return append(problems, checkCompaction(ctx, clusters.admin(t, t.FenceTopic), t.FenceTopic)...)
+	return append(problems, checkFence(ctx, clusters.admin(t, t.FenceTopic), t.FenceTopic)...)
 }
 
 func (l layout) missing(name string) error {
@@ -115,16 +115,28 @@ func (l layout) missing(name string) error {
 		setupRemedy)
 }
 
-func checkCompaction(ctx context.Context, admin *kadm.Client, fence string) []error {
+// checkFence refuses a fence topic from which fences are deleted. One that cannot be compacted
+// keeps all of them: the reader looks at its end only.
+func checkFence(ctx context.Context, admin *kadm.Client, fence string) []error {
 	values, err := settings(ctx, admin, fence)
 	if err != nil {
 		return []error{err}
 	}
-	if policy := values[fence]["cleanup.policy"].value; policy != "compact" {
-		return []error{fmt.Errorf("fence topic %s has cleanup.policy=%s, want compact: deleted "+
-			"fences make a rewind forward twice", fence, policy)}
+	v := values[fence]
+	if v["cleanup.policy"].value == "compact" || keepsAll(v) {
+		return nil
 	}
-	return nil
+	return []error{fmt.Errorf("fence topic %s has cleanup.policy=%s, retention.ms=%s and "+
+		"retention.bytes=%s: deleted fences make a rewind forward twice; set "+
+		"cleanup.policy=compact or, where it cannot be compacted, retention.ms=-1 and "+
+		"retention.bytes=-1", fence, v["cleanup.policy"].value, v["retention.ms"].value,
+		v["retention.bytes"].value)}
+}
+
+// keepsAll reports whether nothing is ever deleted from a topic.
+func keepsAll(topic map[string]setting) bool {
+	bytes := topic["retention.bytes"]
+	return topic["retention.ms"].value == "-1" && (bytes.value == "-1" || !bytes.known())
 }
 
 // setting is one of a topic's configuration.

@@ -117,13 +117,16 @@ func TestCheckRefusesTopicsThatWouldLoseRecords(t *testing.T) {
 		}
 		topic.DuplicatesTopic, topic.DeadLetterTopic = "", ""
 		create(topic.Output, 2, nil)
-		create(topic.FenceTopic, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete")})
+		create(topic.FenceTopic, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete"),
+			"retention.ms": kadm.StringPtr("60000"), "retention.bytes": kadm.StringPtr("-1")})
 		want := []string{
 			"topic IN.clean has 2 partitions and IN has 3: records keep their partition number, " +
 				"so add partitions to IN.clean or set partitioner: by_key",
 			"fence topic IN.fence has 1 partitions and IN has 3; run: kdedup setup -c FILE",
-			"fence topic IN.fence has cleanup.policy=delete, want compact: deleted fences make a " +
-				"rewind forward twice",
+			"fence topic IN.fence has cleanup.policy=delete, retention.ms=60000 and " +
+				"retention.bytes=-1: deleted fences make a rewind forward twice; set " +
+				"cleanup.policy=compact or, where it cannot be compacted, retention.ms=-1 and " +
+				"retention.bytes=-1",
 		}
 		waitCheck(t, client, topic, want)
 		topic.Partitioner = config.PartitionerByKey
