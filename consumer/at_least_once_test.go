@@ -51,7 +51,8 @@ func (c *counter) produce(value string) {
 
 func (c *counter) join(member string) *consumer.AtLeastOnce {
 	c.t.Helper()
-	session, err := client.JoinAtLeastOnce(memberOptions(c.t, c.brokers, c.input, c.fences, member))
+	session, err := client.JoinAtLeastOnce(c.t.Context(),
+		memberOptions(c.t, c.brokers, c.input, c.fences, member))
 	if err != nil {
 		c.t.Fatal(err)
 	}

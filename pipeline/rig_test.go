@@ -174,7 +174,7 @@ func (r *rig) session(
 	if r.transactional {
 		session, err = client.JoinTransactional(ctx, options)
 	} else {
-		session, err = client.JoinAtLeastOnce(options)
+		session, err = client.JoinAtLeastOnce(ctx, options)
 	}
 	if err == nil && r.join != nil {
 		session = r.join(session)

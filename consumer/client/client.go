@@ -123,10 +123,14 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
-func JoinAtLeastOnce(opts Options) (*consumer.AtLeastOnce, error) {
+func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, error) {
 	return consumer.NewAtLeastOnce(opts.Options,
 		func(events consumer.Events) (consumer.Client, error) {
-			client, err := newClient(opts, append(opts.kafka(events),
+			repeats, err := withoutIdempotence(ctx, opts.Connection())
+			if err != nil {
+				return nil, err
+			}
+			client, err := newClient(opts, append(append(opts.kafka(events), repeats...),
 				kgo.BlockRebalanceOnPoll(),
 				kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) {
 					events.Blocked()
@@ -134,9 +138,12 @@ func JoinAtLeastOnce(opts Options) (*consumer.AtLeastOnce, error) {
 			if err != nil || opts.Forwarding == nil {
 				return client, err
 			}
-			if client.output, err = kgo.NewClient(
-				append(opts.Forwarding(), opts.producer()...)...,
-			); err != nil {
+			repeats, err = withoutIdempotence(ctx, opts.Forwarding())
+			if err == nil {
+				client.output, err = kgo.NewClient(append(append(opts.Forwarding(),
+					opts.producer()...), repeats...)...)
+			}
+			if err != nil {
 				client.kafka.CloseAllowingRebalance()
 				return nil, fmt.Errorf("the client that forwards: %w", err)
 			}

@@ -83,7 +83,7 @@ func (p *Process) join(
 	options.CheckScope = func(ctx context.Context) error { return p.checkScope(ctx, e) }
 	options.Producer, options.Outputs, options.Metrics = topics.Producer(), topics.Names(), members
 	if t.Delivery == config.DeliveryAtLeastOnce {
-		session, err := client.JoinAtLeastOnce(options)
+		session, err := client.JoinAtLeastOnce(ctx, options)
 		return session, topics, err
 	}
 	session, err := client.JoinTransactional(ctx, options)
