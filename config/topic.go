@@ -73,7 +73,8 @@ type Topic struct {
 	ConsumerGroup string `mapstructure:"consumer_group"`
 	// `exactly_once`: a batch's records and its offsets are committed in one transaction; read the
 	// output with `isolation.level=read_committed`. `at_least_once`: records first, offsets after;
-	// a crash between the two forwards that batch again.
+	// a crash between the two forwards that batch again. It needs no Kafka transactions; kdedup
+	// refuses `exactly_once` where the brokers have none, or one of the topics takes none.
 	Delivery Delivery `mapstructure:"delivery"`
 	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
 	// while another claims. Each needs memory for a batch of its own. Lanes beyond the number of
@@ -160,7 +161,8 @@ type Topic struct {
 	// Required when `on_missing_id`, `on_tombstone` or `on_conflict` is `dead_letter`.
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 	// Compacted topic that tells which records were forwarded and committed, with as many
-	// partitions as the input. It belongs to this pipeline alone.
+	// partitions as the input. It belongs to this pipeline alone. Where topics cannot be compacted
+	// it has `retention.ms=-1` and `retention.bytes=-1`.
 	//
 	// Default: `<consumer_group>.fence`.
 	FenceTopic string `mapstructure:"fence_topic"`

@@ -109,6 +109,18 @@ var sabotages = []sabotage{
 		caughtBy: "./fence", tests: "TestTheLastCommittedFenceIsFound/fake",
 	},
 	{
+		guard: "a fence topic from which fences are deleted is refused",
+		file:  "internal/kafka/topics.go",
+		old:   `return topic["retention.ms"].value == "-1" &&`, new: "return true ||",
+		caughtBy: "./internal/kafka", tests: "TestAFenceTopicThatKeepsAllFencesIsTaken/fake",
+	},
+	{
+		guard: "where producer IDs are refused, records go without",
+		file:  "consumer/client/idempotence.go",
+		old:   "return []kgo.Opt{kgo.DisableIdempotentWrite()}, nil", new: "return nil, nil",
+		caughtBy: "./consumer/client", tests: "TestWithoutIdempotentProducersTheOrderHolds",
+	},
+	{
 		guard: "a claim that is younger than the fence is no replay",
 		file:  "dedup/verdict.go", old: "&& !a.ClaimedAt.After(m.Settled):", new: ":",
 		caughtBy: "./pipeline", tests: "TestACopyThatClaimsAnewBelowTheFenceIsForwarded",
