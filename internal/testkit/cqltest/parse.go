@@ -9,14 +9,15 @@ import (
 
 // statement is one of those that kdedup and its driver send.
 type statement struct {
-	kind string // select, insert, delete, batch, create, use
+	kind string // select, insert, update, delete, batch, create, use
 	// with its keyspace; of create: what and its name, as in "type ks.claim_owner"
 	table       string
 	columns     []string
-	values      []value     // of insert
-	where       []condition // of select and delete
+	values      []value     // of insert and update
+	where       []condition // of select, update and delete
+	holds       []condition // of an update that has conditions
 	conditional bool
-	ttl         value // in seconds, of an insert
+	ttl         value // in seconds, of an insert or an update
 	limit       value // of a select
 	batch       []statement
 	markers     []string // the column of each ?, in order
@@ -95,23 +96,28 @@ func (p *parser) statement() (s statement) {
 		p.next()
 		s.columns = p.list("FROM")
 		s.table = p.next()
-		s.where = p.where()
+		s.where = p.conditions("WHERE")
 		if p.accept("LIMIT") {
 			s.limit = p.value("[limit]")
 		}
 	case "INSERT":
 		s = p.insert()
+	case "UPDATE":
+		s = p.update()
 	case "DELETE":
 		s.kind = "delete"
 		p.skip("FROM")
 		s.table = p.next()
-		s.where = p.where()
+		s.where = p.conditions("WHERE")
 		s.conditional = p.accept("IF", "EXISTS")
 	case "BEGIN":
 		s.kind = "batch"
 		p.skip("BATCH")
 		for p.peek() != "APPLY" && p.peek() != "" {
 			one := p.statement()
+			if one.kind == "" {
+				return statement{}
+			}
 			s.batch, s.table, s.conditional = append(s.batch, one), one.table, s.conditional ||
 				one.conditional
 			p.accept(";")
@@ -148,6 +154,24 @@ func (p *parser) insert() statement {
 	return s
 }
 
+// update sets one column.
+func (p *parser) update() statement {
+	s := statement{kind: "update", ttl: none, limit: none}
+	p.skip("UPDATE")
+	s.table = p.next()
+	if p.accept("USING", "TTL") {
+		s.ttl = p.value("[ttl]")
+	}
+	p.skip("SET")
+	s.columns = []string{p.next()}
+	p.skip("=")
+	s.values = []value{p.value(s.columns[0])}
+	s.where = p.conditions("WHERE")
+	s.holds = p.conditions("IF")
+	s.conditional = len(s.holds) > 0
+	return s
+}
+
 // list reads names up to the end.
 func (p *parser) list(end string) (names []string) {
 	for token := p.next(); token != "" && !strings.EqualFold(token, end); token = p.next() {
@@ -162,8 +186,9 @@ func (p *parser) list(end string) (names []string) {
 	return names
 }
 
-func (p *parser) where() (conditions []condition) {
-	if !p.accept("WHERE") {
+// conditions follow on a word, if that comes next.
+func (p *parser) conditions(word string) (conditions []condition) {
+	if !p.accept(word) {
 		return nil
 	}
 	for {

@@ -95,9 +95,9 @@ func (s *Server) create(what string) {
 	}
 }
 
-// write inserts, or deletes a row or a whole partition.
+// write inserts or updates, or deletes a row or a whole partition.
 func (t *table) write(st statement, bound [][]byte) {
-	if st.kind == "insert" {
+	if st.kind != "delete" {
 		r := st.row(bound)
 		stored := storedRow{cells: r}
 		if seconds := st.ttl.number(bound); seconds > 0 {
@@ -113,7 +113,7 @@ func (t *table) write(st statement, bound [][]byte) {
 	}
 }
 
-// row is what an insert inserts, or the key that a delete names.
+// row is what a statement writes, or the key that a delete names.
 func (st statement) row(bound [][]byte) row {
 	r := make(row)
 	for i, column := range st.columns {
@@ -134,7 +134,7 @@ func (s *Server) conditional(t *table, name string, statements []statement, boun
 		places[i] = t.at(st.row(bound))
 		existing, found := t.live(places[i], s.dialect.ExpiredRowsStand)
 		before[i] = existing
-		applied = applied && found == (st.kind == "delete")
+		applied = applied && found == (st.kind != "insert") && matches(existing, st.holds, bound)
 	}
 	if applied {
 		for _, st := range statements {
