@@ -221,3 +221,6 @@ type Topic struct {
 	// Origin is set by Expand.
 	Origin Origin `mapstructure:"-" json:"-"`
 }
+
+// Sliding reports whether the ttl of a claim counts from the last copy.
+func (t Topic) Sliding() bool { return t.TTLFrom == TTLFromLast }

@@ -111,6 +111,7 @@ func (s Store) checkUnnamed(p *problems) {
 			return
 		}
 	}
+	// Every embedded store has this file, see dedup/embedded.
 	if _, err := os.Stat(filepath.Join(s.Embedded.Path, "scopes.json")); err == nil {
 		p.add("store.type", "write store: {type: embedded} to go on with these claims; kdedup "+
 			"migrate moves them to another store", "is required: %s has the claims of an "+

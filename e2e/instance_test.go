@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"os/exec"
@@ -133,18 +135,37 @@ func (i *instance) outcomes() map[string]int {
 
 func (i *instance) scrape() map[string]*dto.MetricFamily {
 	i.t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get("http://" + i.address() + "/metrics")
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	defer answer.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(i.get("/metrics", "")))
 	if err != nil {
 		i.t.Fatal(err)
 	}
 	return families
+}
+
+// get asks the process's server; accept may be empty.
+func (i *instance) get(path, accept string) []byte {
+	i.t.Helper()
+	ctx := context.WithoutCancel(i.t.Context()) // also when the test cleans up
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address()+path,
+		http.NoBody)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	if accept != "" {
+		request.Header.Set("Accept", accept)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return text
 }
 
 // stop asks the process to end and expects exit code 0.

@@ -3,9 +3,7 @@ package e2e_test
 import (
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	collect "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/otlptest"
 )
 
 // meter takes metrics by OTLP/HTTP, and keeps what each family was lately.
@@ -31,18 +29,13 @@ type meter struct {
 
 func newMeter(t *testing.T) *meter {
 	m := &meter{}
-	server := httptest.NewServer(m)
-	t.Cleanup(server.Close)
-	m.url = server.URL
+	m.url = otlptest.OverHTTP(t, m)
 	return m
 }
 
 func (m *meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
 	request := &collect.ExportMetricsServiceRequest{}
-	if err == nil {
-		err = proto.Unmarshal(body, request)
-	}
+	err := otlptest.Read(r, request)
 	if err != nil || r.URL.Path != "/v1/metrics" {
 		http.Error(w, fmt.Sprint("refused: ", err), http.StatusBadRequest)
 		return
@@ -89,23 +82,7 @@ func (m *meter) traces(name string) (found []string) {
 // openMetrics scrapes as Prometheus does.
 func (i *instance) openMetrics() string {
 	i.t.Helper()
-	request, err := http.NewRequestWithContext(i.t.Context(), http.MethodGet,
-		"http://"+i.address()+"/metrics", http.NoBody)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	return string(text)
+	return string(i.get("/metrics", "application/openmetrics-text;version=1.0.0"))
 }
 
 var (

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -111,13 +110,7 @@ type lane struct{ Partitions int }
 
 func (i *instance) status() (s status) {
 	i.t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get("http://" + i.address() + "/api/status")
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
+	if err := json.Unmarshal(i.get("/api/status", ""), &s); err != nil {
 		i.t.Fatal(err)
 	}
 	return s

@@ -3,9 +3,7 @@ package e2e_test
 import (
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -15,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/otlptest"
 )
 
 // collector takes spans by OTLP/HTTP.
@@ -32,18 +30,13 @@ type collector struct {
 
 func newCollector(t *testing.T) *collector {
 	c := &collector{services: make(map[string]bool)}
-	server := httptest.NewServer(c)
-	t.Cleanup(server.Close)
-	c.url = server.URL
+	c.url = otlptest.OverHTTP(t, c)
 	return c
 }
 
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
 	request := &collect.ExportTraceServiceRequest{}
-	if err == nil {
-		err = proto.Unmarshal(body, request)
-	}
+	err := otlptest.Read(r, request)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("X-Token") != "hunter2" ||

@@ -166,7 +166,7 @@ func (f *reportFlags) options(
 		Pipeline: report.Pipeline{
 			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: string(t.Mode),
 			OnMissingID: string(t.OnMissingID), OnConflict: string(t.OnConflict),
-			TTL: t.TTL, Sliding: t.TTLFrom == config.TTLFromLast,
+			TTL: t.TTL, Sliding: t.Sliding(),
 			Store: c.Store.Type, Disk: diskOf(c.Store),
 		},
 		Outcome: outcomeOf(t),

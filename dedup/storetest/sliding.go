@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 var slidingBehaviours = []behaviour{
@@ -35,9 +36,7 @@ func (s *subject) newSlidingScope() dedup.Scope {
 // wait is a pause of a test of time.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
-	select {
-	case <-time.After(d):
-	case <-t.Context().Done():
+	if !pause.For(t.Context(), d) {
 		t.Fatal(t.Context().Err())
 	}
 }

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"crypto/tls"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -18,37 +19,22 @@ func exporterTo(ctx context.Context, c otlp.Collector) (sdktrace.SpanExporter, e
 		return nil, err
 	}
 	if target.GRPC {
-		return otlptracegrpc.New(ctx, grpcOptions(target)...)
+		return otlptracegrpc.New(ctx, overGRPC.Options(target)...)
 	}
-	return otlptracehttp.New(ctx, httpOptions(target)...)
-}
-
-func httpOptions(t otlp.Target) []otlptracehttp.Option {
 	// The encoding is set because the environment may ask for JSON.
-	options := []otlptracehttp.Option{otlptracehttp.WithTimeout(t.Timeout),
-		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)}
-	if t.URL != "" {
-		options = append(options, otlptracehttp.WithEndpointURL(t.URL))
-	}
-	if len(t.Headers) > 0 {
-		options = append(options, otlptracehttp.WithHeaders(t.Headers))
-	}
-	if t.TLS != nil {
-		options = append(options, otlptracehttp.WithTLSClientConfig(t.TLS))
-	}
-	return options
+	return otlptracehttp.New(ctx, append(overHTTP.Options(target),
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf))...)
 }
 
-func grpcOptions(t otlp.Target) []otlptracegrpc.Option {
-	options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(t.Timeout)}
-	if t.URL != "" {
-		options = append(options, otlptracegrpc.WithEndpointURL(t.URL))
-	}
-	if len(t.Headers) > 0 {
-		options = append(options, otlptracegrpc.WithHeaders(t.Headers))
-	}
-	if t.TLS != nil {
-		options = append(options, otlptracegrpc.WithTLSCredentials(credentials.NewTLS(t.TLS)))
-	}
-	return options
+var overHTTP = otlp.Exporter[otlptracehttp.Option]{
+	Timeout: otlptracehttp.WithTimeout, URL: otlptracehttp.WithEndpointURL,
+	Headers: otlptracehttp.WithHeaders, TLS: otlptracehttp.WithTLSClientConfig,
+}
+
+var overGRPC = otlp.Exporter[otlptracegrpc.Option]{
+	Timeout: otlptracegrpc.WithTimeout, URL: otlptracegrpc.WithEndpointURL,
+	Headers: otlptracegrpc.WithHeaders,
+	TLS: func(c *tls.Config) otlptracegrpc.Option {
+		return otlptracegrpc.WithTLSCredentials(credentials.NewTLS(c))
+	},
 }

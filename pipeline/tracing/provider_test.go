@@ -5,10 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,11 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/internal/otlp"
+	"github.com/kdedup/kdedup/internal/testkit/otlptest"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -55,13 +51,9 @@ func (r *received) keep(path, authorization string, request *collect.ExportTrace
 
 // ServeHTTP is OTLP/HTTP.
 func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, err := io.ReadAll(request.Body)
 	message := &collect.ExportTraceServiceRequest{}
-	if err == nil {
-		err = proto.Unmarshal(body, message)
-	}
-	if err != nil || request.Header.Get("Content-Type") != "application/x-protobuf" {
-		http.Error(w, fmt.Sprint("not protobuf: ", err), http.StatusBadRequest)
+	if err := otlptest.Read(request, message); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	r.keep(request.URL.Path, request.Header.Get("Authorization"), message)
@@ -71,34 +63,14 @@ func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *received) Export(
 	ctx context.Context, message *collect.ExportTraceServiceRequest,
 ) (*collect.ExportTraceServiceResponse, error) {
-	headers, _ := metadata.FromIncomingContext(ctx)
-	r.keep("grpc", strings.Join(headers.Get("authorization"), " "), message)
+	r.keep("grpc", otlptest.Authorization(ctx), message)
 	return &collect.ExportTraceServiceResponse{}, nil
 }
 
-func overHTTP(t *testing.T, r *received) string {
-	server := httptest.NewServer(r)
-	t.Cleanup(server.Close)
-	return server.URL
-}
+func servedOverHTTP(t *testing.T, r *received) string { return otlptest.OverHTTP(t, r) }
 
-func overGRPC(t *testing.T, r *received) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	collect.RegisterTraceServiceServer(server, r)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + listener.Addr().String()
+func servedOverGRPC(t *testing.T, r *received) string {
+	return otlptest.OverGRPC(t, func(s *grpc.Server) { collect.RegisterTraceServiceServer(s, r) })
 }
 
 // send exports the trace of an empty batch.
@@ -128,38 +100,38 @@ func TestSpansReachACollector(t *testing.T) {
 		to    func(url string, set func(name, value string)) otlp.Collector
 		want  string
 	}{
-		{"over HTTP", overHTTP, func(url string, _ func(string, string)) otlp.Collector {
+		{"over HTTP", servedOverHTTP, func(url string, _ func(string, string)) otlp.Collector {
 			return otlp.Collector{Endpoint: url}
 		}, "/v1/traces "},
-		{"over HTTP with a path", overHTTP,
+		{"over HTTP with a path", servedOverHTTP,
 			func(url string, _ func(string, string)) otlp.Collector {
 				return otlp.Collector{Endpoint: url + "/otlp/"}
 			}, "/otlp/v1/traces "},
-		{"over HTTP with the whole path", overHTTP,
+		{"over HTTP with the whole path", servedOverHTTP,
 			func(url string, _ func(string, string)) otlp.Collector {
 				return otlp.Collector{Endpoint: url + "/otlp/v1/traces"}
 			}, "/otlp/v1/traces "},
-		{"over HTTP with headers", overHTTP,
+		{"over HTTP with headers", servedOverHTTP,
 			func(url string, _ func(string, string)) otlp.Collector {
 				return otlp.Collector{Endpoint: url, Protocol: "http/protobuf", Headers: headers}
 			}, "/v1/traces Bearer hunter2"},
-		{"over gRPC with headers", overGRPC,
+		{"over gRPC with headers", servedOverGRPC,
 			func(url string, _ func(string, string)) otlp.Collector {
 				return otlp.Collector{Endpoint: url, Protocol: "grpc", Headers: headers}
 			}, "grpc Bearer hunter2"},
-		{"of the environment over HTTP", overHTTP,
+		{"of the environment over HTTP", servedOverHTTP,
 			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 				set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
 				return otlp.Collector{}
 			}, "/v1/traces Bearer hunter2"},
-		{"of the environment over gRPC", overGRPC,
+		{"of the environment over gRPC", servedOverGRPC,
 			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url)
 				set("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 				return otlp.Collector{}
 			}, "grpc "},
-		{"of the settings, which win over the environment", overHTTP,
+		{"of the settings, which win over the environment", servedOverHTTP,
 			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 				set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
@@ -183,7 +155,7 @@ func TestSpansReachACollector(t *testing.T) {
 func TestSpansSayWhoSendsThem(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	r := &received{}
-	send(t, otlp.Collector{Endpoint: overHTTP(t, r)})
+	send(t, otlp.Collector{Endpoint: servedOverHTTP(t, r)})
 	for name, want := range map[string]string{
 		"service.name": "kdedup", "service.instance.id": "kdedup-0", "service.version": "v1.2.3",
 		"deployment.environment.name": "staging",

@@ -2,6 +2,7 @@ package push
 
 import (
 	"context"
+	"crypto/tls"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
@@ -18,35 +19,20 @@ func exporterTo(ctx context.Context, c otlp.Collector) (sdkmetric.Exporter, erro
 		return nil, err
 	}
 	if target.GRPC {
-		return otlpmetricgrpc.New(ctx, grpcOptions(target)...)
+		return otlpmetricgrpc.New(ctx, overGRPC.Options(target)...)
 	}
-	return otlpmetrichttp.New(ctx, httpOptions(target)...)
+	return otlpmetrichttp.New(ctx, overHTTP.Options(target)...)
 }
 
-func httpOptions(t otlp.Target) []otlpmetrichttp.Option {
-	options := []otlpmetrichttp.Option{otlpmetrichttp.WithTimeout(t.Timeout)}
-	if t.URL != "" {
-		options = append(options, otlpmetrichttp.WithEndpointURL(t.URL))
-	}
-	if len(t.Headers) > 0 {
-		options = append(options, otlpmetrichttp.WithHeaders(t.Headers))
-	}
-	if t.TLS != nil {
-		options = append(options, otlpmetrichttp.WithTLSClientConfig(t.TLS))
-	}
-	return options
+var overHTTP = otlp.Exporter[otlpmetrichttp.Option]{
+	Timeout: otlpmetrichttp.WithTimeout, URL: otlpmetrichttp.WithEndpointURL,
+	Headers: otlpmetrichttp.WithHeaders, TLS: otlpmetrichttp.WithTLSClientConfig,
 }
 
-func grpcOptions(t otlp.Target) []otlpmetricgrpc.Option {
-	options := []otlpmetricgrpc.Option{otlpmetricgrpc.WithTimeout(t.Timeout)}
-	if t.URL != "" {
-		options = append(options, otlpmetricgrpc.WithEndpointURL(t.URL))
-	}
-	if len(t.Headers) > 0 {
-		options = append(options, otlpmetricgrpc.WithHeaders(t.Headers))
-	}
-	if t.TLS != nil {
-		options = append(options, otlpmetricgrpc.WithTLSCredentials(credentials.NewTLS(t.TLS)))
-	}
-	return options
+var overGRPC = otlp.Exporter[otlpmetricgrpc.Option]{
+	Timeout: otlpmetricgrpc.WithTimeout, URL: otlpmetricgrpc.WithEndpointURL,
+	Headers: otlpmetricgrpc.WithHeaders,
+	TLS: func(c *tls.Config) otlpmetricgrpc.Option {
+		return otlpmetricgrpc.WithTLSCredentials(credentials.NewTLS(c))
+	},
 }

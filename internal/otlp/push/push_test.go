@@ -62,28 +62,28 @@ func TestMetricsReachACollector(t *testing.T) {
 		to    func(url string, set func(name, value string)) otlp.Collector
 		want  string
 	}{
-		{"over HTTP with a path and headers", overHTTP,
+		{"over HTTP with a path and headers", servedOverHTTP,
 			func(url string, _ func(string, string)) otlp.Collector {
 				return otlp.Collector{Endpoint: url + "/otlp/", Headers: headers}
 			}, "/otlp/v1/metrics Bearer hunter2"},
-		{"over gRPC with headers", overGRPC,
+		{"over gRPC with headers", servedOverGRPC,
 			func(url string, _ func(string, string)) otlp.Collector {
 				return otlp.Collector{Endpoint: url, Protocol: "grpc", Headers: headers}
 			}, "grpc Bearer hunter2"},
-		{"of the environment over HTTP", overHTTP,
+		{"of the environment over HTTP", servedOverHTTP,
 			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 				set("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
 				return otlp.Collector{}
 			}, "/v1/metrics Bearer hunter2"},
-		{"of the environment over gRPC", overGRPC,
+		{"of the environment over gRPC", servedOverGRPC,
 			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", url)
 				set("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc")
 				set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
 				return otlp.Collector{}
 			}, "grpc"},
-		{"of the settings, which win over the environment", overHTTP,
+		{"of the settings, which win over the environment", servedOverHTTP,
 			func(url string, set func(string, string)) otlp.Collector {
 				set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 				set("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/json")
@@ -112,7 +112,7 @@ func TestMetricsReachACollector(t *testing.T) {
 func TestCountersAreSeenToMoveAndTheLastValuesLeaveWithTheStop(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	r := &receiver{}
-	s := newSender(t, otlp.Collector{Endpoint: overHTTP(t, r)}, often)
+	s := newSender(t, otlp.Collector{Endpoint: servedOverHTTP(t, r)}, often)
 	s.Start()
 	for _, want := range []float64{3, 6} {
 		s.records.Add(3)
@@ -141,7 +141,7 @@ func TestCountersAreSeenToMoveAndTheLastValuesLeaveWithTheStop(t *testing.T) {
 // The bridge would send 32 digits in the place of 16 bytes.
 func TestExemplarsNameTheirTraces(t *testing.T) {
 	r := &receiver{}
-	s := newSender(t, otlp.Collector{Endpoint: overHTTP(t, r)}, rarely)
+	s := newSender(t, otlp.Collector{Endpoint: servedOverHTTP(t, r)}, rarely)
 	s.Start()
 	tally := s.latencies.Tally()
 	for _, value := range []float64{0.5, 100} { // of the first bucket and of the last one
@@ -164,7 +164,7 @@ func TestExemplarsNameTheirTraces(t *testing.T) {
 func TestACollectorThatRefusesIsToldOnceAndItsReturnToo(t *testing.T) {
 	r := &receiver{}
 	r.refuse("Bearer hunter2 is not known")
-	s := newSender(t, otlp.Collector{Endpoint: overHTTP(t, r),
+	s := newSender(t, otlp.Collector{Endpoint: servedOverHTTP(t, r),
 		Headers: map[string]string{"authorization": "Bearer hunter2"}}, often)
 	s.Start()
 	testkit.Eventually(t, time.Minute, "five failures", func() bool {
@@ -209,7 +209,7 @@ func TestACollectorThatHangsDoesNotKeepTheProcess(t *testing.T) {
 
 func TestAFamilyThatFailsHidesNoOther(t *testing.T) {
 	r := &receiver{}
-	s := newSender(t, otlp.Collector{Endpoint: overHTTP(t, r)}, rarely)
+	s := newSender(t, otlp.Collector{Endpoint: servedOverHTTP(t, r)}, rarely)
 	s.options.Gatherer.(*prometheus.Registry).MustRegister(broken{})
 	s.Start()
 	s.records.Add(7)

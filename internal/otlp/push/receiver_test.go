@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +12,8 @@ import (
 	collect "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
+
+	"github.com/kdedup/kdedup/internal/testkit/otlptest"
 )
 
 // receiver is a collector: what it got of each family lately, where the requests went with which
@@ -85,13 +82,9 @@ func (r *receiver) exemplars(name string) (all []string) {
 
 // ServeHTTP is OTLP/HTTP.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, err := io.ReadAll(request.Body)
 	message := &collect.ExportMetricsServiceRequest{}
-	if err == nil {
-		err = proto.Unmarshal(body, message)
-	}
-	if err != nil || request.Header.Get("Content-Type") != "application/x-protobuf" {
-		http.Error(w, fmt.Sprint("not protobuf: ", err), http.StatusBadRequest)
+	if err := otlptest.Read(request, message); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	if why := r.keep(request.URL.Path, request.Header.Get("Authorization"), message); why != "" {
@@ -103,35 +96,16 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *receiver) Export(
 	ctx context.Context, message *collect.ExportMetricsServiceRequest,
 ) (*collect.ExportMetricsServiceResponse, error) {
-	headers, _ := metadata.FromIncomingContext(ctx)
-	if why := r.keep("grpc", strings.Join(headers.Get("authorization"), " "),
-		message); why != "" {
+	if why := r.keep("grpc", otlptest.Authorization(ctx), message); why != "" {
 		return nil, fmt.Errorf("refused: %s", why)
 	}
 	return &collect.ExportMetricsServiceResponse{}, nil
 }
 
-func overHTTP(t *testing.T, r *receiver) string {
-	server := httptest.NewServer(r)
-	t.Cleanup(server.Close)
-	return server.URL
-}
+func servedOverHTTP(t *testing.T, r *receiver) string { return otlptest.OverHTTP(t, r) }
 
-func overGRPC(t *testing.T, r *receiver) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	collect.RegisterMetricsServiceServer(server, r)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+func servedOverGRPC(t *testing.T, r *receiver) string {
+	return otlptest.OverGRPC(t, func(s *grpc.Server) {
+		collect.RegisterMetricsServiceServer(s, r)
 	})
-	return "http://" + listener.Addr().String()
 }

@@ -66,7 +66,7 @@ func (t *Question) Ask(ctx context.Context) (Answer, error) {
 	found.Partition, found.Offset = owner.Partition, owner.Offset
 	found.Fingerprint, found.ClaimedAt = hex.EncodeToString(answer.Fingerprint[:]), answer.ClaimedAt
 	found.Ends = answer.ClaimedAt.Add(t.Topic.TTL)
-	if t.Topic.TTLFrom == config.TTLFromLast {
+	if t.Topic.Sliding() {
 		if err := t.askEnd(ctx, &found); err != nil {
 			return found, err
 		}

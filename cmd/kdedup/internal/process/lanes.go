@@ -109,13 +109,13 @@ const checkTimeout = 5 * time.Second
 // finds again is no copy that comes.
 func laneScope(e wiring.Entry) dedup.Scope {
 	scope := e.ClaimScope()
-	scope.Sliding = e.TTLFrom == config.TTLFromLast
+	scope.Sliding = e.Topic.Sliding()
 	return scope
 }
 
 // holdsFor is how long a claim may hold, 0 without a limit.
 func holdsFor(t config.Topic) time.Duration {
-	if t.TTLFrom == config.TTLFromLast {
+	if t.Sliding() {
 		return 0
 	}
 	return t.TTL

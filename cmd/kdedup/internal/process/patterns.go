@@ -147,7 +147,7 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.
 	defer cancel()
 	e := one[0]
 	c.Topics = []config.Topic{e.Topic}
-	if err := p.setupMissing(ctx, c, one); err != nil {
+	if err := wiring.SetupMissing(ctx, p.clusters, c, one, p.log); err != nil {
 		return err
 	}
 	if err := wiring.CheckTopics(ctx, p.clusters, c, one); err != nil {
@@ -155,19 +155,6 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.
 	}
 	p.tellSettings(ctx, one)
 	return p.register(ctx, one)
-}
-
-// setupMissing is kdedup setup for the entries that ask for it.
-func (p *Process) setupMissing(
-	ctx context.Context, c config.Config, entries []wiring.Entry,
-) error {
-	var problems []error
-	for _, e := range entries {
-		if e.AutoSetup {
-			problems = append(problems, wiring.SetupTopics(ctx, p.clusters, c, e, p.log))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // tellSettings warns of topics that refuse or lose records. What setup would refuse runs already,

@@ -140,7 +140,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return err
 	}
 	entries, matched := named(wiring.Entries(c.Topics))
-	if err := p.setupMissing(ctx, c, entries); err != nil {
+	if err := wiring.SetupMissing(ctx, p.clusters, c, entries, p.log); err != nil {
 		return err
 	}
 	if err := wiring.CheckTopics(ctx, p.clusters, namedOf(c), entries); err != nil {

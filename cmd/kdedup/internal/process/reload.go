@@ -164,7 +164,7 @@ func (p *Process) prepareNamed(ctx context.Context, fresh []wiring.Entry) error 
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := p.setupMissing(ctx, p.Config(), fresh); err != nil {
+	if err := wiring.SetupMissing(ctx, p.clusters, p.Config(), fresh, p.log); err != nil {
 		return err
 	}
 	if err := wiring.CheckTopics(ctx, p.clusters, p.Config(), fresh); err != nil {

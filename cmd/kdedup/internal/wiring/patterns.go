@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -49,19 +50,28 @@ func ExpandFor(
 	return c, err
 }
 
-// SetupTopics makes the topics of one entry that are missing, and those of its claim log. Its
-// errors have the entry's path.
-func SetupTopics(
-	ctx context.Context, clusters kafka.Clusters, c config.Config, e Entry, log *slog.Logger,
+// SetupMissing is kdedup setup for the entries that ask for it: it makes their topics that are
+// missing, and those of their claim logs.
+func SetupMissing(
+	ctx context.Context, clusters kafka.Clusters, c config.Config, entries []Entry,
+	log *slog.Logger,
 ) error {
-	say := func(line string) { log.Info(line, "topic", e.Input) }
 	transactions := deliveries{clusters: clusters, config: c}
-	if err := transactions.setUp(ctx, e, false, say); err != nil {
-		return err
+	var problems []error
+	for _, e := range entries {
+		if !e.AutoSetup {
+			continue
+		}
+		say := func(line string) { log.Info(line, "topic", e.Input) }
+		err := transactions.setUp(ctx, e, false, say)
+		if err == nil {
+			one := c
+			one.Topics = []config.Topic{e.Topic}
+			if err = SetupClaimLogs(ctx, clusters.Input, one, log, false, say); err != nil {
+				err = fmt.Errorf("%s: %w", e.Path, err)
+			}
+		}
+		problems = append(problems, err)
 	}
-	c.Topics = []config.Topic{e.Topic}
-	if err := SetupClaimLogs(ctx, clusters.Input, c, log, false, say); err != nil {
-		return fmt.Errorf("%s: %w", e.Path, err)
-	}
-	return nil
+	return errors.Join(problems...)
 }

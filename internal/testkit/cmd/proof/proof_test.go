@@ -219,6 +219,11 @@ func TestEveryLongTestIsThere(t *testing.T) {
 			t.Errorf("e2e has no %s that waits for its turn", name)
 		}
 	}
+	for _, name := range ofAnyStore {
+		if !bytes.Contains(text, []byte("func "+name+"(t *testing.T) {\n")) {
+			t.Errorf("e2e has no %s", name)
+		}
+	}
 }
 
 func TestTheSourcesHaveANameThatChangesWithThem(t *testing.T) {
