@@ -27,6 +27,8 @@ func TestInABrowser(t *testing.T) {
 	t.Run("look up an ID without JavaScript", b.lookUpWithoutScript)
 	t.Run("a click looks a dropped copy up", b.lookUpDropped)
 	t.Run("fifty pipelines fit a screen", b.fifty)
+	t.Run("of many pipelines the filter keeps what was asked for", b.filter)
+	t.Run("a link leads to the details of a pipeline", b.link)
 	t.Run("a server that is gone", b.serverGone)
 	t.Run("a phone has nothing to scroll sideways", b.phone)
 	t.Run("dark and light", b.colours)
@@ -211,23 +213,61 @@ func (m *many) Snapshot() Snapshot {
 	return snap
 }
 
-func (b pages) fifty(t *testing.T) {
+// openFifty shows them on a large screen.
+func (b pages) openFifty(t *testing.T, fragment string) {
+	t.Helper()
 	o, _ := scripted(t, 0)
 	source := &many{script{step: 1000}}
-	o.Source, o.Gatherer = source, prometheus.NewRegistry()
+	o.Source, o.Every, o.Gatherer = source, 100*time.Millisecond, prometheus.NewRegistry()
 	probes := &prober{found: []checkStatus{{Name: StoreCheck, OK: true}}, at: noon}
 	sampler := newSampler(o, probes, Cleaner(nil))
 	sampler.sample(noon)
 	server := httptest.NewServer(protect(o, true, probes, routes(o, true, sampler, Cleaner(nil))))
-	defer server.Close()
-	defer b.Do(t, chromedp.Navigate("about:blank"))
+	t.Cleanup(server.Close)
 	b.Do(t, chromedp.EmulateViewport(1920, 1080))
-	defer b.Do(t, chromedp.EmulateViewport(1280, 900))
-	b.Do(t, chromedp.Navigate(server.URL))
+	t.Cleanup(func() {
+		b.Do(t, chromedp.Navigate("about:blank"), chromedp.EmulateViewport(1280, 900))
+	})
+	b.Do(t, chromedp.Navigate(server.URL+fragment))
+}
+
+func (b pages) fifty(t *testing.T) {
+	b.openFifty(t, "")
 	bottom := browser.Evaluate[float64](t, b.Browser,
 		`[...document.querySelectorAll('summary.line')].at(-1).getBoundingClientRect().bottom`)
 	if bottom > 1080 {
 		t.Errorf("the last pipeline ends at %v of 1080", bottom)
+	}
+}
+
+const shownPipelines = `[...document.querySelectorAll('.pipeline:not([hidden]) b')].map((b) => b.textContent).join()`
+
+func (b pages) filter(t *testing.T) {
+	b.openFifty(t, "")
+	b.Do(t, chromedp.SendKeys(chromedp.CSS("#filter"), "TENANT-4 held"))
+	if got := b.Text(t, "#filtered"); got != "11 shown" { // 4, and 40 to 49
+		t.Errorf("it says %q", got)
+	}
+	shown := browser.Evaluate[string](t, b.Browser, shownPipelines)
+	if strings.Count(shown, "tenant-4") != 11 {
+		t.Errorf("the page shows %s", shown)
+	}
+	const asked = `performance.getEntriesByType('resource').filter((e) => e.name.endsWith('status')).length`
+	testkit.Eventually(t, time.Minute, "newer numbers", func() bool {
+		return browser.Evaluate[int](t, b.Browser, asked) > 1
+	})
+	if got := browser.Evaluate[string](t, b.Browser, shownPipelines); got != shown {
+		t.Errorf("with newer numbers the page shows %s", got)
+	}
+}
+
+func (b pages) link(t *testing.T) {
+	b.openFifty(t, "#pipeline-tenant-30.orders")
+	const open = `[...document.querySelectorAll(".pipeline[open] > summary b")].map((b) => b.textContent).join()`
+	if got := browser.Evaluate[string](
+		t, b.Browser, open,
+	); !strings.HasPrefix(got, "tenant-30.orders") || strings.Contains(got, ",") {
+		t.Errorf("open are the details of %q", got)
 	}
 }
 

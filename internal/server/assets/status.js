@@ -152,6 +152,37 @@
     document.title = (status.state === 'ready' ? '' : formats.words(status.state) + ': ') + 'kdedup ' + status.process.instance;
   };
 
+  // The filter keeps the pipelines in whose line, or group, all of its words stand.
+  const filter = document.getElementById('filter');
+
+  const narrow = () => {
+    if (!filter) return;
+    const words = filter.value.toLowerCase().split(/\s+/);
+    const all = [...document.querySelectorAll('.pipeline')];
+    for (const p of all) {
+      const [state, topics] = p.querySelectorAll('summary > .state, summary > b');
+      const shown = `${state.textContent} ${topics.textContent} ${p.dataset.words}`.toLowerCase();
+      p.hidden = !words.every((word) => shown.includes(word));
+    }
+    text(document.getElementById('filtered'), filter.value.trim() === '' ? '' : `${all.filter((p) => !p.hidden).length} shown`);
+  };
+
+  if (filter) {
+    filter.parentElement.hidden = false;
+    filter.addEventListener('input', narrow);
+  }
+
+  // An address with #pipeline-INPUT opens the details of that pipeline, for links from alerts and chats.
+  const openNamed = () => {
+    const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!named || named.localName !== 'details') return;
+    named.open = true;
+    named.scrollIntoView();
+  };
+
+  openNamed();
+  window.addEventListener('hashchange', openNamed);
+
   let answered = document.querySelector('.clock span').textContent;
 
   const ask = async (path, options) => {
@@ -181,6 +212,7 @@
     const page = document.body.dataset;
     if (status.process.started !== page.started || status.configured !== page.configured) location.replace('./'); // other pipelines, perhaps
     show(status);
+    narrow();
     answered = formats.time(status.time);
   };
 
