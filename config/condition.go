@@ -4,14 +4,14 @@ import "fmt"
 
 // Condition is about what a record has in a place. Without `from` there is none.
 type Condition struct {
-	// Place of the value: `header`, `key` or `json`, as for `message_id`. Required with any of the
-	// others.
+	// Place of the value: `header`, `key`, `json`, `avro` or `protobuf`, as for `message_id`.
+	// Required with any of the others.
 	From string `mapstructure:"from"`
 	// Name of the header, with `from: header`.
 	Name string `mapstructure:"name"`
-	// Place of the field, with `from: json`, as for `message_id`.
+	// Place of the field in a document, as for `message_id`.
 	Path string `mapstructure:"path"`
-	// With `from: json`, what of the record is the document: `value` or `key`.
+	// What of the record is the document: `value` or `key`.
 	//
 	// Default: `value`.
 	Part string `mapstructure:"part"`
@@ -29,7 +29,8 @@ func (c Condition) check(p *problems, path string) {
 	if c.From == "" && c.Name == "" && c.Path == "" && c.Part == "" && len(c.Is) == 0 {
 		return
 	}
-	c.Place().checkPlace(p, path, []string{FromHeader, FromKey, FromJSON})
+	c.Place().checkPlace(p, path, []string{FromHeader, FromKey, FromJSON, FromAvro,
+		FromProtobuf})
 	for i, value := range c.Is {
 		if value == "" {
 			p.add(fmt.Sprintf("%s.is[%d]", path, i),

@@ -23,15 +23,53 @@ type Fingerprint struct {
 	// `all`: key and value, byte for byte, or the fields that `ignore` or `only` leave. `none`:
 	// nothing, records with equal IDs are always the same.
 	Of string `mapstructure:"of"`
-	// Fields of a JSON value that differ between copies, at most 32, written as
-	// `message_id.path` is, but not within a string: `[ts_ms, "meta.attempt"]`. The rest of the
-	// value counts by what it says: white space, the order of names and the spelling of strings do
-	// not matter; numbers count as they are written. The key counts. A value that is not JSON
-	// counts as a whole.
+	// Fields of a value that differ between copies, at most 32, written as `message_id.path` is,
+	// but not within a string: `[ts_ms, "meta.attempt"]`. The rest of the value counts by what it
+	// says: white space, the order of names and the spelling of strings do not matter; numbers
+	// count as they are written. The key counts. A value that is not of the `format` counts as a
+	// whole.
 	Ignore []string `mapstructure:"ignore"`
-	// The only fields of a JSON value that count, as in `ignore`, beside the key. A value without
-	// one of them counts as a whole. Not together with `ignore`.
+	// The only fields of a value that count, as in `ignore`, beside the key. A JSON value without
+	// one of them counts as a whole, an Avro or Protobuf value without all of them. Not together
+	// with `ignore`.
 	Only []string `mapstructure:"only"`
+	// What the value is, with `ignore` and `only`: `json`, `avro` or `protobuf`. The last two need
+	// `schema_registry`.
+	//
+	// Default: that of `message_id.format`, or of `message_id.from` if that is `avro` or `protobuf`
+	// and looks at the value, or else `json`.
+	Format string `mapstructure:"format"`
+}
+
+// Formats of values.
+const (
+	FormatJSON     = "json"
+	FormatAvro     = FromAvro
+	FormatProtobuf = FromProtobuf
+)
+
+// ContentFormat is that of the values whose fields `fingerprint` names.
+func (t Topic) ContentFormat() string {
+	m := t.MessageID
+	switch {
+	case t.Fingerprint.Format != "":
+		return t.Fingerprint.Format
+	case m.Format != "":
+		return m.Format
+	case m.Part != PartKey && m.needsSchemas() == m.From && m.From != "":
+		return m.From
+	}
+	return FormatJSON
+}
+
+// checkFormat is about a format that is named.
+func checkFormat(p *problems, path, format string, fields bool) {
+	if format == "" {
+		return
+	}
+	if oneOf(p, path+".format", format, FormatJSON, FormatAvro, FormatProtobuf) && !fields {
+		p.add(path+".format", "leave it out", "belongs to ignore and only")
+	}
 }
 
 func (f Fingerprint) check(p *problems, path string) {
@@ -41,6 +79,7 @@ func (f Fingerprint) check(p *problems, path string) {
 			"must not be none with fields that count or do not")
 	}
 	checkFields(p, path, f.Ignore, f.Only)
+	checkFormat(p, path, f.Format, len(f.Ignore)+len(f.Only) > 0)
 }
 
 // maxFields bounds how often a value is read.

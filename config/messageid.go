@@ -83,13 +83,17 @@ type MessageID struct {
 	// `urn:uuid:` is written as `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`, everything else stays. An
 	// ID of which nothing is left is missing. Refused with other places; `parts` have their own.
 	Normalize []string `mapstructure:"normalize"`
-	// With `from: value_hash`, fields of a JSON value that do not count, as in
-	// `fingerprint.ignore`: values that differ in nothing else are copies. A value that is not JSON
-	// counts as a whole.
+	// With `from: value_hash`, fields of a value that do not count, as in `fingerprint.ignore`:
+	// values that differ in nothing else are copies. A value that is not of the `format` counts as
+	// a whole.
 	Ignore []string `mapstructure:"ignore"`
-	// With `from: value_hash`, the only fields of a JSON value that count, as in
-	// `fingerprint.only`. A value without one of them counts as a whole.
+	// With `from: value_hash`, the only fields of a value that count, as in `fingerprint.only`.
 	Only []string `mapstructure:"only"`
+	// With `ignore` or `only`, what the value is: `json`, `avro` or `protobuf`, as for
+	// `fingerprint.format`.
+	//
+	// Default: `json`.
+	Format string `mapstructure:"format"`
 	// Two or more places, each with `from` and so on. The order matters. Those of a `composite` are
 	// neither `composite` nor `first_of`, and if one is missing, the ID is. Those of a `first_of`
 	// may be `composite`. Required with these two, refused otherwise.

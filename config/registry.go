@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// SchemaRegistry is where the schemas are that `message_id.from: avro` and `protobuf` need: a
-// registry that speaks Confluent's API. While it does not answer, records of schemas that kdedup
-// has not seen yet wait as they do for the store, see `topics[].on_store_outage`; the others go on.
+// SchemaRegistry is where the schemas of Avro and Protobuf records are, for `message_id`,
+// `fingerprint` and `only_if`: a registry that speaks Confluent's API. While it does not answer,
+// records of schemas that kdedup has not seen yet wait as they do for the store, see
+// `topics[].on_store_outage`; the others go on.
 type SchemaRegistry struct {
 	// Addresses of one registry, each as an `https` or `http` URL without a password. The next is
-	// asked if one does not answer. Required with `message_id.from: avro` or `protobuf`. With
-	// Apicurio they end in `/apis/ccompat/v7`.
+	// asked if one does not answer. Required where an entry of `topics` names `avro` or `protobuf`.
+	// With Apicurio they end in `/apis/ccompat/v7`.
 	URLs []string `mapstructure:"urls"`
 	// Name for basic authentication; needs `password`. Empty means none.
 	Username string `mapstructure:"username"`
@@ -32,9 +33,8 @@ const registryPath = "schema_registry"
 
 func (r SchemaRegistry) check(p *problems, topics []Topic) {
 	for i, t := range topics {
-		if from := t.MessageID.needsSchemas(); from != "" && len(r.URLs) == 0 {
-			p.add(registryPath+".urls", "", "is required with topics[%d].message_id.from: %s", i,
-				from)
+		if needs := t.needsSchemas(); needs != "" && len(r.URLs) == 0 {
+			p.add(registryPath+".urls", "", "is required with topics[%d].%s", i, needs)
 			break
 		}
 	}
@@ -63,6 +63,28 @@ func (r SchemaRegistry) check(p *problems, topics []Topic) {
 	}
 	r.TLS.check(p, registryPath+".tls")
 	within(p, registryPath+".timeout", r.Timeout, 100*time.Millisecond, time.Minute)
+}
+
+// needsSchemas is a setting that needs a registry, or empty.
+func (t Topic) needsSchemas() string {
+	inSchema := func(format string) bool { return format == FormatAvro || format == FormatProtobuf }
+	f := t.Fingerprint
+	switch from := t.MessageID.needsSchemas(); {
+	case from != "":
+		return "message_id.from: " + from
+	case inSchema(t.MessageID.Format):
+		return "message_id.format: " + t.MessageID.Format
+	case len(f.Ignore)+len(f.Only) > 0 && inSchema(f.Format):
+		return "fingerprint.format: " + f.Format
+	case inSchema(t.OnlyIf.From):
+		return "only_if.from: " + t.OnlyIf.From
+	}
+	for i, part := range t.MessageID.Parts {
+		if inSchema(part.Format) {
+			return fmt.Sprintf("message_id.parts[%d].format: %s", i, part.Format)
+		}
+	}
+	return ""
 }
 
 // needsSchemas is the kind of place that needs a registry, or empty.

@@ -17,6 +17,18 @@ func TestSchemaRegistryRules(t *testing.T) {
 		{"all is well", with(func(*SchemaRegistry) {}), ""},
 		{"none for avro", avro,
 			"schema_registry.urls: is required with topics[0].message_id.from: avro"},
+		{"none for a fingerprint", func(c *Config) {
+			c.Topics[0].Fingerprint = Fingerprint{Of: FingerprintAll, Ignore: []string{"a"},
+				Format: FormatAvro}
+		}, "schema_registry.urls: is required with topics[0].fingerprint.format: avro"},
+		{"none for a hash", func(c *Config) {
+			c.Topics[0].MessageID = MessageID{From: FromFirstOf, Parts: []MessageID{
+				{From: FromKey}, {From: FromValueHash, Ignore: []string{"a"},
+					Format: FormatProtobuf}}}
+		}, "schema_registry.urls: is required with topics[0].message_id.parts[1].format: protobuf"},
+		{"none for a condition", func(c *Config) {
+			c.Topics[0].OnlyIf = Condition{From: FromProtobuf, Path: "a"}
+		}, "schema_registry.urls: is required with topics[0].only_if.from: protobuf"},
 		{"none for a part", func(c *Config) {
 			c.Topics[0].MessageID = MessageID{From: FromFirstOf, Parts: []MessageID{
 				{From: FromKey}, {From: FromProtobuf, Path: "id"}}}

@@ -49,6 +49,9 @@ func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
 	if m.checkOption(p, path, "only", len(m.Only) > 0, FromValueHash) || ignores {
 		checkFields(p, path, m.Ignore, m.Only)
 	}
+	if m.checkOption(p, path, "format", m.Format != "", FromValueHash) {
+		checkFormat(p, path, m.Format, len(m.Ignore)+len(m.Only) > 0)
+	}
 	switch m.From {
 	case FromJSON, FromJSONSchema:
 		checkJSONPath(p, path+".path", m.Path)

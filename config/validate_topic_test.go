@@ -288,7 +288,7 @@ func TestConditionRules(t *testing.T) {
 		{"values and no place", only(Condition{Is: []string{"a"}}),
 			"topics[0].only_if.from: is required"},
 		{"a place that is none", only(Condition{From: FromValueHash}),
-			`topics[0].only_if.from: must be header, key or json, got "value_hash"`},
+			`topics[0].only_if.from: must be header, key, json, avro or protobuf, got "value_hash"`},
 		{"header without name", only(Condition{From: FromHeader}),
 			"topics[0].only_if.name: is required with from: header"},
 		{"wrong path", only(Condition{From: FromJSON, Path: "$.op"}),
@@ -311,6 +311,13 @@ func TestFingerprintRules(t *testing.T) {
 		{"none", of(Fingerprint{Of: FingerprintNone}), ""},
 		{"ignore", of(Fingerprint{Of: FingerprintAll, Ignore: []string{"ts_ms", "a[0].b"}}), ""},
 		{"only", of(Fingerprint{Of: FingerprintAll, Only: []string{"order"}}), ""},
+		{"a format", of(Fingerprint{Of: FingerprintAll, Only: []string{"a"},
+			Format: FormatJSON}), ""},
+		{"an unknown format", of(Fingerprint{Of: FingerprintAll, Only: []string{"a"},
+			Format: "xml"}),
+			`topics[0].fingerprint.format: must be json, avro or protobuf, got "xml"`},
+		{"a format of no fields", of(Fingerprint{Of: FingerprintAll, Format: FormatJSON}),
+			"topics[0].fingerprint.format: belongs to ignore and only; leave it out"},
 		{"unknown", of(Fingerprint{Of: "value"}),
 			`topics[0].fingerprint.of: must be all or none, got "value"`},
 		{"none with fields", of(Fingerprint{Of: FingerprintNone, Ignore: []string{"a"}}),
@@ -331,4 +338,26 @@ func TestFingerprintRules(t *testing.T) {
 			t.MessageID = MessageID{From: FromKey, Ignore: []string{"a"}}
 		}), "topics[0].message_id.ignore: belongs to from: value_hash, not to from: key"},
 	})
+}
+
+func TestTheFormatOfAContentFollowsTheMessageID(t *testing.T) {
+	for _, c := range []struct {
+		id    MessageID
+		named string
+		want  string
+	}{
+		{MessageID{From: FromHeader}, "", FormatJSON},
+		{MessageID{From: FromHeader}, FormatAvro, FormatAvro},
+		{MessageID{From: FromAvro, Path: "id"}, "", FormatAvro},
+		{MessageID{From: FromAvro, Path: "id"}, FormatJSON, FormatJSON},
+		{MessageID{From: FromProtobuf, Path: "id", Part: PartValue}, "", FormatProtobuf},
+		{MessageID{From: FromAvro, Path: "id", Part: PartKey}, "", FormatJSON},
+		{MessageID{From: FromValueHash, Format: FormatAvro}, "", FormatAvro},
+		{MessageID{From: FromFirstOf, Parts: []MessageID{{From: FromAvro}}}, "", FormatJSON},
+	} {
+		topic := Topic{MessageID: c.id, Fingerprint: Fingerprint{Format: c.named}}
+		if got := topic.ContentFormat(); got != c.want {
+			t.Errorf("%+v, named %q: %s, want %s", c.id, c.named, got, c.want)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
@@ -133,7 +134,10 @@ func (f *benchFlags) claimLogs(
 	if err := wiring.SetupClaimLogs(
 		ctx, client, like, log, false, func(string) {},
 	); err != nil {
-		return nil, errors.Join(err, cleanUp(ctx, remove))
+		if undone := cleanUp(ctx, remove); undone != nil { // as a rule for the same reason
+			log.Debug("what was made of the claim log is left behind", "error", undone)
+		}
+		return nil, err
 	}
 	return remove, nil
 }
@@ -141,8 +145,10 @@ func (f *benchFlags) claimLogs(
 // deleteTopics takes the measurement's topics away.
 func deleteTopics(ctx context.Context, admin *kadm.Client, names []string) error {
 	answers, err := admin.DeleteTopics(ctx, names...)
-	if err == nil {
-		err = answers.Error()
+	for _, answer := range answers {
+		if err == nil && !errors.Is(answer.Err, kerr.UnknownTopicOrPartition) { // none was made
+			err = answer.Err
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("delete the topics of the measurement: %w", err)

@@ -23,7 +23,8 @@ func (f *benchFlags) advise(
 			"topic", f.own.Input, "error", err)
 	}
 	a := advice{
-		store: c.Store.Type, topic: f.own, idBytes: workload.UUIDBytes,
+		rows:  c.Store.Type == config.StoreCassandra && !c.Store.Logs(),
+		topic: f.own, idBytes: workload.UUIDBytes,
 		rate: measured, rateNote: "as measured here: the most there can be; --rate names another",
 	}
 	if found.idBytes > 0 {
@@ -41,7 +42,7 @@ func (f *benchFlags) advise(
 
 // advice is about one topic in its store.
 type advice struct {
-	store    string
+	rows     bool // each claim is a row in Cassandra
 	topic    config.Topic
 	idBytes  int
 	rate     float64 // records a second
@@ -52,7 +53,7 @@ type advice struct {
 // (compaction_large_partition_warning_threshold).
 const largestPartition = 100 << 20
 
-func (a advice) rows() float64 { return a.rate * a.topic.TTL.Seconds() }
+func (a advice) claims() float64 { return a.rate * a.topic.TTL.Seconds() }
 
 // bytes are those of the claims that Cassandra must keep, in each replica. It keeps others too,
 // until it compacts them.
@@ -70,14 +71,15 @@ func (a advice) bucketsNeeded() int {
 func (a advice) results() []result {
 	results := []result{
 		{"advice for records/s", a.rate, a.rateNote},
-		{"claims kept", a.rows(), fmt.Sprintf("rate x ttl (%v); copies take no room", a.topic.TTL)},
+		{"claims kept", a.claims(),
+			fmt.Sprintf("rate x ttl (%v); copies take no room", a.topic.TTL)},
 	}
-	if a.store != config.StoreCassandra {
+	if !a.rows {
 		return results
 	}
 	return append(results,
 		result{"disk GiB", a.bytes() / (1 << 30), a.diskNote()},
-		result{"claims per bucket", a.rows() / float64(a.topic.Buckets),
+		result{"claims per bucket", a.claims() / float64(a.topic.Buckets),
 			fmt.Sprintf("of %d buckets", a.topic.Buckets)},
 		result{"bucket MiB", a.bytes() / float64(a.topic.Buckets) / (1 << 20), a.bucketNote()},
 	)

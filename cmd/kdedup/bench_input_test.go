@@ -98,7 +98,7 @@ func TestTheInputTellsItsRateAndItsIDs(t *testing.T) {
 
 func TestTheAdviceFollowsFromRateAndTTL(t *testing.T) {
 	// Claims stay on the disk for three hours more: 40,000 s in all.
-	a := advice{store: config.StoreCassandra,
+	a := advice{rows: true,
 		topic: config.Topic{TTL: 29_200 * time.Second, Buckets: 4}, idBytes: 65, rate: 1 << 20}
 	got := make(map[string]any)
 	notes := make(map[string]string)
@@ -121,8 +121,8 @@ func TestTheAdviceFollowsFromRateAndTTL(t *testing.T) {
 	if note := a.bucketNote(); strings.Contains(note, "take") {
 		t.Errorf("enough buckets, and yet %q", note)
 	}
-	a.store = config.StoreEmbedded
+	a.rows = false
 	if results := a.results(); len(results) != 2 {
-		t.Errorf("advice about buckets for a store without: %v", results)
+		t.Errorf("advice about buckets where there are none: %v", results)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Condition tells apart which records have message IDs: those with a value in a place.
 type Condition struct {
-	Place Source   // a header, a key or a JSON field
+	Place Source   // a header, a key, or a field in JSON, Avro or Protobuf
 	Is    []string // the values that hold, byte for byte; empty: any that is not empty or null
 }
 
@@ -19,50 +19,81 @@ type Condition struct {
 type condition struct {
 	value func(*kgo.Record) ([]byte, dedup.MissingReason)
 	is    []string
+
+	schemas []*schemas // that records need for it
 }
 
-func newCondition(c Condition) (*condition, error) {
+func newCondition(c Condition, news *news) (*condition, error) {
 	switch c.Place.From {
 	case "header", "key":
 		find, _, err := newPlace(c.Place, new(gathered))
 		if err != nil {
 			return nil, err
 		}
-		return &condition{func(r *kgo.Record) ([]byte, dedup.MissingReason) {
+		return &condition{value: func(r *kgo.Record) ([]byte, dedup.MissingReason) {
 			id, missing := find(r)
 			return bytesOf(id), missing
-		}, c.Is}, nil
+		}, is: c.Is}, nil
 	case "json":
 		place, err := newJSONSource(c.Place, new(sighting))
 		if err != nil {
 			return nil, err
 		}
-		return &condition{place.text, c.Is}, nil
+		return &condition{value: func(r *kgo.Record) ([]byte, dedup.MissingReason) {
+			return place.text(place.part(r))
+		}, is: c.Is}, nil
+	case FromAvro, FromProtobuf:
+		return newSchemaCondition(c, news)
 	}
-	return nil, fmt.Errorf("from %q is not header, key or json", c.Place.From)
+	return nil, fmt.Errorf("from %q is not header, key, json, avro or protobuf", c.Place.From)
 }
 
-// leavesOut reports whether the record is known not to have the value. What cannot be read may have
-// it, and goes the way of all others.
-func (c *condition) leavesOut(r *kgo.Record) bool {
-	value, missing := c.value(r)
-	switch {
-	case missing == dedup.MissingUnparsable:
-		return false
-	case missing == dedup.MissingUnsupportedType: // there is an object or an array
-		return len(c.is) > 0
-	case missing != dedup.NotMissing:
-		return true
-	case len(c.is) == 0:
-		return false
+// newSchemaCondition reads all of a record, and so has truth values, which cannot be IDs.
+func newSchemaCondition(c Condition, news *news) (*condition, error) {
+	place, err := newJSONSource(c.Place, new(sighting))
+	if err != nil {
+		return nil, err
 	}
-	return !slices.ContainsFunc(c.is, func(wanted string) bool { return string(value) == wanted })
+	if len(place.paths) > 1 {
+		return nil, fmt.Errorf("path %q leads into a document within a string", c.Place.Path)
+	}
+	docs, err := newDocuments(c.Place.From, place.ofKey, c.Place.Registry, news)
+	if err != nil {
+		return nil, err
+	}
+	return &condition{value: func(r *kgo.Record) ([]byte, dedup.MissingReason) {
+		with := encoders.Get().(*encoder)
+		defer encoders.Put(with)
+		doc, missing := docs.read(with.doc[:0], r)
+		if missing != dedup.NotMissing {
+			return nil, missing
+		}
+		with.doc = doc
+		text, missing := place.text(doc)
+		return slices.Clone(text), missing
+	}, is: c.Is, schemas: []*schemas{&docs.schemas}}, nil
+}
+
+// leavesOut reports whether a record with this value is left out. What cannot be read may have the
+// value, and goes the way of all others.
+func (c *condition) leavesOut(value []byte, missing dedup.MissingReason) bool {
+	switch missing {
+	case dedup.NotMissing:
+	case dedup.MissingUnparsable, dedup.MissingUnframed, dedup.MissingUnknownSchema,
+		dedup.MissingUnusableSchema:
+		return false
+	case dedup.MissingUnsupportedType: // there is an object or an array
+		return len(c.is) > 0
+	default:
+		return true
+	}
+	return len(c.is) > 0 &&
+		!slices.ContainsFunc(c.is, func(wanted string) bool { return string(value) == wanted })
 }
 
 // text is a field as a condition compares it: a string as what it stands for, a number or a word
 // as it is written.
-func (j *jsonSource) text(r *kgo.Record) ([]byte, dedup.MissingReason) {
-	doc := j.part(r)
+func (j *jsonSource) text(doc []byte) ([]byte, dedup.MissingReason) {
 	if doc == nil {
 		return nil, dedup.MissingNull
 	}
@@ -94,23 +125,30 @@ type Rules struct {
 	// Fingerprint says what of records with equal IDs is compared. It is a part of String: claims
 	// with other fingerprints mean something else.
 	Fingerprint Content
+	Registry    Registry // has the schemas of a Fingerprint in Avro or Protobuf
 }
 
 // With returns an extractor that heeds rules. They change no ID.
 func (e *Extractor) With(rules Rules) (_ *Extractor, err error) {
 	with := *e
-	if with.content, err = newContent(rules.Fingerprint); err != nil {
+	with.content, err = newContent(rules.Fingerprint, rules.Registry, &e.all.news)
+	if err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	if with.content != nil {
 		with.name += dedup.FingerprintMark + with.content.name
+		if docs := with.content.documents; docs != nil {
+			with.find = with.content.before(with.find)
+			with.schemas = append(slices.Clip(with.schemas), &docs.schemas)
+		}
 	}
 	if rules.OnlyIf != nil {
-		only, err := newCondition(*rules.OnlyIf)
+		only, err := newCondition(*rules.OnlyIf, &e.all.news)
 		if err != nil {
 			return nil, fmt.Errorf("only_if: %w", err)
 		}
 		with.find = only.around(with.find)
+		with.schemas = append(slices.Clip(with.schemas), only.schemas...)
 	}
 	if rules.Tombstones {
 		with.find = tombstonesApart(with.find)
@@ -120,7 +158,11 @@ func (e *Extractor) With(rules Rules) (_ *Extractor, err error) {
 
 func (c *condition) around(find finder) finder {
 	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		if c.leavesOut(r) {
+		value, missing := c.value(r)
+		switch {
+		case missing == dedup.MissingUnresolved:
+			return "", missing
+		case c.leavesOut(value, missing):
 			return "", dedup.MissingExempt
 		}
 		return find(r)

@@ -105,9 +105,10 @@ func TestTombstonesAreToldApart(t *testing.T) {
 
 func TestBadConditionsAreRefused(t *testing.T) {
 	for want, source := range map[string]messageid.Source{
-		`only_if: from "value_hash" is not header, key or json`: {From: "value_hash"},
-		`only_if: from header needs a name`:                     {From: "header"},
-		`only_if: path "a." has an empty segment`:               {From: "json", Path: "a."},
+		`only_if: from "value_hash" is not header, key, json, avro or protobuf`: {
+			From: "value_hash"},
+		`only_if: from header needs a name`:       {From: "header"},
+		`only_if: path "a." has an empty segment`: {From: "json", Path: "a."},
 	} {
 		_, err := mustExtractor(t, messageid.Source{From: "key"}).With(
 			messageid.Rules{OnlyIf: &messageid.Condition{Place: source}})

@@ -18,9 +18,11 @@ import (
 // Content says what of a record makes two of them the same. The zero value: key and value.
 type Content struct {
 	None bool // records with equal IDs are always the same
-	// Fields of a JSON value that do not count, or the only ones that do; the value is read as what
-	// it says, and one that cannot be read counts as a whole. The key counts. One of the two.
+	// Fields of a value that do not count, or the only ones that do; the value is read as what it
+	// says, and one that cannot be read counts as a whole. The key counts. One of the two.
 	Ignore, Only []string
+	// Format of the value: FormatJSON, the default, or one that needs the schemas of a registry.
+	Format string
 }
 
 // maxContentPaths bounds how often a value is read.
@@ -28,34 +30,59 @@ const maxContentPaths = 32
 
 // content is one that was checked.
 type content struct {
-	none   bool
-	ignore *ignored
-	only   []jsonPath
-	name   string
+	none      bool
+	ignore    *ignored
+	only      []jsonPath
+	documents *documents // nil: the value is one itself
+	name      string
 }
 
 // newContent returns nil for key and value.
-func newContent(c Content) (*content, error) {
+func newContent(c Content, registry Registry, news *news) (_ *content, err error) {
 	switch {
 	case c.None && len(c.Ignore)+len(c.Only) > 0 || len(c.Ignore) > 0 && len(c.Only) > 0:
 		return nil, errors.New("none, ignore and only exclude each other")
 	case c.None:
 		return &content{none: true, name: "none"}, nil
-	case len(c.Ignore) > 0:
-		paths, name, err := contentPaths("ignore", c.Ignore)
-		if err != nil {
-			return nil, err
-		}
-		ignore := new(ignored)
-		for _, path := range paths {
-			ignore.add(path)
-		}
-		return &content{ignore: ignore, name: name}, nil
-	case len(c.Only) > 0:
-		paths, name, err := contentPaths("only", c.Only)
-		return &content{only: paths, name: name}, err
+	case len(c.Ignore)+len(c.Only) == 0:
+		return nil, nil
 	}
-	return nil, nil
+	part := new(content)
+	if part.documents, err = newDocuments(c.Format, false, registry, news); err != nil {
+		return nil, err
+	}
+	if len(c.Only) > 0 {
+		part.only, part.name, err = contentPaths("only", c.Only)
+	} else {
+		var paths []jsonPath
+		paths, part.name, err = contentPaths("ignore", c.Ignore)
+		part.ignore = new(ignored)
+		for _, path := range paths {
+			part.ignore.add(path)
+		}
+	}
+	if part.documents != nil {
+		part.name = c.Format + " " + part.name
+		part.documents.compile = func(s Schema) compiled {
+			if err := hasAny(c.Format, c.Only, s); err != nil {
+				return unusable(err)
+			}
+			return compileDocuments(c.Format, s)
+		}
+	}
+	return part, err
+}
+
+// hasAny returns an error for a schema without any of the fields: all its records would say the
+// same.
+func hasAny(format string, paths []string, s Schema) (err error) {
+	for _, path := range paths {
+		err = CheckField(Source{From: format, Path: path}, s)
+		if err == nil || s.Type != format {
+			return nil
+		}
+	}
+	return err
 }
 
 // contentPaths are in an order of their own, whatever the order in which they were written.
@@ -98,44 +125,94 @@ func parseWritten(text string) (jsonPath, error) {
 	return jsonPath(paths[0]), nil
 }
 
-// of appends an encoding of the part of a value that counts. It is false where the whole value
-// does.
-func (c *content) of(to, value []byte, with *canonical) ([]byte, bool) {
-	if len(value) == 0 {
+// encoder has the buffers for encodings of contents. It is not safe for concurrent use.
+type encoder struct {
+	canonical *canonical
+	doc       []byte // of a value with a schema
+}
+
+func newEncoder() *encoder { return &encoder{canonical: newCanonical()} }
+
+// of appends an encoding of the part of a record's value that counts. It is false where the whole
+// value does.
+func (c *content) of(to []byte, r *kgo.Record, with *encoder) ([]byte, bool) {
+	if len(r.Value) == 0 {
 		return to, false
 	}
-	doc, _ := unframed(value)
-	if c.ignore != nil {
-		return with.document(to, doc, c.ignore)
+	var doc []byte
+	if c.documents == nil {
+		doc, _ = unframed(r.Value)
+	} else {
+		if cap(with.doc) > mostKept {
+			with.doc = nil
+		}
+		var missing dedup.MissingReason
+		if doc, missing = c.documents.read(with.doc[:0], r); missing != dedup.NotMissing {
+			return to, false
+		}
+		with.doc = doc
 	}
+	if c.ignore != nil {
+		return with.canonical.document(to, doc, c.ignore)
+	}
+	return c.chosen(to, doc, with.canonical)
+}
+
+// encodedAbsent stands for a field that a record of a schema leaves out. Where there is no schema,
+// nothing says that the field could be there, and the whole value counts.
+const encodedAbsent = '-'
+
+func (c *content) chosen(to, doc []byte, with *canonical) ([]byte, bool) {
 	start := len(to)
 	for _, path := range c.only {
 		field, missing := path.in(doc)
-		if missing != dedup.NotMissing {
-			return to[:start], false
+		if missing == dedup.MissingAbsent && c.documents != nil {
+			to = append(to, encodedAbsent)
+			continue
 		}
-		var read bool
-		if to, read = with.document(to, field, nil); !read {
+		read := false
+		if missing == dedup.NotMissing {
+			to, read = with.document(to, field, nil)
+		}
+		if !read {
 			return to[:start], false
 		}
 	}
 	return to, true
 }
 
-// canonicals are for extractors, which many lanes use at the same time.
-var canonicals = sync.Pool{New: func() any { return newCanonical() }}
+// encoders are for extractors, which many lanes use at the same time.
+var encoders = sync.Pool{New: func() any { return newEncoder() }}
 
 // valueHash makes equal contents equal IDs. The first byte tells a whole value from a part.
 func (c *content) valueHash(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	if _, missing := shared(r.Value); missing != dedup.NotMissing {
 		return "", missing
 	}
-	with := canonicals.Get().(*canonical)
-	defer canonicals.Put(with)
-	encoded, part := c.of([]byte{1}, r.Value, with)
+	if c.unresolved(r) {
+		return "", dedup.MissingUnresolved
+	}
+	with := encoders.Get().(*encoder)
+	defer encoders.Put(with)
+	encoded, part := c.of([]byte{1}, r, with)
 	if !part {
 		encoded = append([]byte{0}, r.Value...)
 	}
 	sum := sha256.Sum256(encoded)
 	return dedup.ID(sum[:]), dedup.NotMissing
+}
+
+func (c *content) unresolved(r *kgo.Record) bool {
+	return c.documents != nil && c.documents.unresolved(r)
+}
+
+// before finds no ID until it is known what the record says: its fingerprint would change.
+func (c *content) before(find finder) finder {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
+		id, missing := find(r)
+		if missing == dedup.NotMissing && c.unresolved(r) {
+			return "", dedup.MissingUnresolved
+		}
+		return id, missing
+	}
 }

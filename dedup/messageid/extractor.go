@@ -40,10 +40,12 @@ type Source struct {
 	// Normalize lists what is done to the bytes of a header, a key or a JSON field, in this order:
 	// NormalizeTrim and so on.
 	Normalize []string
-	// Ignore lists JSON fields of a value that do not count in its hash, Only those that do.
+	// Ignore lists fields of a value that do not count in its hash, Only those that do, and Format
+	// is that of the value, as in Content.
 	Ignore, Only []string
+	Format       string
 	Parts        []Source // of a composite or a first_of, two or more
-	// Registry has the schemas of from avro and protobuf. Without it their IDs stay unresolved.
+	// Registry has the schemas of avro and protobuf. Without it their IDs stay unresolved.
 	Registry Registry
 	// HMACKey, of at least MinHMACKey bytes, replaces each ID by "hmac:" and its HMAC-SHA-256. That
 	// of parts has no effect.
@@ -67,15 +69,16 @@ type Extractor struct {
 	find    finder
 	name    string
 	all     *gathered
-	keyed   *keyed   // nil: IDs are stored as they are
-	content *content // of fingerprints; nil: all of key and value
+	schemas []*schemas // that records need
+	keyed   *keyed     // nil: IDs are stored as they are
+	content *content   // of fingerprints; nil: all of key and value
 }
 
 // gathered is what the places of one extractor have in common.
 type gathered struct {
-	skipped sighting  // of a document behind a schema ID
-	news    news      // what else an operator should hear of
-	schemas []*framed // places that need schemas
+	skipped sighting   // of a document behind a schema ID
+	news    news       // what else an operator should hear of
+	schemas []*schemas // that places need
 }
 
 type finder = func(*kgo.Record) (dedup.ID, dedup.MissingReason)
@@ -94,14 +97,14 @@ func New(s Source) (*Extractor, error) {
 	if keyed != nil {
 		name = keyedPrefix + keyed.check + ":" + name
 	}
-	return &Extractor{find: find, name: name, all: all, keyed: keyed}, nil
+	return &Extractor{find: find, name: name, all: all, schemas: all.schemas, keyed: keyed}, nil
 }
 
 // newFinder returns with what it finds IDs the description that String has.
 func newFinder(s Source, all *gathered) (find finder, name string, err error) {
 	find, name, err = newPlace(s, all)
-	if s.From != "value_hash" && len(s.Ignore)+len(s.Only) > 0 {
-		return nil, "", errors.New("ignore and only belong to from value_hash")
+	if s.From != "value_hash" && (len(s.Ignore)+len(s.Only) > 0 || s.Format != "") {
+		return nil, "", errors.New("ignore, only and format belong to from value_hash")
 	}
 	if err != nil || len(s.Normalize) == 0 {
 		return find, name, err
@@ -119,7 +122,7 @@ func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 	case "key":
 		return fromKey, "key", nil
 	case "value_hash":
-		return newValueHash(s)
+		return newValueHash(s, all)
 	case "json":
 		source, err := newJSONSource(s, &all.skipped)
 		if err != nil {
@@ -133,7 +136,7 @@ func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 		if err != nil {
 			return nil, "", err
 		}
-		all.schemas = append(all.schemas, place)
+		all.schemas = append(all.schemas, &place.schemas)
 		return place.find, place.String(), nil
 	case "composite", "first_of":
 		parts, names, err := newParts(s, all)
@@ -259,13 +262,16 @@ func fromLastHeader(name string) finder {
 
 func fromKey(r *kgo.Record) (dedup.ID, dedup.MissingReason) { return shared(r.Key) }
 
-func newValueHash(s Source) (find finder, name string, err error) {
-	part, err := newContent(Content{Ignore: s.Ignore, Only: s.Only})
+func newValueHash(s Source, all *gathered) (find finder, name string, err error) {
+	part, err := newContent(Content{Format: s.Format, Ignore: s.Ignore, Only: s.Only}, s.Registry,
+		&all.news)
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("value_hash: %w", err)
 	case part == nil:
 		return fromValueHash, "value_hash", nil
+	case part.documents != nil:
+		all.schemas = append(all.schemas, &part.documents.schemas)
 	}
 	return part.valueHash, "value_hash(" + part.name + ")", nil
 }

@@ -16,9 +16,9 @@ type Fingerprinter struct {
 	prefix [9]byte
 	sum    [sha256.Size]byte
 
-	content   *content // nil: all of key and value
-	canonical *canonical
-	part      []byte
+	content *content // nil: all of key and value
+	encoder *encoder
+	part    []byte
 }
 
 // NewFingerprinter returns one of all of key and value.
@@ -30,7 +30,7 @@ func (e *Extractor) Fingerprinter() dedup.Fingerprinter { return e.fingerprinter
 func (e *Extractor) fingerprinter() *Fingerprinter {
 	f := NewFingerprinter()
 	if f.content = e.content; f.content != nil {
-		f.canonical = newCanonical()
+		f.encoder = newEncoder()
 	}
 	return f
 }
@@ -64,7 +64,7 @@ func (f *Fingerprinter) partly(r *kgo.Record) (is bool) {
 	if cap(f.part) > mostKept {
 		f.part = nil
 	}
-	f.part, is = f.content.of(f.part[:0], r.Value, f.canonical)
+	f.part, is = f.content.of(f.part[:0], r, f.encoder)
 	return is
 }
 

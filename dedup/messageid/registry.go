@@ -50,11 +50,24 @@ type compiled struct {
 	until   time.Time           // up to when it holds; zero: for ever
 	avro    *avropath.Plan
 	proto   *protopath.Schema
-	err     error // why there is no plan
+	// document appends a record as JSON, in place of the plans
+	document func(to, body []byte) ([]byte, bool)
+	err      error // why there is none of these
 }
 
 // compile makes a plan of a schema. An error is about the schema, and the same the next time.
-func compile(kind string, path jsonpath.Path, s Schema) (c compiled) {
+func compile(kind string, path jsonpath.Path, s Schema) compiled {
+	return guarded(kind, s, func() (c compiled, err error) {
+		if kind == FromAvro {
+			c.avro, err = avropath.Compile(s.Text, s.inOrder(), path)
+		} else {
+			c.proto, err = protopath.Compile(s.Text, s.byName(), path)
+		}
+		return c, err
+	})
+}
+
+func guarded(kind string, s Schema, compile func() (compiled, error)) (c compiled) {
 	defer func() {
 		// a defect of a parser, or a schema that was made to find one, holds up no other schema
 		if p := recover(); p != nil {
@@ -64,24 +77,27 @@ func compile(kind string, path jsonpath.Path, s Schema) (c compiled) {
 	if s.Type != kind {
 		return unusable(fmt.Errorf("it is of type %s, not %s", s.Type, kind))
 	}
-	var err error
-	if kind == FromAvro {
-		texts := make([]string, len(s.References))
-		for i, r := range s.References {
-			texts[i] = r.Text
-		}
-		c.avro, err = avropath.Compile(s.Text, texts, path)
-	} else {
-		texts := make(map[string]string, len(s.References))
-		for _, r := range s.References {
-			texts[r.Name] = r.Text
-		}
-		c.proto, err = protopath.Compile(s.Text, texts, path)
-	}
+	c, err := compile()
 	if err != nil {
 		return unusable(err)
 	}
 	return c
+}
+
+func (s Schema) inOrder() []string {
+	texts := make([]string, len(s.References))
+	for i, r := range s.References {
+		texts[i] = r.Text
+	}
+	return texts
+}
+
+func (s Schema) byName() map[string]string {
+	texts := make(map[string]string, len(s.References))
+	for _, r := range s.References {
+		texts[r.Name] = r.Text
+	}
+	return texts
 }
 
 func unusable(err error) compiled { return compiled{missing: missingFor(err), err: err} }
@@ -115,4 +131,13 @@ func CheckSchema(s Source, schema Schema) error {
 		return c.proto.Any()
 	}
 	return c.err
+}
+
+// CheckField is CheckSchema for a field that is compared and need not be fit for an ID.
+func CheckField(s Source, schema Schema) error {
+	err := CheckSchema(s, schema)
+	if errors.Is(err, avropath.ErrNoID) || errors.Is(err, protopath.ErrNoID) {
+		return nil
+	}
+	return err
 }

@@ -1,5 +1,6 @@
 // Package avropath finds one field in the bytes of an Avro record. A schema and a path become a
-// plan once; the plan then walks from value to value without decoding what it passes.
+// plan once; the plan then walks from value to value without decoding what it passes. Who needs all
+// of a record reads it as a JSON document.
 package avropath
 
 import (
@@ -25,24 +26,33 @@ var ErrNoID = errors.New("the field cannot be an ID")
 // Compile makes a plan for a schema, whose references come before it in the order in which they
 // need each other.
 func Compile(schema string, references []string, path jsonpath.Path) (*Plan, error) {
-	var cache avro.SchemaCache
-	for _, text := range references {
-		if _, err := cache.Parse(text, avro.WithLaxNames(nil)); err != nil {
-			return nil, fmt.Errorf("a referenced schema: %w", err)
-		}
-	}
-	parsed, err := cache.Parse(schema, avro.WithLaxNames(nil))
+	c, root, err := parse(schema, references)
 	if err != nil {
 		return nil, err
 	}
-	root := parsed.Root()
-	c := &compiler{named: make(map[string]named), skippers: make(map[string]*skipper)}
-	c.collect(root, "")
 	found, err := c.finder(root, "", path, 0)
 	if err != nil {
 		return nil, err
 	}
 	return &Plan{found}, nil
+}
+
+func parse(schema string, references []string) (*compiler, *avro.SchemaNode, error) {
+	var cache avro.SchemaCache
+	for _, text := range references {
+		if _, err := cache.Parse(text, avro.WithLaxNames(nil)); err != nil {
+			return nil, nil, fmt.Errorf("a referenced schema: %w", err)
+		}
+	}
+	parsed, err := cache.Parse(schema, avro.WithLaxNames(nil))
+	if err != nil {
+		return nil, nil, err
+	}
+	root := parsed.Root()
+	c := &compiler{named: make(map[string]named), skippers: make(map[string]*skipper),
+		shapes: make(map[string]*shape)}
+	c.collect(root, "")
+	return c, root, nil
 }
 
 // Find returns the text of the field. It shares memory with the record where the field is a text
@@ -78,6 +88,7 @@ type finder struct {
 type compiler struct {
 	named    map[string]named
 	skippers map[string]*skipper // of records, which may hold themselves
+	shapes   map[string]*shape   // the same
 }
 
 type named struct {

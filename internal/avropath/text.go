@@ -36,13 +36,24 @@ type text struct {
 	symbols [][]byte // of an enum
 }
 
-// leaf is where the path ends. Logical types change a text only where the bytes below them have no
-// good one: a schema that adds a logical type to a number means the same messages as before.
+// leaf is where the path ends.
 func leaf(n *avro.SchemaNode, path jsonpath.Path) (*finder, error) {
-	t := text{size: -1}
-	switch n.Type {
-	case "null":
+	if n.Type == "null" {
 		return &finder{kind: findNull}, nil
+	}
+	t, has := textOf(n)
+	if !has {
+		return nil, fmt.Errorf("%w: %s is %s", ErrNoID, path, article(n.Type))
+	}
+	return &finder{kind: findText, text: t}, nil
+}
+
+// textOf is false for types without a text. Logical types change a text only where the bytes below
+// them have no good one: a schema that adds a logical type to a number means the same messages as
+// before.
+func textOf(n *avro.SchemaNode) (t text, has bool) {
+	t.size = -1
+	switch n.Type {
 	case "string":
 		t.kind = textPlain
 	case "bytes", "fixed":
@@ -61,9 +72,9 @@ func leaf(n *avro.SchemaNode, path jsonpath.Path) (*finder, error) {
 			t.symbols = append(t.symbols, []byte(symbol))
 		}
 	default:
-		return nil, fmt.Errorf("%w: %s is %s", ErrNoID, path, article(n.Type))
+		return text{}, false
 	}
-	return &finder{kind: findText, text: t}, nil
+	return t, true
 }
 
 func bytesText(n *avro.SchemaNode) text {

@@ -1,5 +1,6 @@
 // Package protopath finds one field in the bytes of a Protobuf message. A message type and a path
-// become a plan once; the plan then passes the fields on its way without decoding the message.
+// become a plan once; the plan then passes the fields on its way without decoding the message. Who
+// needs all of a message reads it as a JSON document.
 package protopath
 
 import (
@@ -79,6 +80,14 @@ func Compile(schema string, references map[string]string, path jsonpath.Path) (*
 	if len(path) > maxSteps {
 		return nil, fmt.Errorf("%w: a path has at most %d segments", ErrNoField, maxSteps)
 	}
+	file, err := parse(schema, references)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{messagesOf(file.Messages(), path)}, nil
+}
+
+func parse(schema string, references map[string]string) (protoreflect.FileDescriptor, error) {
 	find := func(name string) (protocompile.SearchResult, error) {
 		text, known := references[name]
 		if name == mainFile {
@@ -95,7 +104,7 @@ func Compile(schema string, references map[string]string, path jsonpath.Path) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{messagesOf(files[0].Messages(), path)}, nil
+	return files[0], nil
 }
 
 func messagesOf(types protoreflect.MessageDescriptors, path jsonpath.Path) []message {

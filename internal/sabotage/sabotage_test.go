@@ -75,9 +75,23 @@ var sabotages = []sabotage{
 	{
 		guard:    "a value that lacks a field that counts counts as a whole",
 		file:     "dedup/messageid/content.go",
-		old:      "if missing != dedup.NotMissing {\n\t\t\treturn to[:start], false",
-		new:      "if missing != dedup.NotMissing {\n\t\t\tcontinue",
+		old:      "if missing == dedup.MissingAbsent && c.documents != nil {",
+		new:      "if missing == dedup.MissingAbsent {",
 		caughtBy: "./dedup/messageid", tests: "TestContentIsWhatCounts",
+	},
+	{
+		guard:    "a record whose content needs a schema waits for it",
+		file:     "dedup/messageid/content.go",
+		old:      "if missing == dedup.NotMissing && c.unresolved(r) {",
+		new:      "if false {",
+		caughtBy: "./dedup/messageid", tests: "TestRecordsWaitForTheSchemasOfTheirContent",
+	},
+	{
+		guard:    "a message with a field that its schema does not have counts as a whole",
+		file:     "internal/protopath/document.go",
+		old:      "|| !known(m) {",
+		new:      "{",
+		caughtBy: "./internal/protopath", tests: "TestWhatIsNoMessageIsNoDocument",
 	},
 	{
 		guard: "an outage that nobody saw go on is over",

@@ -46,24 +46,25 @@ func ExtractorOf(t config.Topic, schemas messageid.Registry) (*messageid.Extract
 	if err != nil {
 		return nil, err
 	}
-	return e.With(messageid.Rules{OnlyIf: conditionOf(t.OnlyIf),
+	return e.With(messageid.Rules{OnlyIf: conditionOf(t.OnlyIf, schemas),
 		Tombstones: t.OnTombstone != "" && t.OnTombstone != config.ActionAsAny,
 		Fingerprint: messageid.Content{None: t.Fingerprint.Of == config.FingerprintNone,
-			Ignore: t.Fingerprint.Ignore, Only: t.Fingerprint.Only}})
+			Ignore: t.Fingerprint.Ignore, Only: t.Fingerprint.Only, Format: t.ContentFormat()},
+		Registry: schemas})
 }
 
-func conditionOf(c config.Condition) *messageid.Condition {
+func conditionOf(c config.Condition, schemas messageid.Registry) *messageid.Condition {
 	if c.From == "" {
 		return nil
 	}
-	return &messageid.Condition{Place: sourceOf(c.Place(), nil), Is: c.Is}
+	return &messageid.Condition{Place: sourceOf(c.Place(), schemas), Is: c.Is}
 }
 
 // sourceOf is where a message ID stands.
 func sourceOf(m config.MessageID, schemas messageid.Registry) messageid.Source {
 	s := messageid.Source{From: m.From, Name: m.Name, Occurrence: m.Occurrence, Path: m.Path,
-		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only, Registry: schemas,
-		HMACKey: []byte(m.HMACKey.Reveal())}
+		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only, Format: m.Format,
+		Registry: schemas, HMACKey: []byte(m.HMACKey.Reveal())}
 	for _, part := range m.Parts {
 		s.Parts = append(s.Parts, sourceOf(part, schemas))
 	}

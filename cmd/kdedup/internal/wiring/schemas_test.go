@@ -9,9 +9,12 @@ import (
 	"testing"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/registry"
 )
 
-func TestTheNewestSchemaMustHaveTheField(t *testing.T) {
+// schemasOfOrders has orders-value and other, of a record O with a field id.
+func schemasOfOrders(t *testing.T) *registry.Client {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/subjects/orders-value/versions/latest", "/subjects/other/versions/latest":
@@ -24,14 +27,19 @@ func TestTheNewestSchemaMustHaveTheField(t *testing.T) {
 			fmt.Fprint(w, `{"error_code":40401,"message":"Subject not found"}`)
 		}
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
 	c := config.Default()
 	c.SchemaRegistry.URLs = []string{server.URL}
 	schemas, err := Schemas(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer schemas.Close()
+	t.Cleanup(schemas.Close)
+	return schemas
+}
+
+func TestTheNewestSchemaMustHaveTheField(t *testing.T) {
+	schemas := schemasOfOrders(t)
 	avro := func(path, part, subject string) config.MessageID {
 		return config.MessageID{From: config.FromAvro, Path: path, Part: part, Subject: subject}
 	}
@@ -66,6 +74,38 @@ func TestTheNewestSchemaMustHaveTheField(t *testing.T) {
 		}
 		if (told.Len() > 0) != (row.warn != "") || !strings.Contains(told.String(), row.warn) {
 			t.Errorf("%s: told %q, want %q", row.name, &told, row.warn)
+		}
+	}
+}
+
+func TestTheNewestSchemaMustHaveWhatCounts(t *testing.T) {
+	schemas := schemasOfOrders(t)
+	content := func(c config.Fingerprint) config.Topic { return config.Topic{Fingerprint: c} }
+	for _, row := range []struct {
+		name  string
+		entry config.Topic
+		want  string
+	}{
+		{"a condition", config.Topic{OnlyIf: config.Condition{From: config.FromAvro, Path: "nope"}},
+			"only_if: subject orders-value: the schema has no such field"},
+		{"fields that count", content(config.Fingerprint{Only: []string{"id", "nope"},
+			Format: config.FormatAvro}), "fingerprint.only: subject orders-value: the schema has"},
+		{"fields that do not", content(config.Fingerprint{Ignore: []string{"nope"},
+			Format: config.FormatAvro}), ""},
+		{"JSON", content(config.Fingerprint{Only: []string{"nope"}}), ""},
+		{"as the message ID", config.Topic{MessageID: config.MessageID{From: config.FromAvro,
+			Path: "id"}, Fingerprint: config.Fingerprint{Only: []string{"nope"}}},
+			"fingerprint.only: subject orders-value: the schema has"},
+		{"a hash", config.Topic{MessageID: config.MessageID{From: config.FromValueHash,
+			Format: config.FormatAvro, Only: []string{"nope"}}},
+			"message_id.only: subject orders-value: the schema has"},
+	} {
+		e := Entry{Topic: row.entry}
+		e.Input = "orders"
+		err := e.CheckSchemas(t.Context(), schemas, slog.New(slog.DiscardHandler))
+		if (err == nil) != (row.want == "") ||
+			err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}
 	}
 }

@@ -1,0 +1,78 @@
+package messageid
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/avropath"
+	"github.com/kdedup/kdedup/internal/protopath"
+)
+
+// Formats of values.
+const (
+	FormatJSON     = "json" // the default; needs no schema
+	FormatAvro     = FromAvro
+	FormatProtobuf = FromProtobuf
+)
+
+// documents reads a part of the records as JSON, by the schemas that they name.
+type documents struct{ schemas }
+
+// newDocuments is nil for JSON.
+func newDocuments(format string, ofKey bool, registry Registry, news *news) (*documents, error) {
+	switch format {
+	case "", FormatJSON:
+		return nil, nil
+	case FormatAvro, FormatProtobuf:
+	default:
+		return nil, fmt.Errorf("format %q is not json, avro or protobuf", format)
+	}
+	d := &documents{schemas{ofKey: ofKey, registry: registry, news: news,
+		lack: "are looked at as a whole"}}
+	d.compile = func(s Schema) compiled { return compileDocuments(format, s) }
+	return d, nil
+}
+
+func compileDocuments(format string, s Schema) compiled {
+	return guarded(format, s, func() (c compiled, err error) {
+		if format == FormatAvro {
+			read, err := avropath.CompileDocuments(s.Text, s.inOrder())
+			if err != nil {
+				return c, err
+			}
+			c.document = read.AppendJSON
+			return c, nil
+		}
+		read, err := protopath.CompileDocuments(s.Text, s.byName())
+		c.document = func(to, body []byte) ([]byte, bool) {
+			var room [maxNested]int
+			indexes, message, ok := messageOf(room[:0], body)
+			if !ok {
+				return to, false
+			}
+			return read.AppendJSON(to, indexes, message)
+		}
+		return c, err
+	})
+}
+
+// read appends the document.
+func (d *documents) read(to []byte, r *kgo.Record) ([]byte, dedup.MissingReason) {
+	_, schema, body, missing := d.of(r)
+	if missing != dedup.NotMissing {
+		return to, missing
+	}
+	doc, ok := schema.document(to, body)
+	if !ok {
+		return to, dedup.MissingUnparsable
+	}
+	return doc, dedup.NotMissing
+}
+
+// unresolved reports whether the registry has to be asked first.
+func (d *documents) unresolved(r *kgo.Record) bool {
+	_, _, _, missing := d.of(r)
+	return missing == dedup.MissingUnresolved
+}
