@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // SchemaRegistry is where the schemas of Avro and Protobuf records are, for `message_id`,
@@ -22,11 +24,59 @@ type SchemaRegistry struct {
 	// Token that is sent as `Authorization: Bearer`, in the place of a name. It is read at the
 	// start.
 	Token Secret `mapstructure:"token"`
+	// Where tokens come from, in the place of a name and of one `token`.
+	OAuth RegistryOAuth `mapstructure:"oauth"`
+	// Headers of each request, each as `name=value`. Confluent Cloud wants `target-sr-cluster` and
+	// `Confluent-Identity-Pool-Id` beside the tokens of `oauth`.
+	Headers []string `mapstructure:"headers"`
 	// What `https` trusts, and the client's own certificate. `enabled` is needed for the others,
 	// and only with `https`.
 	TLS TLS `mapstructure:"tls"`
 	// How long one request may take, `100ms` to `1m`.
 	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// RegistryOAuth gets tokens from a token endpoint by the client credentials grant, as
+// `kafka.sasl.oauth` does. A token is renewed when a fifth of its time is left, and when the
+// registry refuses it. While there is none, records wait as for the registry.
+type RegistryOAuth struct {
+	// The token endpoint, as an `https` URL; `http` only for a host on the loopback. Proxies are
+	// taken from the environment (`HTTPS_PROXY`, `NO_PROXY`). Empty: no tokens.
+	TokenURL string `mapstructure:"token_url"`
+	// The client's name at the token endpoint. Required with `token_url`.
+	ClientID string `mapstructure:"client_id"`
+	// Required with `token_url`. It is read at the start.
+	ClientSecret Secret `mapstructure:"client_secret"`
+	// Scopes to ask for.
+	Scopes []string `mapstructure:"scopes"`
+	// The `audience` parameter that some endpoints want.
+	Audience string `mapstructure:"audience"`
+	// PEM file with the authorities that may sign the endpoint's certificate; each request for a
+	// token takes it as it is then. Empty means the system's.
+	CAFile string `mapstructure:"ca_file"`
+}
+
+// Grant is how the tokens are asked for.
+func (o RegistryOAuth) Grant() OAuth {
+	return OAuth{TokenURL: o.TokenURL, ClientID: o.ClientID, ClientSecret: o.ClientSecret,
+		Scopes: o.Scopes, Audience: o.Audience, CAFile: o.CAFile}
+}
+
+func (o RegistryOAuth) check(p *problems, path string) {
+	if o.TokenURL == "" {
+		if o.ClientID != "" || o.ClientSecret != "" || len(o.Scopes) > 0 || o.Audience != "" ||
+			o.CAFile != "" {
+			p.add(path+".token_url", "", "is required with the other settings of oauth")
+		}
+		return
+	}
+	if !isTokenURL(o.TokenURL) {
+		p.add(path+".token_url", "",
+			"must be an https URL without a password, or http on a loopback host")
+	}
+	p.require(path+".client_id", o.ClientID)
+	p.require(path+".client_secret", o.ClientSecret.Reveal())
+	p.readable(path+".ca_file", o.CAFile)
 }
 
 const registryPath = "schema_registry"
@@ -58,11 +108,33 @@ func (r SchemaRegistry) check(p *problems, topics []Topic) {
 	if r.Username != "" && r.Token != "" {
 		p.add(registryPath+".token", "leave one of the two out", "excludes username")
 	}
+	if r.OAuth.TokenURL != "" && (r.Username != "" || r.Token != "") {
+		p.add(registryPath+".oauth.token_url", "leave one of the two out",
+			"excludes username and token")
+	}
+	r.OAuth.check(p, registryPath+".oauth")
+	for i, header := range r.Headers {
+		name, value, _ := strings.Cut(header, "=")
+		if value == "" || strings.ContainsFunc(value, unicode.IsControl) || !isHeader(name) ||
+			strings.EqualFold(name, "Authorization") {
+			p.add(fmt.Sprintf("%s.headers[%d]", registryPath, i), "",
+				"must be name=value with the name of a header other than Authorization, got %q",
+				name)
+		}
+	}
 	if plain && r.TLS.Enabled {
 		p.add(registryPath+".tls.enabled", "write https in urls", "has no effect on http URLs")
 	}
 	r.TLS.check(p, registryPath+".tls")
 	within(p, registryPath+".timeout", r.Timeout, 100*time.Millisecond, time.Minute)
+}
+
+// isHeader allows less than RFC 9110 does, and all that is in use.
+func isHeader(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' &&
+			c != '_'
+	})
 }
 
 // needsSchemas is a setting that needs a registry, or empty.

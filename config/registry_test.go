@@ -48,6 +48,37 @@ func TestSchemaRegistryRules(t *testing.T) {
 		{"a name and a token", with(func(r *SchemaRegistry) {
 			r.Username, r.Password, r.Token = "x", "y", "z"
 		}), "schema_registry.token: excludes username; leave one of the two out"},
+		{"tokens and headers", with(func(r *SchemaRegistry) {
+			r.OAuth = RegistryOAuth{TokenURL: "https://login/token", ClientID: "kdedup",
+				ClientSecret: "x", Scopes: []string{"a"}, Audience: "b"}
+			r.Headers = []string{"target-sr-cluster=lsrc-1", "X_Y=a=b"}
+		}), ""},
+		{"tokens and a name", with(func(r *SchemaRegistry) {
+			r.OAuth = RegistryOAuth{TokenURL: "https://login/token", ClientID: "kdedup",
+				ClientSecret: "x"}
+			r.Token = "y"
+		}), "schema_registry.oauth.token_url: excludes username and token; " +
+			"leave one of the two out"},
+		{"tokens of nobody", with(func(r *SchemaRegistry) {
+			r.OAuth.TokenURL, r.OAuth.ClientSecret = "https://login/token", "x"
+		}), "schema_registry.oauth.client_id: is required"},
+		{"tokens over http", with(func(r *SchemaRegistry) {
+			r.OAuth = RegistryOAuth{TokenURL: "http://login/token", ClientID: "kdedup",
+				ClientSecret: "x"}
+		}), "schema_registry.oauth.token_url: must be an https URL without a password, " +
+			"or http on a loopback host"},
+		{"no endpoint", with(func(r *SchemaRegistry) { r.OAuth.Audience = "a" }),
+			"schema_registry.oauth.token_url: is required with the other settings of oauth"},
+		{"a header without a value", with(func(r *SchemaRegistry) { r.Headers = []string{"a="} }),
+			"schema_registry.headers[0]: must be name=value with the name of a header other " +
+				`than Authorization, got "a"`},
+		{"a header that has a setting", with(func(r *SchemaRegistry) {
+			r.Headers = []string{"authorization=Basic x"}
+		}), "schema_registry.headers[0]: must be name=value with the name of a header other " +
+			`than Authorization, got "authorization"`},
+		{"two headers in one", with(func(r *SchemaRegistry) { r.Headers = []string{"a=b\nc: d"} }),
+			"schema_registry.headers[0]: must be name=value with the name of a header other " +
+				`than Authorization, got "a"`},
 		{"TLS without https", with(func(r *SchemaRegistry) {
 			r.URLs, r.TLS.Enabled = []string{"http://registry:8081"}, true
 		}), "schema_registry.tls.enabled: has no effect on http URLs; write https in urls"},

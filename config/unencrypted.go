@@ -26,7 +26,7 @@ func (c Config) Unencrypted() (paths []string) {
 		add("store.redis.password", s.Redis.Password != "" || s.Redis.SentinelPassword != "",
 			s.Redis.TLS, s.Redis.Addresses)
 	}
-	if r := c.SchemaRegistry; r.Password != "" || r.Token != "" {
+	if r := c.SchemaRegistry; r.Password != "" || r.Token != "" || r.OAuth.TokenURL != "" {
 		for _, text := range r.URLs {
 			if u, err := url.Parse(text); err == nil && u.Scheme == "http" {
 				add(registryPath, true, TLS{}, []string{u.Host})

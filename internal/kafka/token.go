@@ -29,17 +29,9 @@ const askTokenAgain = 5 * time.Second
 
 // bearer logs in with tokens of a token endpoint (SASL OAUTHBEARER, RFC 7628).
 func bearer(section string, o config.OAuth, log *slog.Logger) (sasl.Mechanism, error) {
-	files, err := certs.Client(section, certs.ClientFiles{CAFile: o.CAFile}, log)
+	tokens, err := NewTokens(section, o, log)
 	if err != nil {
 		return nil, err
-	}
-	source := &tokenSource{section: section, files: files, log: log,
-		settings: clientcredentials.Config{
-			ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL,
-			Scopes: o.Scopes,
-		}}
-	if o.Audience != "" {
-		source.settings.EndpointParams = url.Values{"audience": {o.Audience}}
 	}
 	extensions := make(map[string]string)
 	for _, extension := range o.Extensions {
@@ -47,7 +39,7 @@ func bearer(section string, o config.OAuth, log *slog.Logger) (sasl.Mechanism, e
 		extensions[name] = value
 	}
 	return outspoken{oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
-		token, err := source.token(ctx)
+		token, err := tokens.Token(ctx)
 		return oauth.Auth{Token: token, Extensions: extensions}, err
 	}), section}, nil
 }
@@ -86,10 +78,10 @@ func (r *refusedToken) Error() string {
 		r.answer)
 }
 
-// tokenSource asks the token endpoint by the client credentials grant (RFC 6749, section 4.4). One
+// Tokens asks the token endpoint by the client credentials grant (RFC 6749, section 4.4). One
 // token serves all connections; it is renewed when a fifth of its time is left, so that the
 // sessions that brokers bound by the token's end are long.
-type tokenSource struct {
+type Tokens struct {
 	section  string
 	settings clientcredentials.Config
 	files    *certs.Follower
@@ -100,8 +92,33 @@ type tokenSource struct {
 	renew time.Time // when last is too old to log in with, unless there is no other
 }
 
-// token returns the old token, if it is still valid, while the endpoint gives no new one.
-func (s *tokenSource) token(ctx context.Context) (string, error) {
+// NewTokens asks nobody yet. Errors name the section of the settings. Extensions are for brokers.
+func NewTokens(section string, o config.OAuth, log *slog.Logger) (*Tokens, error) {
+	files, err := certs.Client(section, certs.ClientFiles{CAFile: o.CAFile}, log)
+	if err != nil {
+		return nil, err
+	}
+	s := &Tokens{section: section, files: files, log: log, settings: clientcredentials.Config{
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), TokenURL: o.TokenURL,
+		Scopes: o.Scopes,
+	}}
+	if o.Audience != "" {
+		s.settings.EndpointParams = url.Values{"audience": {o.Audience}}
+	}
+	return s, nil
+}
+
+// Refused is told that somebody takes this token no more: the next one is a new one.
+func (s *Tokens) Refused(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && s.last.AccessToken == token {
+		s.last, s.renew = nil, time.Time{}
+	}
+}
+
+// Token returns the old token, if it is still valid, while the endpoint gives no new one.
+func (s *Tokens) Token(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Now().Before(s.renew) {
@@ -125,7 +142,7 @@ func (s *tokenSource) token(ctx context.Context) (string, error) {
 }
 
 // ask takes the authorities as they are now.
-func (s *tokenSource) ask(ctx context.Context) (*oauth2.Token, error) {
+func (s *Tokens) ask(ctx context.Context) (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{

@@ -135,12 +135,12 @@ func TestTheSecretFollowsNoRedirect(t *testing.T) {
 		http.StatusPermanentRedirect} {
 		here := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/token?now=1", status))
 		t.Cleanup(here.Close)
-		source := tokenSource{
+		source := Tokens{
 			settings: clientcredentials.Config{ClientID: "kdedup", ClientSecret: clientSecret,
 				TokenURL: here.URL},
 			files: noFiles(t), log: slog.New(slog.DiscardHandler),
 		}
-		_, err := source.token(t.Context())
+		_, err := source.Token(t.Context())
 		if want := "redirects to " + elsewhere.URL + "/token, which is not followed"; err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%d: got %v, want %s", status, err, want)
@@ -253,5 +253,28 @@ func TestATokenThatABrokerRefuses(t *testing.T) {
 	}
 	if done, _, err := session.Challenge(nil); !done || err != nil {
 		t.Errorf("a token that is accepted: %v, %v", done, err)
+	}
+}
+
+func TestATokenThatIsRefusedIsAskedForAgain(t *testing.T) {
+	var given atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"t%d","token_type":"bearer","expires_in":3600}`,
+			given.Add(1))
+	}))
+	t.Cleanup(server.Close)
+	source, err := NewTokens("schema_registry.oauth", config.OAuth{TokenURL: server.URL,
+		ClientID: "kdedup", ClientSecret: clientSecret}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ refused, want string }{
+		{"", "t1"}, {"", "t1"}, {"t1", "t2"}, {"t1", "t2"}, {"t2", "t3"},
+	} {
+		source.Refused(step.refused)
+		if got, err := source.Token(t.Context()); got != step.want || err != nil {
+			t.Errorf("after %q was refused: %q, %v, want %s", step.refused, got, err, step.want)
+		}
 	}
 }

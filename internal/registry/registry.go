@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,9 +23,19 @@ type Options struct {
 	URLs               []string // of one registry; the next is asked if one does not answer
 	Username, Password string
 	Token              string
+	Tokens             Tokens      // in its place; nil: none
+	Headers            http.Header // of each request
 	// TLS is asked for each connection; nil: what the system trusts.
 	TLS     func() *tls.Config
 	Timeout time.Duration // of one request
+}
+
+// Tokens are renewed while the client lives. It is safe for concurrent use.
+type Tokens interface {
+	// Token returns the one that is valid now.
+	Token(ctx context.Context) (string, error)
+	// Refused is told which one the registry takes no more.
+	Refused(token string)
 }
 
 // Client asks the registry. It is safe for concurrent use, and keeps nothing but connections: who
@@ -42,7 +53,8 @@ func New(o Options) (*Client, error) {
 	c := &Client{idle: transport(o.TLS)}
 	for _, url := range o.URLs {
 		opts := []sr.ClientOpt{sr.URLs(url), sr.UserAgent("kdedup"), sr.HTTPClient(&http.Client{
-			Timeout: o.Timeout, Transport: bounded{c.idle}, CheckRedirect: refuseRedirect,
+			Timeout: o.Timeout, Transport: trip{c.idle, o.Tokens, o.Headers},
+			CheckRedirect: refuseRedirect,
 		})}
 		if o.Username != "" {
 			opts = append(opts, sr.BasicAuth(o.Username, o.Password))
@@ -101,15 +113,33 @@ func refuseRedirect(to *http.Request, _ []*http.Request) error {
 // mostBytes bounds an answer.
 const mostBytes = 8 << 20
 
-// bounded cuts answers off.
-type bounded struct{ http.RoundTripper }
+// trip adds to a request what each has, and cuts the answer off.
+type trip struct {
+	http.RoundTripper
+	tokens  Tokens
+	headers http.Header
+}
 
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		answer.Body = http.MaxBytesReader(nil, answer.Body, mostBytes)
+func (t trip) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context()) // which is not ours
+	maps.Copy(r.Header, t.headers)
+	token := ""
+	if t.tokens != nil {
+		var err error
+		if token, err = t.tokens.Token(r.Context()); err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	return answer, err
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if t.tokens != nil && answer.StatusCode == http.StatusUnauthorized {
+		t.tokens.Refused(token)
+	}
+	answer.Body = http.MaxBytesReader(nil, answer.Body, mostBytes)
+	return answer, nil
 }
 
 // Codes of Confluent's API, with status 404. Without one of them somebody else answers.
@@ -204,7 +234,7 @@ func explained(err error) error {
 	remedy := ""
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
-		remedy = ": correct schema_registry.username and password, token or tls"
+		remedy = ": correct schema_registry.username and password, token, oauth or tls"
 	case http.StatusForbidden:
 		remedy = ": allow this user to read the subjects"
 	case http.StatusNotFound:

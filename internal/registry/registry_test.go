@@ -207,3 +207,51 @@ func TestACertificateIsShownAndTheServersChecked(t *testing.T) {
 		}
 	}
 }
+
+// rotating gives tokens out, a new one after one was refused.
+type rotating struct {
+	given int
+	err   error
+}
+
+func (r *rotating) Token(context.Context) (string, error) {
+	return fmt.Sprint("token-", r.given), r.err
+}
+
+func (r *rotating) Refused(token string) {
+	if token == fmt.Sprint("token-", r.given) {
+		r.given++
+	}
+}
+
+func TestATokenThatIsRefusedIsReplaced(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Authorization")+" "+r.Header.Get("Target-Sr-Cluster"))
+		if r.Header.Get("Authorization") != "Bearer token-1" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprint(w, `{"schema":"text"}`)
+	}))
+	defer server.Close()
+	tokens := new(rotating)
+	c := client(t, registry.Options{URLs: []string{server.URL}, Tokens: tokens,
+		Headers: http.Header{"Target-Sr-Cluster": {"lsrc-1"}}})
+	_, err := c.Schema(t.Context(), 1)
+	if err == nil || errors.Is(err, messageid.ErrUnknownSchema) {
+		t.Fatalf("a token that is refused: %v", err)
+	}
+	if s, err := c.Schema(t.Context(), 1); err != nil || s.Text != "text" {
+		t.Fatalf("with the next token: %+v, %v", s, err)
+	}
+	want := []string{"Bearer token-0 lsrc-1", "Bearer token-1 lsrc-1"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
+	}
+	tokens.err = errors.New("schema_registry.oauth.token_url: the endpoint answered 503")
+	if _, err := c.Schema(t.Context(), 2); !errors.Is(err, tokens.err) ||
+		errors.Is(err, messageid.ErrUnknownSchema) || !errors.Is(c.Err(), tokens.err) {
+		t.Errorf("without a token: %v, and the check has %v", err, c.Err())
+	}
+}

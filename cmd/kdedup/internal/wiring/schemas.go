@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"strings"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/registry"
 )
 
@@ -18,8 +21,19 @@ func Schemas(c config.Config, log *slog.Logger) (*registry.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return registry.New(registry.Options{URLs: r.URLs, Username: r.Username,
-		Password: r.Password.Reveal(), Token: r.Token.Reveal(), TLS: current, Timeout: r.Timeout})
+	o := registry.Options{URLs: r.URLs, Username: r.Username, Password: r.Password.Reveal(),
+		Token: r.Token.Reveal(), Headers: make(http.Header), TLS: current, Timeout: r.Timeout}
+	for _, header := range r.Headers {
+		name, value, _ := strings.Cut(header, "=")
+		o.Headers.Set(name, value)
+	}
+	if r.OAuth.TokenURL != "" {
+		o.Tokens, err = kafka.NewTokens("schema_registry.oauth", r.OAuth.Grant(), log)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return registry.New(o)
 }
 
 // CheckSchemas finds out for an entry whether the newest schemas of its subjects have the fields in
