@@ -3,6 +3,8 @@
 package claimmetrics
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,7 @@ type Metrics struct {
 	blocked      prometheus.Gauge
 	wait         *telemetry.Wait // for the store
 	registry     *telemetry.Wait
+	unresolved   *atomic.Bool // waits for it now
 }
 
 // Collectors are the metric families that all dedupers of a process share.
@@ -33,6 +36,9 @@ type Collectors struct {
 	blocked   *prometheus.GaugeVec
 	waits     *telemetry.Waits
 	store     *storeMetrics
+
+	mu         sync.Mutex
+	unresolved map[string]map[string]*atomic.Bool // of each topic by lane
 }
 
 // NewCollectors registers the families.
@@ -61,7 +67,7 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Help: "1 while a lane waits for the store to decide claims.",
 		}, []string{"topic", "lane"}),
 		waits: telemetry.Blocked(reg),
-		store: newStoreMetrics(reg),
+		store: newStoreMetrics(reg), unresolved: make(map[string]map[string]*atomic.Bool),
 	}
 	reg.MustRegister(c.seconds, c.claims, c.ambiguous, c.retries, c.blocked)
 	return c
@@ -86,8 +92,15 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 		blocked:      c.blocked.WithLabelValues(topic, lane),
 		wait:         c.waits.With(0, topic, telemetry.BlockedByStore),
 		registry:     c.waits.With(0, topic, telemetry.BlockedByRegistry),
+		unresolved:   new(atomic.Bool),
 	}
 	m.blocked.Set(0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unresolved[topic] == nil {
+		c.unresolved[topic] = make(map[string]*atomic.Bool)
+	}
+	c.unresolved[topic][lane] = m.unresolved
 	return m
 }
 
@@ -95,6 +108,9 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 func (c *Collectors) Retire(topic string) {
 	c.blocked.DeletePartialMatch(prometheus.Labels{"topic": topic})
 	c.waits.Retire(topic)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.unresolved, topic)
 }
 
 // Forget takes away every series of a topic whose lanes have ended.
@@ -119,7 +135,10 @@ func (m *Metrics) Undecided(claims int) {
 
 // Unresolved implements dedup.Observer. It begins a wait for the schema registry, unless the lane
 // waits already.
-func (m *Metrics) Unresolved(int) { m.registry.Begin() }
+func (m *Metrics) Unresolved(int) {
+	m.registry.Begin()
+	m.unresolved.Store(true)
+}
 
 // Again implements dedup.Observer.
 func (m *Metrics) Again() { m.retries.Inc() }
@@ -129,6 +148,7 @@ func (m *Metrics) Ended() {
 	m.blocked.Set(0)
 	m.wait.End()
 	m.registry.End()
+	m.unresolved.Store(false)
 }
 
 // Judged implements dedup.Observer.

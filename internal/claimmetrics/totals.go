@@ -13,9 +13,10 @@ import (
 type Totals struct {
 	Claims map[string]float64 // by result, see Results
 	// claims that were claimed again, because their outcome stayed unknown
-	Ambiguous float64
-	Blocked   []string  // the lanes that wait for the store to decide claims
-	Batches   Durations // of batches of claims
+	Ambiguous  float64
+	Blocked    []string  // the lanes that wait for the store to decide claims
+	Unresolved []string  // the lanes that wait for the schema registry
+	Batches    Durations // of batches of claims
 }
 
 // Durations is a histogram.
@@ -39,6 +40,14 @@ func (c *Collectors) Totals(input string) Totals {
 		}
 	}
 	slices.Sort(t.Blocked)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for lane, waits := range c.unresolved[input] {
+		if waits.Load() {
+			t.Unresolved = append(t.Unresolved, lane)
+		}
+	}
+	slices.Sort(t.Unresolved)
 	for _, series := range telemetry.Series(c.seconds, its) { // one
 		h := series.GetHistogram()
 		t.Batches.Count, t.Batches.Sum = h.GetSampleCount(), h.GetSampleSum()

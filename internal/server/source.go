@@ -62,7 +62,7 @@ type Pipeline struct {
 const (
 	LaneJoining = "joining" // is not a member of the consumer group yet
 	LaneRunning = "running"
-	LaneBlocked = "blocked" // waits for the store
+	LaneBlocked = "blocked" // waits for the store or the schema registry
 	LaneFailing = "failing" // its last attempts ended with an error; it joins again and again
 	LaneStopped = "stopped" // by an error that no repeat mends: the process ends
 )

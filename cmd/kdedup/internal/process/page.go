@@ -90,7 +90,9 @@ func (s *processStatus) Snapshot() server.Snapshot {
 	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config, claims),
 		Events: s.p.events.latest()}
 	for _, r := range now.pipelines {
-		snap.Pipelines = append(snap.Pipelines, s.p.pipelineNow(r, claims[r.topic.Input].Blocked))
+		its := claims[r.topic.Input]
+		snap.Pipelines = append(snap.Pipelines,
+			s.p.pipelineNow(r, slices.Concat(its.Blocked, its.Unresolved)))
 	}
 	return snap
 }
@@ -158,7 +160,7 @@ func (s *processStatus) question(topic string, id []byte) (*lookup.Question, err
 	return task, nil
 }
 
-// pipelineNow gets the lanes that wait for the store.
+// pipelineNow gets the lanes that wait for the store or for the schema registry.
 func (p *Process) pipelineNow(r *pipelineRun, blocked []string) server.Pipeline {
 	t, totals := r.topic, p.families.pipeline.Totals(r.topic.Input)
 	now := server.Pipeline{

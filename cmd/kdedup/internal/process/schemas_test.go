@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -77,6 +79,15 @@ func TestRecordsWaitForTheSchemaRegistry(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "answered 401") &&
 			r.value("kdedup_blocked_seconds_total", "topic", "orders", "reason", "registry") > 0
 	})
+	blocked := func() bool {
+		lanes := (&processStatus{r.process}).Snapshot().Pipelines[0].Lanes
+		return slices.ContainsFunc(lanes, func(l server.Lane) bool {
+			return l.State == server.LaneBlocked
+		})
+	}
+	if !blocked() {
+		t.Error("the page shows no lane that is blocked")
+	}
 	for _, outcome := range []string{"forwarded", "duplicate", "dead_lettered"} {
 		if n := r.value("kdedup_records_total", "topic", "orders", "outcome", outcome); n > 0 {
 			t.Errorf("%v records were %s without their schema", n, outcome)
@@ -91,5 +102,8 @@ func TestRecordsWaitForTheSchemaRegistry(t *testing.T) {
 	}
 	if err := check(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if blocked() {
+		t.Error("the page shows a lane as blocked that is not")
 	}
 }
