@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -53,7 +54,8 @@ func selfTest(ctx context.Context, c config.Config, log *slog.Logger, say func(s
 	if err != nil {
 		return errors.Join(fmt.Errorf("self-test: %w", err), store.Close())
 	}
-	steps := selftest.Run(ctx, store, group)
+	steps := selftest.Run(ctx, store, group,
+		slices.ContainsFunc(c.Topics, config.Topic.Sliding))
 	say("self-test of the store " + c.Store.Type + ":\n" + table(steps))
 	return errors.Join(verdict(c.Store.Type, steps), store.Close())
 }
@@ -114,6 +116,9 @@ func remedy(storeType, step string) string {
 	case step == selftest.Expiry:
 		return "this server keeps expired rows for conditional inserts, so that an ID would be a " +
 			"duplicate for ever; use another store"
+	case step == selftest.Renewal:
+		return "this server does not put off the end of a row by UPDATE … USING TTL … IF; set " +
+			"ttl_from of the topics to first"
 	}
 	return "the server must take INSERT … IF NOT EXISTS and serial reads, from a user with the " +
 		"rights of kdedup run; " +

@@ -25,6 +25,7 @@ const (
 	Repeat   = "the batch once more"
 	LookUp   = "a look-up"
 	Expiry   = "a claim at the end of its ttl"
+	Renewal  = "copies beyond the end of its ttl"
 	CleanUp  = "clean-up"
 )
 
@@ -44,6 +45,7 @@ const (
 	ttl       = time.Minute // of all claims but one, should nobody clean up
 	expiring  = time.Second // the shortest ttl of the contract
 	expiresIn = 15 * time.Second
+	renewing  = 3 * time.Second // the ttl that copies put off, for stores that count in seconds
 	tick      = 50 * time.Millisecond
 	cleaning  = 10 * time.Second
 )
@@ -51,14 +53,16 @@ const (
 // Scope is what the names of its scopes begin with.
 const Scope = "kdedup-self-test-"
 
-// Run returns the steps that were taken; the last has failed, or all are passed. It claims six IDs
-// in a scope of its own of the consumer group, which it does not register, and releases them;
-// should it be killed, they end within a minute. A step that gets no answer is no verdict: then all
-// is asked again in another scope, five times at most. It takes a second or two on a store that
-// keeps the contract, and ends with ctx.
-func Run(ctx context.Context, store dedup.Store, group string) []Step {
+// Run returns the steps that were taken; the last has failed, or all are passed. It claims six IDs,
+// or seven, in a scope of its own of the consumer group, which it does not register, and releases
+// them; should it be killed, they end within a minute. A step that gets no answer is no verdict:
+// then all is asked again in another scope, five times at most. It takes a second or two on a store
+// that keeps the contract, and ends with ctx. With sliding it asks as well whether copies renew,
+// which takes five seconds more.
+func Run(ctx context.Context, store dedup.Store, group string, sliding bool) []Step {
 	for attempt := 1; ; attempt++ {
 		s := newSubject(store, group)
+		s.sliding = sliding
 		steps, answered := s.run(ctx)
 		if answered || attempt == attempts || !pause.For(ctx, between) {
 			return steps
@@ -71,6 +75,7 @@ type subject struct {
 	store   dedup.Store
 	scope   dedup.Scope
 	claimed []dedup.ID
+	sliding bool // copies are asked to renew
 }
 
 func newSubject(store dedup.Store, group string) *subject {

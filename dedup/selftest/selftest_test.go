@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var allSteps = []string{
 	selftest.First, selftest.Again, selftest.Other, selftest.Conflict, selftest.Batch,
 	selftest.Repeat, selftest.LookUp,
-	selftest.Expiry, selftest.CleanUp,
+	selftest.Expiry, selftest.Renewal, selftest.CleanUp,
 }
 
 // wantSteps checks that the steps end with the given one, whose result begins with got, and that
@@ -161,6 +161,13 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 		}}, nil, selftest.LookUp, "somebody is found"},
 		{"claims never end", &broken{}, func() time.Time { return frozen },
 			selftest.Expiry, "still refused after 15s"},
+		{"copies renew nothing", &broken{
+			claim: func(ctx context.Context, next dedup.Store, scope dedup.Scope,
+				claims []dedup.Claim) ([]dedup.Answer, error) {
+				scope.Sliding = false
+				return next.Claim(ctx, scope, claims)
+			},
+		}, nil, selftest.Renewal, "applied after 3.0 s, with a ttl of 3s and copies all the time"},
 		{"a release does nothing", &broken{release: func() error { return nil }},
 			nil, selftest.CleanUp, "is still owned"},
 		{"a release is refused", &broken{release: func() error {
@@ -171,8 +178,8 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.store.Store = memory.New(memory.Options{Now: c.clock, Violation: t.Errorf})
 				start := time.Now()
-				wantSteps(t, selftest.Run(t.Context(), c.store, "self-test"), c.step, c.got)
-				if took := time.Since(start); took > 30*time.Second {
+				wantSteps(t, selftest.Run(t.Context(), c.store, "self-test", true), c.step, c.got)
+				if took := time.Since(start); took > 40*time.Second {
 					t.Errorf("it took %v", took)
 				}
 			})
@@ -180,10 +187,24 @@ func TestEachBrokenPromiseFailsItsStep(t *testing.T) {
 	}
 }
 
+func TestRenewalsAreAskedForWhereTheyAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := selftest.Run(t.Context(), memory.New(memory.Options{}), "self-test", false)
+		for _, s := range steps {
+			if !s.Passed || s.Name == selftest.Renewal {
+				t.Errorf("%+v", s)
+			}
+		}
+		if len(steps) != len(allSteps)-1 {
+			t.Errorf("%d steps, want %d", len(steps), len(allSteps)-1)
+		}
+	})
+}
+
 func TestItEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	steps := selftest.Run(ctx, memory.New(memory.Options{}), "self-test")
+	steps := selftest.Run(ctx, memory.New(memory.Options{}), "self-test", true)
 	wantSteps(t, steps, selftest.First, context.Canceled.Error())
 }
 
@@ -210,7 +231,7 @@ func TestOnServersThatAnswerAsDocumented(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			server := cqltest.Start(t, c.dialect)
-			steps := selftest.Run(t.Context(), openCassandra(t, server.Addr()), "self-test")
+			steps := selftest.Run(t.Context(), openCassandra(t, server.Addr()), "self-test", true)
 			wantSteps(t, steps, c.step, c.got)
 			if rows := server.Rows(); rows > 0 {
 				t.Errorf("%d rows are left", rows)

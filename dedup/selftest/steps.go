@@ -19,6 +19,7 @@ const (
 	allItsOwn = "refused: each owns its ID already"
 	lookedUp  = "the owner is found, and nobody for another ID"
 	freeAgain = "free again"
+	kept      = "refused for as long as copies come"
 	nothing   = "nothing is left"
 )
 
@@ -59,7 +60,7 @@ func (s *subject) steps() []step {
 			return exactly(expected, words(answers[0], c, owner)), nil
 		}}
 	}
-	return []step{
+	steps := []step{
 		one(First, applied, owner),
 		one(Again, itsOwn, owner),
 		one(Other, others, copied),
@@ -75,8 +76,11 @@ func (s *subject) steps() []step {
 			return s.lookUp(ctx, owner)
 		}},
 		{Expiry, freeAgain, s.expiry},
-		{CleanUp, nothing, s.cleanUp},
 	}
+	if s.sliding {
+		steps = append(steps, step{Renewal, kept, s.renewal})
+	}
+	return append(steps, step{CleanUp, nothing, s.cleanUp})
 }
 
 // words say what the answer to a claim means while the given record owns its ID.
@@ -165,6 +169,38 @@ func (s *subject) expiry(ctx context.Context) (answer, error) {
 	}
 	return answer{fmt.Sprintf("still refused after %v, with a ttl of %v", expiresIn, expiring),
 		false}, nil
+}
+
+// renewal has copies come for half as long again as the ttl. Where they came too slowly to tell
+// anything, that is no answer.
+func (s *subject) renewal(ctx context.Context) (answer, error) {
+	sliding := s.scope
+	sliding.TTL, sliding.Sliding = renewing, true
+	owner, copied := record("order-8", 10), record("order-8", 11)
+	start := time.Now()
+	if _, err := s.claim(ctx, sliding, owner); err != nil {
+		return answer{}, err
+	}
+	last := start
+	for time.Since(start) < 3*renewing/2 {
+		if !pause.For(ctx, tick) {
+			return answer{}, context.Cause(ctx)
+		}
+		asked := time.Now()
+		answers, err := s.claim(ctx, sliding, copied)
+		switch got := words(answers[0], copied, owner); {
+		case err != nil:
+			return answer{}, err
+		case time.Since(last) > renewing/2:
+			return answer{}, fmt.Errorf("a claim took %v, too long to tell whether copies renew",
+				time.Since(last).Round(time.Millisecond))
+		case got != others:
+			return answer{fmt.Sprintf("%s after %.1f s, with a ttl of %v and copies all the time",
+				got, time.Since(start).Seconds(), renewing), false}, nil
+		}
+		last = asked
+	}
+	return answer{kept, true}, nil
 }
 
 // cleanUp releases everything and looks for what is left.
