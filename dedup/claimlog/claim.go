@@ -71,6 +71,28 @@ func (p *part) answerKnown(m *machine) error {
 	return nil
 }
 
+// reopenDue leaves copies undecided that have lost, in this block, against a claim which is due for
+// a renewal: they could not know of it, and the block does not renew it.
+func (p *part) reopenDue(m *machine) error {
+	c := p.call
+	if !c.scope.Sliding {
+		return nil
+	}
+	for _, at := range p.at {
+		if c.answers[at].Outcome != dedup.Exists {
+			continue
+		}
+		owner, ends, found, err := m.find(p.shard, c.scope.Name, c.claims[at].ID, 0)
+		if err != nil {
+			return err
+		}
+		if found && m.isDue(p.shard, &c.scope, &c.claims[at], owner.owner, ends) {
+			c.answers[at] = dedup.Answer{}
+		}
+	}
+	return nil
+}
+
 // done is called once for each part. After an error its claims are undecided.
 func (p *part) done(err error) {
 	c := p.call
@@ -112,10 +134,17 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() 
 		return s.why
 	}
 	free, known, due, err := r.machine.divide(shard, &c.scope, c.claims, at)
-	seen := r.machine.shards[shard].sight()
+	last := &r.machine.shards[shard]
+	seen, outlasts := last.sight(), last.outlasts(c.scope.TTL)
 	s.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if c.lives == nil && !outlasts { // a block without claims comes first, and what follows stays
+		h := name()
+		c.parts = append(c.parts, &part{call: c, id: h.id, shard: shard,
+			block: claimsBlock(nil, h, c.scope.TTL, seen, nil, nil)})
+		return nil
 	}
 	if c.renewals(shard, seen, &due, name); len(due.at) == len(at) {
 		return nil

@@ -16,6 +16,7 @@ type fakeLogs struct {
 	shards    int
 	now       func() time.Time
 	retention time.Duration
+	keeps     bool // each block for as long as Append is told
 
 	mu       sync.Mutex
 	groups   map[string]*fakeGroup
@@ -164,7 +165,7 @@ func (l *fakeLog) Shards() int              { return l.f.shards }
 func (l *fakeLog) Retention() time.Duration { return l.f.retention }
 func (l *fakeLog) Close() error             { return nil }
 
-func (l *fakeLog) Append(shard int, block []byte, _ time.Duration, done func(error)) {
+func (l *fakeLog) Append(shard int, block []byte, keep time.Duration, done func(error)) {
 	if meanwhile := l.f.beforeNext.Swap(nil); meanwhile != nil {
 		(*meanwhile)()
 	}
@@ -173,7 +174,7 @@ func (l *fakeLog) Append(shard int, block []byte, _ time.Duration, done func(err
 		done(errFate) // before anybody can have read the block
 	}
 	if what != lost {
-		l.f.stand(l.group, shard, block)
+		l.f.stand(l.group, shard, block, keep)
 	}
 	if what == stands {
 		done(nil)
@@ -189,13 +190,20 @@ func (f *fakeLogs) fate() fate {
 	return f.appended()
 }
 
-func (f *fakeLogs) stand(group string, shard int, block []byte) {
+func (f *fakeLogs) stand(group string, shard int, block []byte, keep time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g := f.groupLocked(group)
+	ends := int64(0)
+	if f.keeps {
+		ends = f.now().Add(keep).UnixMilli()
+		if there := g.shards[shard]; len(there) > 0 {
+			ends = max(ends, there[len(there)-1].Ends)
+		}
+	}
 	g.shards[shard] = append(g.shards[shard], Entry{
 		Shard: shard, At: g.first[shard] + int64(len(g.shards[shard])), Epoch: g.epoch,
-		Time: f.now().UnixMilli(), Block: bytes.Clone(block),
+		Time: f.now().UnixMilli(), Ends: ends, Block: bytes.Clone(block),
 	})
 	f.wake(g)
 }

@@ -2,6 +2,7 @@ package claimlog
 
 import (
 	"math"
+	"time"
 
 	"github.com/kdedup/kdedup/dedup"
 )
@@ -51,4 +52,13 @@ func (m *machine) divide(
 // stand tells whether the answers to known claims are the same at the last block of the shard.
 func (m *machine) stand(shard int, k *known) bool {
 	return m.removals[shard] == k.removals && m.shards[shard].Time < k.until
+}
+
+// outlasts reports whether the log keeps all blocks behind the last one for as long as a claim of
+// this ttl may hold that is made, or renewed, by a block which is judged against them. A reader
+// leaves out blocks that live for less than half the margin. Were a release, or an earlier claim,
+// to go before the block that comes too late for it, a process that begins to read behind it would
+// take that block for one that counts.
+func (s *shardState) outlasts(ttl time.Duration) bool {
+	return s.Ends == 0 || s.Ends-s.Time >= (ttl+lateness+Margin/2).Milliseconds()
 }

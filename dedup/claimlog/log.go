@@ -27,6 +27,9 @@ type Entry struct {
 	// never falls within a shard; a place that is written again after a cut has a higher one
 	Epoch int32
 	Time  int64 // of the log's clock, in milliseconds
+	// until when the log keeps the block, by the same clock, and never before the one in front of
+	// it; 0: all are kept equally long
+	Ends  int64
 	Block []byte
 }
 

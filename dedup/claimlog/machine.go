@@ -40,7 +40,8 @@ type machine struct {
 // shardState is what applying leaves behind beside the index.
 type shardState struct {
 	Position
-	Time int64 `json:"time"` // of the last block
+	Time int64 `json:"time"`           // of the last block
+	Ends int64 `json:"ends,omitempty"` // of the last block, as Entry has it
 	// scopes, and the place of the last block that forgot them
 	Forgotten map[string]int64 `json:"forgotten,omitempty"`
 	// scopes, and the place of the last block that released one of their claims
@@ -196,7 +197,7 @@ func (m *machine) apply(
 	if err != nil {
 		return fmt.Errorf("shard %d, place %d: %w", e.Shard, e.At, err)
 	}
-	s.Next, s.Epoch, s.Time = e.At+1, e.Epoch, now
+	s.Next, s.Epoch, s.Time, s.Ends = e.At+1, e.Epoch, now, e.Ends
 	if s.Next >= ahead.Next {
 		*ahead = s.Position
 	}

@@ -110,3 +110,71 @@ func TestACopyOfAYoungClaimWritesNoRenewal(t *testing.T) {
 		t.Errorf("the last block is of kind %d", got)
 	}
 }
+
+// While a ttl is raised, a release with the shorter one comes to stand in front of a renewal with
+// the longer one, which it voids. A process that begins to read once the release may have gone
+// comes to the same verdict as one that has read it.
+func TestWhatABlockIsJudgedByOutlivesIt(t *testing.T) {
+	logs := newFakeLogs(1)
+	logs.keeps = true
+	now := time.Now()
+	logs.now = func() time.Time { return now }
+	s, other := open(t, Options{Opener: logs}), open(t, Options{Opener: logs})
+	mustClaim(t, s, claimOf("a", 1))
+	longer := testScope
+	longer.Sliding, longer.TTL = true, 10*(testScope.TTL+Margin)
+	releases := func() { _ = other.Release(t.Context(), testScope, "b") } // unreported
+	logs.appended = func() fate { return unreported }
+	for tries := 0; lastKind(t, logs) != kindRenewal; tries++ {
+		if tries == 5 {
+			t.Fatal("no renewal")
+		}
+		logs.beforeNext.Store(&releases)
+		if _, err := s.Claim(t.Context(), longer, []dedup.Claim{claimOf("a", 2)}); err == nil {
+			t.Fatal("the renewal was answered")
+		}
+		if _, err := s.Lookup(t.Context(), testScope, "a"); err != nil { // reads to the end
+			t.Fatal(err)
+		}
+	}
+	logs.appended = nil
+	now = now.Add(testScope.TTL + Margin)
+	mustClaim(t, s, claimOf("z", 1)) // the log's time goes on
+	gone := 0
+	for _, e := range logs.entries(testScope.ConsumerGroup)[0] {
+		if e.Ends <= now.Add(Margin/2).UnixMilli() {
+			gone++
+		}
+	}
+	logs.retire(testScope.ConsumerGroup, 0, gone)
+	for name, store := range map[string]*Store{"one that has read all": s,
+		"one that begins now": open(t, Options{Opener: logs})} {
+		got, err := store.Lookup(t.Context(), testScope, "a")
+		if err != nil || got.Outcome != dedup.Undecided {
+			t.Errorf("%s: got %+v, %v; the claim has ended, and its renewal did not count", name,
+				got, err)
+		}
+	}
+	if gone == 0 {
+		t.Error("no block is gone: nothing is compared")
+	}
+}
+
+// The copy finds the ID free, and loses against a claim that came to stand in front of its block.
+func TestACopyThatLosesAgainstAClaimRenewsItIfItIsDue(t *testing.T) {
+	logs := newFakeLogs(1)
+	s, other := open(t, Options{Opener: logs}), open(t, Options{Opener: logs})
+	mustClaim(t, s, claimOf("z", 1))
+	claims := func() { mustClaim(t, other, claimOf("a", 1)) }
+	logs.beforeNext.Store(&claims)
+	longer := testScope
+	longer.Sliding, longer.TTL = true, 2*testScope.TTL
+	answers, err := s.Claim(t.Context(), longer, []dedup.Claim{claimOf("a", 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOwner(t, answers[0], dedup.Exists, 1)
+	if got := lastKind(t, logs); got != kindRenewal {
+		t.Errorf("the last block is of kind %d, want a renewal", got)
+	}
+}

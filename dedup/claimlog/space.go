@@ -253,7 +253,7 @@ func (s *space) applyOne(ctx context.Context, r *reading, e Entry) error {
 		return mine.tell
 	})
 	if err == nil && mine != nil {
-		err = mine.answerKnown(r.machine)
+		err = errors.Join(mine.reopenDue(r.machine), mine.answerKnown(r.machine))
 	}
 	if err == nil && mine != nil {
 		crashpoint.At("block-read-back")

@@ -442,7 +442,7 @@ func TestALateBlockClaimsNothing(t *testing.T) {
 	now = now.Add(lateness + time.Second)
 	mustClaim(t, s, claimOf("c", 3)) // the clock of the log has gone on
 	logs.stand(testScope.ConsumerGroup, 0,
-		claimsBlock(nil, h, time.Hour, late, []dedup.Claim{claimOf("b", 2)}, []int32{0}))
+		claimsBlock(nil, h, time.Hour, late, []dedup.Claim{claimOf("b", 2)}, []int32{0}), time.Hour)
 	wantOwner(t, mustClaim(t, s, claimOf("b", 4)), dedup.Applied, 4)
 }
 

@@ -261,7 +261,8 @@ func (s *shard) show(ctx context.Context, rows []row) error {
 			return fmt.Errorf("%w: place %d was not written behind what is at place %d; %s",
 				claimlog.ErrCut, r.seq, r.seq-1, lostRemedy)
 		}
-		entries[i] = claimlog.Entry{Shard: s.number, At: r.seq, Time: r.time, Block: r.block}
+		entries[i] = claimlog.Entry{Shard: s.number, At: r.seq, Time: r.time, Ends: r.ends,
+			Block: r.block}
 	}
 	if err := s.log.verified(ctx); err != nil {
 		return err // the next turn reads the blocks again
