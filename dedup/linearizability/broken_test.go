@@ -26,6 +26,20 @@ func (b broken) Claim(
 	return b.claim(ctx, b.Store, scope, claims)
 }
 
+func (b broken) Find(
+	ctx context.Context, scope dedup.Scope, ids []dedup.ID,
+) ([]dedup.Standing, error) {
+	return b.Store.(finder).Find(ctx, scope, ids)
+}
+
+// forgetful renews nothing, and says what one would say that does.
+func forgetful(
+	ctx context.Context, store dedup.Store, scope dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
+	scope.Sliding = false
+	return store.Claim(ctx, scope, claims)
+}
+
 // changed changes the store's answers.
 func changed(change func(dedup.Claim, *dedup.Answer)) claimer {
 	return func(ctx context.Context, store dedup.Store, scope dedup.Scope,
@@ -110,8 +124,9 @@ func TestABrokenStoreIsFound(t *testing.T) {
 				a.Outcome = dedup.Exists
 			}
 		}),
-		"a look-up decides": lookFirst,
-		"owners are cached": changed(cached()),
+		"a look-up decides":              lookFirst,
+		"a renewal is told and not made": forgetful,
+		"owners are cached":              changed(cached()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

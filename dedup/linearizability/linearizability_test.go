@@ -1,8 +1,8 @@
 // Package linearizability_test asks a checker that is not ours, github.com/anishathalye/porcupine,
-// whether the claims, look-ups and releases of each store are linearizable, as the contract of
-// dedup.Store says. Clients in several sessions work on few hot IDs while connections break,
-// answers vanish, requests come late, and servers stand still or are killed. What a call may have
-// done is in the history as an operation that has its effect later, or never.
+// whether the claims, renewals, look-ups and releases of each store are linearizable, as the
+// contract of dedup.Store says. Clients in several sessions work on few hot IDs while connections
+// break, answers vanish, requests come late, and servers stand still or are killed. What a call may
+// have done is in the history as an operation that has its effect later, or never.
 package linearizability_test
 
 import (
@@ -19,10 +19,12 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// group and ttl are those of all scopes.
+// group is that of all scopes. Half of the calls claim for the ttl, the others for half of it: so a
+// copy with the longer one always has something to renew, and one with the shorter one nothing.
 const (
 	group = "linearizability"
-	ttl   = 24 * time.Hour
+	ttl   = 48 * time.Hour
+	short = ttl / 2
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -86,7 +88,7 @@ func (s subject) round(t *testing.T, number int, length time.Duration) []*operat
 		t: t, sessions: s.sessions, began: time.Now(),
 		scope: dedup.Scope{
 			ConsumerGroup: group, Name: fmt.Sprint("round-", number),
-			TTL: ttl, Buckets: 4, Extractor: "key",
+			TTL: ttl, Buckets: 4, Extractor: "key", Sliding: true,
 		},
 	}
 	for _, session := range s.sessions {

@@ -8,6 +8,7 @@ type register struct {
 	holder    int32 // 0: free
 	owner     int64
 	claimedAt int64 // 0 while nobody has seen it
+	long      bool  // it surely holds for the whole ttl, by its claim or by a renewal
 	released  int32 // open releases that have had their effect, in a reduced search
 	ended     bool  // nothing follows but open operations without an effect
 }
@@ -44,7 +45,7 @@ func (r register) step(o input) (bool, any) {
 	case o.action == claiming: // the answer must tell the caller's own claim
 		return r.holder == 0 && o.holder == o.attempt && o.holderOwner == o.owner,
 			register{holder: o.attempt, owner: o.owner, claimedAt: o.claimedAt,
-				released: r.released}
+				long: o.long, released: r.released}
 	case o.action == releasing:
 		return true, register{released: r.released}
 	}
@@ -60,7 +61,8 @@ func (r register) stepOpen(o input) (bool, any) {
 		if r.holder != 0 {
 			return !o.reduced, r
 		}
-		return true, register{holder: o.attempt, owner: o.owner, released: r.released}
+		return true, register{holder: o.attempt, owner: o.owner, long: o.long,
+			released: r.released}
 	case releasing:
 		if o.reduced && (r.holder == 0 || o.rank != r.released) {
 			return false, r
@@ -74,12 +76,14 @@ func (r register) stepOpen(o input) (bool, any) {
 }
 
 // observe compares an answer: who holds the ID, by which attempt, and since when, which is the same
-// for all who see it.
+// for all who see it. A claim that was told so is renewed, unless its owner made it. One of which
+// the outcome is open may have renewed the ID or not, which no answer contradicts.
 func (r register) observe(o *operation) (bool, any) {
 	if r.holder == 0 || r.holder != o.holder || r.owner != o.holderOwner || r.claimedAt != 0 &&
-		r.claimedAt != o.claimedAt {
+		r.claimedAt != o.claimedAt || r.long && o.short {
 		return false, r
 	}
+	r.long = r.long || o.long && r.owner != o.owner
 	r.claimedAt = o.claimedAt
 	return true, r
 }

@@ -45,7 +45,7 @@ func randomHistory() []*operation {
 		switch {
 		case i < claims:
 			o.attempt, o.owner = int32(i+1), int64(1+i%3)
-			o.result = result(rand.IntN(3))
+			o.result, o.long = result(rand.IntN(3)), rand.IntN(2) == 0
 		case rand.IntN(2) == 0:
 			o.action, o.result = lookingUp, []result{open, taken, taken, free}[rand.IntN(4)]
 		default:
@@ -54,6 +54,7 @@ func randomHistory() []*operation {
 		switch {
 		case o.result == taken:
 			o.hold(int32(1 + rand.IntN(claims)))
+			o.short = o.action == lookingUp && rand.IntN(3) == 0
 		case o.result == done && o.action == claiming:
 			o.hold(o.attempt)
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -132,16 +134,20 @@ func (w *workload) claim(
 ) (left []dedup.Claim, ok bool) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	scope, long := w.scope, rand.IntN(2) == 0
+	if !long {
+		scope.TTL = short
+	}
 	operations, attempts := make([]*operation, len(claims)), make([]dedup.Claim, len(claims))
 	for i, c := range claims {
 		attempt := w.attempts.Add(1)
 		c.Fingerprint = fingerprint(attempt)
 		attempts[i] = c
 		operations[i] = &operation{action: claiming, id: idOf(c.ID), attempt: attempt,
-			owner: c.Owner.Offset, client: client}
+			owner: c.Owner.Offset, client: client, long: long}
 	}
 	call := w.now()
-	answers, err := session.Claim(ctx, w.scope, attempts)
+	answers, err := session.Claim(ctx, scope, attempts)
 	end := w.now()
 	for i, o := range operations {
 		o.call, o.end = call, end
@@ -227,7 +233,50 @@ func (w *workload) settle(ctx context.Context) error {
 			return fmt.Errorf("claims stay undecided without faults: %w", ctx.Err())
 		}
 	}
-	return w.lookUpAll(ctx, ids)
+	if err := w.lookUpAll(ctx, ids); err != nil {
+		return err
+	}
+	return w.findAll(ctx, slices.Collect(maps.Keys(ids)))
+}
+
+// findAll asks when the claims end.
+func (w *workload) findAll(ctx context.Context, ids []int) error {
+	for part := range slices.Chunk(ids, 100) {
+		for !w.find(ctx, part) {
+			if !pause.For(ctx, 50*time.Millisecond) {
+				return fmt.Errorf("ends are not told without faults: %w", ctx.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// find notes the claims that stand, and which of them end before a claim of the whole ttl would.
+func (w *workload) find(ctx context.Context, ids []int) bool {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	names := make([]dedup.ID, len(ids))
+	for i, id := range ids {
+		names[i] = nameOf(id)
+	}
+	call := w.now()
+	found, err := w.sessions[0].(finder).Find(ctx, w.scope, names)
+	end := w.now()
+	if err != nil {
+		return false
+	}
+	for _, f := range found {
+		o := &operation{action: lookingUp, id: idOf(f.ID), client: clients, call: call, end: end,
+			short: time.Until(f.Ends) < (ttl+short)/2}
+		w.take(o, f.Answer())
+		w.note(o)
+	}
+	return true
+}
+
+// finder is the part of dedup.Exporter that is asked.
+type finder interface {
+	Find(ctx context.Context, scope dedup.Scope, ids []dedup.ID) ([]dedup.Standing, error)
 }
 
 func (w *workload) lookUpAll(ctx context.Context, ids map[int]bool) error {
