@@ -40,6 +40,7 @@ type crashPoint struct {
 	after    string  // reached once per process: come to it again after a crash at this point
 	repeats  repeats // at the first time, with at_least_once
 	again    repeats // at the other
+	renews   bool    // only copies that renew come to it
 }
 
 var crashPoints = []crashPoint{
@@ -54,6 +55,7 @@ var crashPoints = []crashPoint{
 	{name: "init-producer-id-answered", delivery: atLeastOnce},
 	{name: "batch-polled", later: 3},
 	{name: "bucket-claimed", store: cassandra, later: 100},
+	{name: "bucket-renewed", store: cassandra, later: 20, renews: true},
 	{name: "rows-inserted", store: postgres, later: 3},
 	{name: "blocks-appended", store: claimLog, later: 3},
 	{name: "block-read-back", store: claimLog, later: 20},
@@ -128,12 +130,13 @@ func (p crashPoint) cases(delivery string) []crashCase {
 	if delivery == exactlyOnce {
 		first, again = never, never
 	}
-	cases := []crashCase{{delivery, []crash{{p.name, 1}}, first}}
+	cases := []crashCase{{delivery, []crash{{p.name, 1}}, first, p.renews}}
 	switch {
 	case p.later > 0:
-		cases = append(cases, crashCase{delivery, []crash{{p.name, p.later}}, again})
+		cases = append(cases, crashCase{delivery, []crash{{p.name, p.later}}, again, p.renews})
 	case p.after != "":
-		cases = append(cases, crashCase{delivery, []crash{{p.after, 2}, {p.name, 1}}, again})
+		cases = append(cases, crashCase{delivery, []crash{{p.after, 2}, {p.name, 1}}, again,
+			p.renews})
 	}
 	return cases
 }

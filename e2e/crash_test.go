@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -37,6 +39,7 @@ type crashCase struct {
 	delivery string
 	crashes  []crash
 	repeats  repeats
+	renews   bool // it is copies that are at work
 }
 
 func (c crashCase) String() string {
@@ -53,9 +56,16 @@ var crashSettings = []string{"lanes: 1", "batch_records: 300", "session_timeout:
 
 // run kills, goes on and checks.
 func (c crashCase) run(t *testing.T, at place, records int) {
-	d := deployAt(t, at, c.delivery, crashSettings...)
+	settings := crashSettings
+	if c.renews {
+		settings = append(slices.Clone(settings), "ttl: "+renewedTTL.String(), "ttl_from: last")
+	}
+	d := deployAt(t, at, c.delivery, settings...)
 	d.largest = 200 // bytes: the fake Kafka is under the race detector, which makes copies slow
 	d.produce(records, 5)
+	if c.renews {
+		d.letClaimsBeDue(300)
+	}
 	for _, crash := range c.crashes {
 		d.dieAt(crash)
 	}
@@ -69,6 +79,21 @@ func (c crashCase) run(t *testing.T, at place, records int) {
 	if !c.repeats.allow(v.doubled) {
 		t.Errorf("%d repeated, want %v", v.doubled, c.repeats)
 	}
+}
+
+// renewedTTL is longer than a case takes.
+const renewedTTL = 2 * time.Minute
+
+// letClaimsBeDue handles what there is, and then writes copies that have claims to renew.
+func (d *deployment) letClaimsBeDue(ids int) {
+	d.t.Helper()
+	before := d.start("one")
+	d.waitFor(1)
+	before.stop()
+	if !pause.For(d.t.Context(), renewedTTL/10+time.Second) {
+		d.t.Fatal(d.t.Context().Err())
+	}
+	d.copies(0, ids, 1)
 }
 
 // dieAt runs a process until it is killed at the point.

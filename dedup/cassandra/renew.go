@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // unread stands for the life of a claim that a conditional statement has named, which tells none.
@@ -118,6 +119,9 @@ func (r *round) extend(ctx context.Context, due []int32) (refused []int32, err e
 		applied, err = r.update(ctx, due)
 		return err
 	})
+	if applied {
+		crashpoint.At("bucket-renewed")
+	}
 	switch {
 	case err != nil || applied:
 		return nil, err

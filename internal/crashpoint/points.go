@@ -12,6 +12,7 @@ var steps = []string{
 	"fences-read",    //
 	"batch-polled",   // nothing of it is claimed
 	"bucket-claimed", // cassandra: one more conditional batch is answered
+	"bucket-renewed", // cassandra: copies have renewed one more bucket's claims
 	// postgres: one more batch is committed, and the others' owners are not read
 	"rows-inserted",
 	"blocks-appended",     // claim log: handed to the client, perhaps on their way

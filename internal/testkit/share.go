@@ -67,6 +67,7 @@ var LongTests = []string{
 	"TestAnOutageOfTheOtherClusterOnlyDelays",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
+	"TestCopiesKeepTheirIDsWhileProcessesAreKilled",
 	"TestNothingOfARecreatedInputIsSkipped",
 	"TestOnACassandraLogAKilledProcessLosesNothing",
 	"TestOnACassandraLogTwoProcessesCleanABacklog",
