@@ -494,6 +494,43 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup/claimlog", tests: "TestALateBlockClaimsNothing",
 	},
 	{
+		guard: "a renewal that comes late does not count",
+		file:  "dedup/claimlog/renew.go", old: "!b.seen.reaches(e, now, m.late) || ",
+		caughtBy: "./dedup/claimlog", tests: "TestModel",
+	},
+	{
+		guard:    "a claim that was released is not renewed",
+		file:     "dedup/claimlog/renew.go",
+		old:      " || m.shards[e.Shard].removedSince(b.scope, b.seen.Next)",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestARenewalBehindAReleaseDoesNotCount",
+	},
+	{
+		guard: "a claim that has ended is not renewed",
+		file:  "dedup/claimlog/renew.go", old: "if life.ends <= now {", new: "if false {",
+		caughtBy: "./dedup/claimlog", tests: "TestModel",
+	},
+	{
+		guard: "what a block in the log is judged by outlives it",
+		file:  "dedup/claimlog/claim.go", old: "c.lives == nil && !outlasts",
+		new:      "c.lives != nil && !outlasts",
+		caughtBy: "./dedup/claimlog", tests: "TestWhatABlockIsJudgedByOutlivesIt",
+	},
+	{
+		guard:    "a copy that loses against a claim in the log renews it",
+		file:     "dedup/claimlog/space.go",
+		old:      "errors.Join(mine.reopenDue(r.machine), mine.answerKnown(r.machine))",
+		new:      "mine.answerKnown(r.machine)",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestACopyThatLosesAgainstAClaimRenewsItIfItIsDue",
+	},
+	{
+		guard: "a renewal that is told was made",
+		file:  "dedup/embedded/scope.go", old: "s.put(key, &owner, p.ends)", new: "_ = key",
+		caughtBy: "./dedup/embedded",
+		tests:    "TestConformance/sliding/a_renewal_changes_only_the_end",
+	},
+	{
 		guard: "a known ID is looked up again once claims of its shard were removed",
 		file:  "dedup/claimlog/known.go", old: "m.removals[shard] == k.removals && ",
 		caughtBy: "./dedup/claimlog",
