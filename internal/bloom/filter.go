@@ -14,12 +14,13 @@ type Filter []block
 
 type block [8]uint64
 
-const blockBytes = 64
+// BlockBytes is how many bytes AppendTo writes for each element of a Filter.
+const BlockBytes = 64
 
 // New returns an empty filter. Once it holds its number of hashes, it falsely has one other in
 // about 35 with 8 bits for each, 240 with 12, 1,100 with 16.
 func New(hashes, bits int) Filter {
-	return make(Filter, (hashes*bits+8*blockBytes-1)/(8*blockBytes))
+	return make(Filter, (hashes*bits+8*BlockBytes-1)/(8*BlockBytes))
 }
 
 // Add makes the filter have a hash.
@@ -66,13 +67,13 @@ var errLength = errors.New("a Bloom filter is cut off")
 
 // Parse reads what AppendTo wrote.
 func Parse(data []byte) (Filter, error) {
-	if len(data)%blockBytes != 0 {
+	if len(data)%BlockBytes != 0 {
 		return nil, fmt.Errorf("%w: %d bytes", errLength, len(data))
 	}
-	f := make(Filter, len(data)/blockBytes)
+	f := make(Filter, len(data)/BlockBytes)
 	for i := range f {
 		for j := range f[i] {
-			f[i][j] = binary.LittleEndian.Uint64(data[i*blockBytes+j*8:])
+			f[i][j] = binary.LittleEndian.Uint64(data[i*BlockBytes+j*8:])
 		}
 	}
 	return f, nil

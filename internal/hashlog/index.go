@@ -71,19 +71,42 @@ func (x *index) load(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	data := make([]byte, behind)
-	if _, err := file.ReadAt(data, int64(pages)*pageBytes); err != nil {
+	sum := crc32.New(castagnoli)
+	from := io.TeeReader(io.NewSectionReader(file, int64(pages)*pageBytes, int64(behind)), sum)
+	if err := x.readMemory(from, pages, behind-8*pages); err != nil {
 		return fmt.Errorf("%w: cut off: %w", ErrDamaged, err)
 	}
-	if checksum(data, foot[:footBytes-4]) != binary.LittleEndian.Uint32(foot[footBytes-4:]) {
+	sum.Write(foot[:footBytes-4])
+	if sum.Sum32() != binary.LittleEndian.Uint32(foot[footBytes-4:]) {
 		return fmt.Errorf("%w: the checksum is wrong", ErrDamaged)
+	}
+	return nil
+}
+
+// readMemory reads in pieces, as writeMemory writes.
+func (x *index) readMemory(from io.Reader, pages, filter int) error {
+	firsts := make([]byte, 8*pages)
+	if _, err := io.ReadFull(from, firsts); err != nil {
+		return err
 	}
 	x.firsts = make([]uint64, pages)
 	for i := range x.firsts {
-		x.firsts[i] = binary.LittleEndian.Uint64(data[8*i:])
+		x.firsts[i] = binary.LittleEndian.Uint64(firsts[8*i:])
 	}
-	x.filter, err = bloom.Parse(data[8*pages:])
-	return err
+	x.filter = make(bloom.Filter, 0, filter/bloom.BlockBytes)
+	piece := make([]byte, writePiece)
+	for ; filter > 0; filter -= len(piece) {
+		piece = piece[:min(len(piece), filter)]
+		if _, err := io.ReadFull(from, piece); err != nil {
+			return err
+		}
+		blocks, err := bloom.Parse(piece)
+		if err != nil {
+			return err
+		}
+		x.filter = append(x.filter, blocks...)
+	}
+	return nil
 }
 
 // parseFoot returns the number of pages, and of bytes between them and the foot.
@@ -98,13 +121,6 @@ func (x *index) parseFoot(foot []byte) (pages, behind int, err error) {
 		return 0, 0, fmt.Errorf("%w: %d pages in %d bytes", ErrDamaged, count, x.bytes)
 	}
 	return int(count), int(left) + 8*int(count), nil
-}
-
-func checksum(parts ...[]byte) (sum uint32) {
-	for _, part := range parts {
-		sum = crc32.Update(sum, castagnoli, part)
-	}
-	return sum
 }
 
 // find appends the places of a hash. Nearly always one page is read.

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"slices"
 
 	"github.com/kdedup/kdedup/internal/bloom"
 	"github.com/kdedup/kdedup/internal/durable"
@@ -21,7 +23,10 @@ type indexWriter struct {
 	count int // of entries in page
 }
 
-const writeBuffer = 256 << 10
+const (
+	writeBuffer = 256 << 10
+	writePiece  = 64 << 10
+)
 
 // makeIndex writes an index of the segments from first to last, with n entries at most. fill adds
 // them.
@@ -87,20 +92,13 @@ func (w *indexWriter) end() (*index, error) {
 			return nil, err
 		}
 	}
-	var data []byte
-	for _, hash := range w.index.firsts {
-		data = binary.LittleEndian.AppendUint64(data, hash)
+	foot, err := w.writeMemory()
+	if err != nil {
+		return nil, err
 	}
-	data = w.index.filter.AppendTo(data)
-	foot := binary.LittleEndian.AppendUint64(append([]byte(nil), indexMagic...),
-		uint64(len(w.index.firsts)))
-	foot = binary.LittleEndian.AppendUint64(foot, uint64(w.index.entries))
-	foot = binary.LittleEndian.AppendUint32(foot, checksum(data, foot))
-	w.index.bytes = int64(len(w.index.firsts)*pageBytes + len(data) + len(foot))
-	for _, part := range [][]byte{data, foot} {
-		if _, err := w.to.Write(part); err != nil {
-			return nil, err
-		}
+	w.index.bytes += int64(len(w.index.firsts)*pageBytes + len(foot))
+	if _, err := w.to.Write(foot); err != nil {
+		return nil, err
 	}
 	if err := w.to.Flush(); err != nil {
 		return nil, err
@@ -109,6 +107,38 @@ func (w *indexWriter) end() (*index, error) {
 		return nil, err
 	}
 	return w.index, w.file.Close()
+}
+
+// writeMemory writes what is kept in memory, and returns the foot. It writes in pieces: the bytes
+// of a whole filter would be as large as the filter.
+func (w *indexWriter) writeMemory() (foot []byte, err error) {
+	sum := crc32.New(castagnoli)
+	piece := make([]byte, 0, writePiece)
+	write := func(data []byte) error {
+		w.index.bytes += int64(len(data))
+		sum.Write(data)
+		_, err := w.to.Write(data)
+		return err
+	}
+	for firsts := range slices.Chunk(w.index.firsts, writePiece/8) {
+		piece = piece[:0]
+		for _, hash := range firsts {
+			piece = binary.LittleEndian.AppendUint64(piece, hash)
+		}
+		if err := write(piece); err != nil {
+			return nil, err
+		}
+	}
+	for blocks := range slices.Chunk(w.index.filter, writePiece/bloom.BlockBytes) {
+		if err := write(blocks.AppendTo(piece[:0])); err != nil {
+			return nil, err
+		}
+	}
+	foot = binary.LittleEndian.AppendUint64(append([]byte(nil), indexMagic...),
+		uint64(len(w.index.firsts)))
+	foot = binary.LittleEndian.AppendUint64(foot, uint64(w.index.entries))
+	sum.Write(foot)
+	return binary.LittleEndian.AppendUint32(foot, sum.Sum32()), nil
 }
 
 // drop deletes what was written.
