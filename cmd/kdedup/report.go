@@ -17,6 +17,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/dedup/embedded"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/report"
@@ -151,6 +152,10 @@ func (f *reportFlags) options(
 	if err != nil {
 		return report.Options{}, err
 	}
+	values, err := messageid.NewReader(t.ContentFormat(), schemas)
+	if err != nil {
+		return report.Options{}, err
+	}
 	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
 	if err != nil {
 		return report.Options{}, err
@@ -169,7 +174,7 @@ func (f *reportFlags) options(
 			TTL: t.TTL, Sliding: t.Sliding(),
 			Store: c.Store.Type, Disk: diskOf(c.Store),
 		},
-		Outcome: outcomeOf(t),
+		Outcome: outcomeOf(t), Document: values.Document,
 	}
 	if o.Pipeline.OldUnread, err = oldUnread(ctx, c, t, log); err != nil {
 		log.Warn("the age of what the consumer group has not read is not known", "error", err)

@@ -1,6 +1,7 @@
 package messageid
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -75,4 +76,28 @@ func (d *documents) read(to []byte, r *kgo.Record) ([]byte, dedup.MissingReason)
 func (d *documents) unresolved(r *kgo.Record) bool {
 	_, _, _, missing := d.of(r)
 	return missing == dedup.MissingUnresolved
+}
+
+// Reader reads values as the documents of which fingerprints compare the fields.
+type Reader struct{ documents *documents }
+
+// NewReader takes FormatJSON, or a format with the registry that has its schemas.
+func NewReader(format string, registry Registry) (*Reader, error) {
+	documents, err := newDocuments(format, false, registry, new(news))
+	return &Reader{documents}, err
+}
+
+// Document is the value as JSON. It is false for a value that is nothing of the kind. An error is
+// the registry's.
+func (d *Reader) Document(ctx context.Context, r *kgo.Record) ([]byte, bool, error) {
+	if d.documents == nil {
+		return r.Value, len(r.Value) > 0, nil
+	}
+	if d.documents.unresolved(r) {
+		if err := d.documents.resolve(ctx, []*kgo.Record{r}); err != nil {
+			return nil, false, err
+		}
+	}
+	doc, missing := d.documents.read(nil, r)
+	return doc, missing == dedup.NotMissing, nil
 }

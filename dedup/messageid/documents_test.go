@@ -295,3 +295,47 @@ func TestTheFingerprintOfARowStays(t *testing.T) {
 
 var storedFingerprints = map[string]uint64{"avro": 0xf5b09000a0233d8a,
 	"protobuf": 0x8ca23f9c6453f1c3}
+
+func TestAReaderHasTheDocumentThatIsCompared(t *testing.T) {
+	registry := rows()
+	reader, err := messageid.NewReader(messageid.FormatAvro, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry.down = errors.New("connection refused")
+	r := &kgo.Record{Value: framed(1, row{id: 7, name: "n"}.avro(t, rowV1))}
+	if _, _, err := reader.Document(t.Context(), r); !errors.Is(err, registry.down) {
+		t.Errorf("while the registry is down: %v", err)
+	}
+	registry.down = nil
+	doc, ok, err := reader.Document(t.Context(), r)
+	if want := `{"id":7,"name":"n","deleted":false,"source":{"lsn":0,"ts_ms":0},"ts_ms":0}`; !ok ||
+		err != nil || string(doc) != want {
+		t.Errorf("got %s, %v, %v, want %s", doc, ok, err, want)
+	}
+	for name, value := range map[string][]byte{"no frame": []byte("{}"), "a tombstone": nil,
+		"no such schema": framed(99, ""), "a cut record": framed(1, "")} {
+		if doc, ok, err := reader.Document(t.Context(), &kgo.Record{Value: value}); ok ||
+			err != nil {
+			t.Errorf("%s: %s, %v, %v", name, doc, ok, err)
+		}
+	}
+	if _, err := messageid.NewReader("xml", nil); err == nil {
+		t.Error("an unknown format is accepted")
+	}
+}
+
+func TestSpellingsOfOneIDAreRespelledAlike(t *testing.T) {
+	for _, spellings := range [][]dedup.ID{
+		{"order-1", " order-1\n", `"order-1"`, ` "Order-1"`, "ORDER-1"},
+		{"0a12c11d-71fa-4a2d-a02e-350ec8fc9e34", "{0A12C11D-71FA-4A2D-A02E-350EC8FC9E34}",
+			"urn:uuid:0a12c11d-71fa-4a2d-a02e-350ec8fc9e34", `"0a12c11d71fa4a2da02e350ec8fc9e34"`},
+		{"", " ", `""`},
+	} {
+		for _, id := range spellings {
+			if got := messageid.Respelled(id); got != spellings[0] {
+				t.Errorf("%q becomes %q, want %q", id, got, spellings[0])
+			}
+		}
+	}
+}

@@ -144,3 +144,13 @@ func canonicalUUID(id []byte) []byte {
 	}
 	return bytes.Clone(written[:])
 }
+
+// Respelled is an ID as normalize: [trim, unquote, lower, uuid] leaves it: alike for most spellings
+// of one ID.
+func Respelled(id dedup.ID) dedup.ID {
+	text := bytesOf(id)
+	for _, step := range []spelling{trimmed, unquoted, lowered, canonicalUUID} {
+		text = step(text)
+	}
+	return dedup.ID(text)
+}

@@ -58,8 +58,8 @@ var layers = []struct {
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
 		"internal/telemetry", "internal/trouble"}},
 	// Work on topics beside the pipelines, for commands of their own.
-	{"internal/report", []string{"dedup", "internal/idorder", "internal/logreader",
-		"internal/pagestyle"}},
+	{"internal/report", []string{"dedup", "dedup/messageid", "internal/idorder",
+		"internal/jsonpath", "internal/logreader", "internal/pagestyle"}},
 	{"internal/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath",
 		"internal/logreader", "internal/report"}},
 	{"internal/backfill", []string{"dedup", "internal/logreader"}},

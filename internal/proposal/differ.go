@@ -2,7 +2,6 @@ package proposal
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/internal/jsonpath"
 )
 
 const (
@@ -55,8 +55,8 @@ func (t *table) differing(ids []uint64) []string {
 // differences are the fields in which two records differ; sent says that all of them are such as a
 // producer writes when it sends.
 func differences(a, b *kgo.Record) (paths []string, sent bool) {
-	one, ok := flat(a.Value)
-	other, alsoOK := flat(b.Value)
+	one, ok := jsonpath.Texts(a.Value)
+	other, alsoOK := jsonpath.Texts(b.Value)
 	if !ok || !alsoOK || !bytes.Equal(a.Key, b.Key) {
 		return nil, false
 	}
@@ -78,22 +78,6 @@ func differences(a, b *kgo.Record) (paths []string, sent bool) {
 		}
 	}
 	return paths, true
-}
-
-// flat is a document as the JSON text of each field.
-func flat(value []byte) (map[string]string, bool) {
-	object, ok := document(value)
-	if !ok {
-		return nil, false
-	}
-	all := make(map[string]string)
-	eachField(object, "", mostLevels, 1, func(path string, value any) {
-		text, err := json.Marshal(value)
-		if ok = ok && err == nil; ok {
-			all[path] = string(text)
-		}
-	})
-	return all, ok
 }
 
 func writtenAtSending(path, text string, at time.Time) bool {

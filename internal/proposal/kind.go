@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/internal/jsonpath"
 	"github.com/kdedup/kdedup/internal/report"
 )
 
@@ -92,8 +93,8 @@ func (s signs) on(r *kgo.Record, fields map[string]bool) bool {
 // fieldsOf are the paths of a document.
 func fieldsOf(value []byte) map[string]bool {
 	fields := make(map[string]bool)
-	if object, ok := document(value); ok {
-		eachField(object, "", mostLevels, 1, func(path string, _ any) { fields[path] = true })
+	if object, ok := jsonpath.Object(value); ok {
+		jsonpath.EachField(object, 1, func(path string, _ any) { fields[path] = true })
 	}
 	return fields
 }

@@ -21,7 +21,9 @@ type Options struct {
 	Header     string // name of a header whose values are told apart; may be empty
 	Pipeline   Pipeline
 	// Outcome names what the pipeline does with a record of this verdict.
-	Outcome  func(dedup.Verdict) string
+	Outcome func(dedup.Verdict) string
+	// Document reads a value as JSON, for the fields in which conflicts differ; nil: none is read.
+	Document func(context.Context, *kgo.Record) ([]byte, bool, error)
 	Version  string
 	HideIDs  bool                    // show hashes in place of message IDs
 	Progress func(done, total int64) // offsets; may be nil

@@ -25,6 +25,8 @@ type collector struct {
 	headers    *headerValues // nil without a header
 	clock      clock
 	sample     *orderSample
+	contents   *contents
+	spellings  *spellings
 	series     *series
 }
 
@@ -39,6 +41,7 @@ func newCollector(o Options, s *sorter) *collector {
 		missing: make(map[dedup.MissingReason]int64), apart: make(map[dedup.Verdict]int64),
 		partitions: make(map[int32]*tally),
 		clock:      newClock(o.Now()), sample: newOrderSample(), series: newSeries(),
+		contents: newContents(o), spellings: newSpellings(),
 	}
 	if o.Header != "" {
 		c.headers = newHeaderValues(o.Header)
@@ -56,15 +59,17 @@ func (c *collector) add(ctx context.Context, records []*kgo.Record) error {
 		if err != nil {
 			return err
 		}
-		if err := c.addRecord(r, id, missing); err != nil {
-			return fmt.Errorf("sort the ids: %w", err)
+		if err := c.addRecord(ctx, r, id, missing); err != nil {
+			return err
 		}
 	}
 	c.options.Progress(c.records, c.total)
 	return nil
 }
 
-func (c *collector) addRecord(r *kgo.Record, id dedup.ID, missing dedup.MissingReason) error {
+func (c *collector) addRecord(
+	ctx context.Context, r *kgo.Record, id dedup.ID, missing dedup.MissingReason,
+) error {
 	at := c.clock.read(r)
 	c.records++
 	c.series.add(at, 1, 0)
@@ -89,5 +94,15 @@ func (c *collector) addRecord(r *kgo.Record, id dedup.ID, missing dedup.MissingR
 	}
 	c.idBytes += int64(len(id))
 	c.sample.add(id, at)
-	return c.sorter.add(id, occurrence{at, r.Partition, r.Offset, c.fingerprints.Of(r), header})
+	c.spellings.add(id)
+	fingerprint := c.fingerprints.Of(r)
+	if err := c.contents.add(ctx, r, id, fingerprint); err != nil {
+		return err
+	}
+	if err := c.sorter.add(
+		id, occurrence{at, r.Partition, r.Offset, fingerprint, header},
+	); err != nil {
+		return fmt.Errorf("sort the ids: %w", err)
+	}
+	return nil
 }

@@ -36,6 +36,8 @@ func (o Options) compose(c *collector, a *analysis) *Report {
 	r.Rate = rateOf(c, a, r.Range.Seconds)
 	r.Ages = agesOf(a)
 	r.IDs = o.idsOf(c, a)
+	r.IDs.Spellings = c.spellings.found()
+	r.Differing = c.contents.differing()
 	r.TTL = o.ttlOf(a, r)
 	return r
 }

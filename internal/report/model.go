@@ -23,6 +23,7 @@ type Report struct {
 	ByHeader    *ByHeader  `json:"by_header"` // null without --by-header
 	TopIDs      []TopID    `json:"top_ids"`
 	Conflicts   []Conflict `json:"conflicts"`
+	Differing   Differing  `json:"differing"`
 	IDs         IDs        `json:"ids"`
 }
 
@@ -216,6 +217,34 @@ type Place struct {
 	Fingerprint string    `json:"fingerprint"`
 }
 
+// Differing says in which fields copies with other content differ, in a sample of the IDs.
+type Differing struct {
+	Share    float64      `json:"sample_share"` // of the IDs
+	Compared int64        `json:"compared"`     // conflicts of the sample
+	Whole    int64        `json:"whole"`        // of these, in the key, or values without fields
+	Fields   []FieldCount `json:"fields"`       // those in which most conflicts differ
+	Sets     []FieldSet   `json:"sets"`         // those in which most conflicts differ in no other
+}
+
+// FieldCount counts the conflicts that differ in a field.
+type FieldCount struct {
+	Field     string `json:"field"`
+	Conflicts int64  `json:"conflicts"`
+}
+
+// FieldSet counts the conflicts that differ in these fields and in no other.
+type FieldSet struct {
+	Fields    []string `json:"fields"`
+	Conflicts int64    `json:"conflicts"`
+}
+
+// Spellings counts the IDs that differ only in what message_id.normalize takes away.
+type Spellings struct {
+	Share   float64 `json:"sample_share"` // of the IDs
+	Sampled int64   `json:"sampled"`      // IDs, however they are spelled
+	Several int64   `json:"several"`      // of these, with more than one spelling
+}
+
 // IDs says what message IDs look like.
 type IDs struct {
 	Kinds     []Kind  `json:"kinds"`
@@ -225,7 +254,8 @@ type IDs struct {
 	TimeOrdered *bool    `json:"time_ordered"`
 	BytesPerRow float64  `json:"bytes_per_row"` // estimate for the configured store
 	// how long a claim stays on the disk behind its end, at least
-	Grace float64 `json:"grace_seconds"`
+	Grace     float64   `json:"grace_seconds"`
+	Spellings Spellings `json:"spellings"`
 }
 
 // Kind is a form of IDs and its share of a sample.

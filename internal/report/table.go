@@ -112,8 +112,24 @@ func (r *Report) tableOfIDs(w *tableWriter) {
 			w.row(c.ID, c.First.where(), c.Other.where(), clockTime(c.Other.At))
 		}
 	}
+	if d := r.Differing; d.Compared > 0 {
+		w.section("CONFLICTS DIFFER IN", "CONFLICTS", "SHARE")
+		for _, set := range d.Sets {
+			w.row(set.Named(), count(set.Conflicts), percent(share(set.Conflicts, d.Compared)))
+		}
+		if d.Whole > 0 {
+			w.row("the key, or a value without fields", count(d.Whole),
+				percent(share(d.Whole, d.Compared)))
+		}
+		if note := r.DifferNote(); note != "" {
+			w.line("%s", note)
+		}
+	}
 	w.section("MESSAGE IDS")
 	w.line("%s, %.0f bytes on average", r.KindNote(), r.IDs.MeanBytes)
+	if note := r.SpellingNote(); note != "" {
+		w.line("%s", note)
+	}
 	w.line("%s", r.OrderNote())
 }
 

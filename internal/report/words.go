@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -95,6 +96,60 @@ func (r *Report) KindNote() string {
 		return none
 	}
 	return strings.Join(all, ", ")
+}
+
+// SpellingNote tells of IDs that differ in their spelling; empty if none does.
+func (r *Report) SpellingNote() string {
+	s := r.IDs.Spellings
+	if s.Several == 0 {
+		return ""
+	}
+	of := "IDs"
+	if s.Share < 1 {
+		of = "IDs of a sample"
+	}
+	return fmt.Sprintf("%s of %s %s are there in more than one spelling: they differ only in "+
+		"case, quotes, white space or the form of a UUID. For kdedup these are different IDs "+
+		"until message_id.normalize takes that away: [trim, unquote, lower, uuid].",
+		count(s.Several), count(s.Sampled), of)
+}
+
+// DifferNote says what to do about conflicts that differ in a few fields; empty without advice.
+func (r *Report) DifferNote() string {
+	d := r.Differing
+	if len(d.Sets) == 0 {
+		return ""
+	}
+	first := d.Sets[0]
+	if n := len(first.Fields); n == 0 || n > mostIgnored || 2*first.Conflicts < d.Compared {
+		return ""
+	}
+	paths := make([]string, len(first.Fields))
+	for i, path := range first.Fields {
+		if paths[i] = path; !isPlain(path) {
+			paths[i] = strconv.Quote(path)
+		}
+	}
+	return fmt.Sprintf("%s of %s conflicts that were compared differ in %s and in nothing else. "+
+		"If that is no content, but what a producer writes when it sends, set fingerprint: "+
+		"{ignore: [%s]}: then they are duplicates.", count(first.Conflicts), count(d.Compared),
+		strings.Join(first.Fields, ", "), strings.Join(paths, ", "))
+}
+
+// mostIgnored is how many fields are proposed at most.
+const mostIgnored = 8
+
+// isPlain reports whether YAML takes a path as it is.
+func isPlain(path string) bool {
+	return strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.") == ""
+}
+
+// Named is the fields for people.
+func (f FieldSet) Named() string {
+	if len(f.Fields) == 0 {
+		return "how the value is written"
+	}
+	return strings.Join(f.Fields, ", ")
 }
 
 // EstimateNote says what the numbers of rows and bytes rest on.
