@@ -49,8 +49,8 @@ func watched(t *testing.T, d *deployment, logins ...string) *searched {
 			continue // in the file, or refused beside what is there: testTokens sets it
 		case strings.HasPrefix(path, "kafka.output."):
 			continue // refused without another cluster, which cmd/kdedup tests
-		case path == "schema_registry.token":
-			continue // excludes the password
+		case path == "schema_registry.token", strings.HasPrefix(path, "schema_registry.oauth."):
+			continue // exclude the password
 		case path == "server.auth.password":
 			secret = s.status
 		}
