@@ -30,8 +30,8 @@ type Fingerprint struct {
 	// whole.
 	Ignore []string `mapstructure:"ignore"`
 	// The only fields of a value that count, as in `ignore`, beside the key. A JSON value without
-	// one of them counts as a whole, an Avro or Protobuf value without all of them. Not together
-	// with `ignore`.
+	// one of them counts as a whole, and so does an Avro or Protobuf value whose schema has none of
+	// them. Not together with `ignore`.
 	Only []string `mapstructure:"only"`
 	// What the value is, with `ignore` and `only`: `json`, `avro` or `protobuf`. The last two need
 	// `schema_registry`.
@@ -56,7 +56,7 @@ func (t Topic) ContentFormat() string {
 		return t.Fingerprint.Format
 	case m.Format != "":
 		return m.Format
-	case m.Part != PartKey && m.needsSchemas() == m.From && m.From != "":
+	case m.Part != PartKey && hasSchemas(m.From):
 		return m.From
 	}
 	return FormatJSON

@@ -70,10 +70,7 @@ func (o RegistryOAuth) check(p *problems, path string) {
 		}
 		return
 	}
-	if !isTokenURL(o.TokenURL) {
-		p.add(path+".token_url", "",
-			"must be an https URL without a password, or http on a loopback host")
-	}
+	checkTokenURL(p, path, o.TokenURL)
 	p.require(path+".client_id", o.ClientID)
 	p.require(path+".client_secret", o.ClientSecret.Reveal())
 	p.readable(path+".ca_file", o.CAFile)
@@ -139,34 +136,46 @@ func isHeader(name string) bool {
 
 // needsSchemas is a setting that needs a registry, or empty.
 func (t Topic) needsSchemas() string {
-	inSchema := func(format string) bool { return format == FormatAvro || format == FormatProtobuf }
-	f := t.Fingerprint
-	switch from := t.MessageID.needsSchemas(); {
-	case from != "":
+	if from := t.MessageID.needsSchemas(); from != "" {
 		return "message_id.from: " + from
-	case inSchema(t.MessageID.Format):
-		return "message_id.format: " + t.MessageID.Format
-	case len(f.Ignore)+len(f.Only) > 0 && inSchema(f.Format):
-		return "fingerprint.format: " + f.Format
-	case inSchema(t.OnlyIf.From):
-		return "only_if.from: " + t.OnlyIf.From
 	}
-	for i, part := range t.MessageID.Parts {
-		if inSchema(part.Format) {
-			return fmt.Sprintf("message_id.parts[%d].format: %s", i, part.Format)
-		}
+	if setting := t.MessageID.schemaFormat("message_id"); setting != "" {
+		return setting
+	}
+	f := t.Fingerprint
+	switch {
+	case len(f.Ignore)+len(f.Only) > 0 && hasSchemas(f.Format):
+		return "fingerprint.format: " + f.Format
+	case hasSchemas(t.OnlyIf.From):
+		return "only_if.from: " + t.OnlyIf.From
 	}
 	return ""
 }
 
+// hasSchemas reports whether a place, or a format, needs a registry.
+func hasSchemas(kind string) bool { return kind == FromAvro || kind == FromProtobuf }
+
 // needsSchemas is the kind of place that needs a registry, or empty.
 func (m MessageID) needsSchemas() string {
-	if m.From == FromAvro || m.From == FromProtobuf {
+	if hasSchemas(m.From) {
 		return m.From
 	}
 	for _, part := range m.Parts {
 		if from := part.needsSchemas(); from != "" {
 			return from
+		}
+	}
+	return ""
+}
+
+// schemaFormat is the format that needs a registry, as a setting, or empty.
+func (m MessageID) schemaFormat(path string) string {
+	if hasSchemas(m.Format) {
+		return path + ".format: " + m.Format
+	}
+	for i, part := range m.Parts {
+		if setting := part.schemaFormat(fmt.Sprintf("%s.parts[%d]", path, i)); setting != "" {
+			return setting
 		}
 	}
 	return ""

@@ -26,6 +26,12 @@ func TestSchemaRegistryRules(t *testing.T) {
 				{From: FromKey}, {From: FromValueHash, Ignore: []string{"a"},
 					Format: FormatProtobuf}}}
 		}, "schema_registry.urls: is required with topics[0].message_id.parts[1].format: protobuf"},
+		{"none for a hash in a part of a part", func(c *Config) {
+			c.Topics[0].MessageID = MessageID{From: FromFirstOf, Parts: []MessageID{
+				{From: FromKey}, {From: FromComposite, Parts: []MessageID{{From: FromKey},
+					{From: FromValueHash, Only: []string{"a"}, Format: FormatAvro}}}}}
+		}, "schema_registry.urls: is required with topics[0].message_id.parts[1].parts[1]." +
+			"format: avro"},
 		{"none for a condition", func(c *Config) {
 			c.Topics[0].OnlyIf = Condition{From: FromProtobuf, Path: "a"}
 		}, "schema_registry.urls: is required with topics[0].only_if.from: protobuf"},

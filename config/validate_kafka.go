@@ -99,10 +99,7 @@ func (o OAuth) check(p *problems, sasl string, s SASL) {
 		saslSetting{"oauth.audience", o.Audience, false},
 		saslSetting{"oauth.extensions", strings.Join(o.Extensions, ","), false},
 		saslSetting{"oauth.ca_file", o.CAFile, false})
-	if o.TokenURL != "" && !isTokenURL(o.TokenURL) {
-		p.add(path+".token_url", "",
-			"must be an https URL without a password, or http on a loopback host")
-	}
+	checkTokenURL(p, path, o.TokenURL)
 	for i, extension := range o.Extensions {
 		name, value, found := strings.Cut(extension, "=")
 		if !found || value == "" || !isLetters(name) || name == "auth" {
@@ -111,6 +108,13 @@ func (o OAuth) check(p *problems, sasl string, s SASL) {
 		}
 	}
 	p.readable(path+".ca_file", o.CAFile)
+}
+
+func checkTokenURL(p *problems, path, text string) {
+	if text != "" && !isTokenURL(text) {
+		p.add(path+".token_url", "",
+			"must be an https URL without a password, or http on a loopback host")
+	}
 }
 
 func isTokenURL(text string) bool {
