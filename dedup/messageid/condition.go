@@ -50,12 +50,12 @@ func newCondition(c Condition, news *news) (*condition, error) {
 
 // newSchemaCondition reads all of a record, and so has truth values, which cannot be IDs.
 func newSchemaCondition(c Condition, news *news) (*condition, error) {
+	if _, err := onePath(c.Place.Path); err != nil {
+		return nil, err
+	}
 	place, err := newJSONSource(c.Place, new(sighting))
 	if err != nil {
 		return nil, err
-	}
-	if len(place.paths) > 1 {
-		return nil, fmt.Errorf("path %q leads into a document within a string", c.Place.Path)
 	}
 	docs, err := newDocuments(c.Place.From, place.ofKey, c.Place.Registry, news)
 	if err != nil {
@@ -64,11 +64,10 @@ func newSchemaCondition(c Condition, news *news) (*condition, error) {
 	return &condition{value: func(r *kgo.Record) ([]byte, dedup.MissingReason) {
 		with := encoders.Get().(*encoder)
 		defer encoders.Put(with)
-		doc, missing := docs.read(with.doc[:0], r)
+		doc, missing := with.read(docs, r)
 		if missing != dedup.NotMissing {
 			return nil, missing
 		}
-		with.doc = doc
 		text, missing := place.text(doc)
 		return slices.Clone(text), missing
 	}, is: c.Is, schemas: []*schemas{&docs.schemas}}, nil

@@ -93,15 +93,11 @@ func contentPaths(kind string, texts []string) (list []jsonPath, name string, er
 	}
 	var names []string
 	for _, text := range texts {
-		paths, err := jsonpath.Parse(text)
+		path, err := onePath(text)
 		if err != nil {
-			return nil, "", fmt.Errorf("%s: path %q %w", kind, text, err)
+			return nil, "", fmt.Errorf("%s: %w", kind, err)
 		}
-		if len(paths) > 1 {
-			return nil, "", fmt.Errorf("%s: path %q leads into a document within a string", kind,
-				text)
-		}
-		names = append(names, paths[0].String())
+		names = append(names, path.String())
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -133,6 +129,16 @@ type encoder struct {
 
 func newEncoder() *encoder { return &encoder{canonical: newCanonical()} }
 
+// read is the record's document, up to the next call.
+func (e *encoder) read(from *documents, r *kgo.Record) ([]byte, dedup.MissingReason) {
+	if cap(e.doc) > mostKept {
+		e.doc = nil
+	}
+	doc, missing := from.read(e.doc[:0], r)
+	e.doc = doc
+	return doc, missing
+}
+
 // of appends an encoding of the part of a record's value that counts. It is false where the whole
 // value does.
 func (c *content) of(to []byte, r *kgo.Record, with *encoder) ([]byte, bool) {
@@ -143,14 +149,10 @@ func (c *content) of(to []byte, r *kgo.Record, with *encoder) ([]byte, bool) {
 	if c.documents == nil {
 		doc, _ = unframed(r.Value)
 	} else {
-		if cap(with.doc) > mostKept {
-			with.doc = nil
-		}
 		var missing dedup.MissingReason
-		if doc, missing = c.documents.read(with.doc[:0], r); missing != dedup.NotMissing {
+		if doc, missing = with.read(c.documents, r); missing != dedup.NotMissing {
 			return to, false
 		}
-		with.doc = doc
 	}
 	if c.ignore != nil {
 		return with.canonical.document(to, doc, c.ignore)

@@ -20,20 +20,29 @@ type framed struct {
 }
 
 func newFramed(s Source, news *news) (*framed, error) {
-	paths, err := jsonpath.Parse(s.Path)
+	path, err := onePath(s.Path)
 	if err != nil {
-		return nil, fmt.Errorf("path %q %w", s.Path, err)
-	}
-	if len(paths) > 1 {
-		return nil, fmt.Errorf("path %q leads into a document within a string", s.Path)
+		return nil, err
 	}
 	if s.Part != "" && s.Part != PartValue && s.Part != PartKey {
 		return nil, fmt.Errorf("part %q is not value or key", s.Part)
 	}
-	f := &framed{kind: s.From, path: paths[0], schemas: schemas{ofKey: s.Part == PartKey,
+	f := &framed{kind: s.From, path: path, schemas: schemas{ofKey: s.Part == PartKey,
 		registry: s.Registry, news: news, lack: "have no message ID"}}
 	f.compile = func(s Schema) compiled { return compile(f.kind, f.path, s) }
 	return f, nil
+}
+
+// onePath is within one document.
+func onePath(text string) (jsonpath.Path, error) {
+	paths, err := jsonpath.Parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("path %q %w", text, err)
+	case len(paths) > 1:
+		return nil, fmt.Errorf("path %q leads into a document within a string", text)
+	}
+	return paths[0], nil
 }
 
 // String is the same for all spellings of the path.

@@ -4,7 +4,6 @@ package claimmetrics
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,7 +23,6 @@ type Metrics struct {
 	blocked      prometheus.Gauge
 	wait         *telemetry.Wait // for the store
 	registry     *telemetry.Wait
-	unresolved   *atomic.Bool // waits for it now
 }
 
 // Collectors are the metric families that all dedupers of a process share.
@@ -37,8 +35,8 @@ type Collectors struct {
 	waits     *telemetry.Waits
 	store     *storeMetrics
 
-	mu         sync.Mutex
-	unresolved map[string]map[string]*atomic.Bool // of each topic by lane
+	mu       sync.Mutex
+	registry map[string]map[string]*telemetry.Wait // of each topic by lane
 }
 
 // NewCollectors registers the families.
@@ -67,7 +65,7 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Help: "1 while a lane waits for the store to decide claims.",
 		}, []string{"topic", "lane"}),
 		waits: telemetry.Blocked(reg),
-		store: newStoreMetrics(reg), unresolved: make(map[string]map[string]*atomic.Bool),
+		store: newStoreMetrics(reg), registry: make(map[string]map[string]*telemetry.Wait),
 	}
 	reg.MustRegister(c.seconds, c.claims, c.ambiguous, c.retries, c.blocked)
 	return c
@@ -92,15 +90,14 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 		blocked:      c.blocked.WithLabelValues(topic, lane),
 		wait:         c.waits.With(0, topic, telemetry.BlockedByStore),
 		registry:     c.waits.With(0, topic, telemetry.BlockedByRegistry),
-		unresolved:   new(atomic.Bool),
 	}
 	m.blocked.Set(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unresolved[topic] == nil {
-		c.unresolved[topic] = make(map[string]*atomic.Bool)
+	if c.registry[topic] == nil {
+		c.registry[topic] = make(map[string]*telemetry.Wait)
 	}
-	c.unresolved[topic][lane] = m.unresolved
+	c.registry[topic][lane] = m.registry
 	return m
 }
 
@@ -110,7 +107,7 @@ func (c *Collectors) Retire(topic string) {
 	c.waits.Retire(topic)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.unresolved, topic)
+	delete(c.registry, topic)
 }
 
 // Forget takes away every series of a topic whose lanes have ended.
@@ -135,10 +132,7 @@ func (m *Metrics) Undecided(claims int) {
 
 // Unresolved implements dedup.Observer. It begins a wait for the schema registry, unless the lane
 // waits already.
-func (m *Metrics) Unresolved(int) {
-	m.registry.Begin()
-	m.unresolved.Store(true)
-}
+func (m *Metrics) Unresolved(int) { m.registry.Begin() }
 
 // Again implements dedup.Observer.
 func (m *Metrics) Again() { m.retries.Inc() }
@@ -148,7 +142,6 @@ func (m *Metrics) Ended() {
 	m.blocked.Set(0)
 	m.wait.End()
 	m.registry.End()
-	m.unresolved.Store(false)
 }
 
 // Judged implements dedup.Observer.

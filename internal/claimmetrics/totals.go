@@ -42,8 +42,8 @@ func (c *Collectors) Totals(input string) Totals {
 	slices.Sort(t.Blocked)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for lane, waits := range c.unresolved[input] {
-		if waits.Load() {
+	for lane, wait := range c.registry[input] {
+		if wait.Runs() {
 			t.Unresolved = append(t.Unresolved, lane)
 		}
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"hash/fnv"
+	"strings"
 
 	"github.com/kdedup/kdedup/dedup"
 )
@@ -22,7 +23,7 @@ func (s *idSample[Kept]) has(id dedup.ID) bool { return hashOf(id)&s.mask == 0 }
 
 // put keeps something of an ID that is in the sample.
 func (s *idSample[Kept]) put(id dedup.ID, kept Kept) {
-	s.kept[dedup.ID(string([]byte(id)))] = kept // the record's memory goes
+	s.kept[dedup.ID(strings.Clone(string(id)))] = kept // the record's memory goes
 	for len(s.kept) > s.most {
 		s.thin()
 	}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
 )
@@ -25,9 +27,9 @@ func (s *spellings) add(id dedup.ID) {
 	first, known := s.ids.kept[normal]
 	switch {
 	case !known:
-		s.ids.put(normal, dedup.ID(string([]byte(id))))
+		s.ids.put(normal, dedup.ID(strings.Clone(string(id))))
 	case first != id:
-		s.several[dedup.ID(string([]byte(normal)))] = true
+		s.several[dedup.ID(strings.Clone(string(normal)))] = true
 	}
 }
 

@@ -240,7 +240,8 @@ func (b pages) fifty(t *testing.T) {
 	}
 }
 
-const shownPipelines = `[...document.querySelectorAll('.pipeline:not([hidden]) b')].map((b) => b.textContent).join()`
+const shownPipelines = `[...document.querySelectorAll('.pipeline:not([hidden]) b')]` +
+	`.map((b) => b.textContent).join()`
 
 func (b pages) filter(t *testing.T) {
 	b.openFifty(t, "")
@@ -252,7 +253,8 @@ func (b pages) filter(t *testing.T) {
 	if strings.Count(shown, "tenant-4") != 11 {
 		t.Errorf("the page shows %s", shown)
 	}
-	const asked = `performance.getEntriesByType('resource').filter((e) => e.name.endsWith('status')).length`
+	const asked = `performance.getEntriesByType('resource')` +
+		`.filter((e) => e.name.endsWith('status')).length`
 	testkit.Eventually(t, time.Minute, "newer numbers", func() bool {
 		return browser.Evaluate[int](t, b.Browser, asked) > 1
 	})
@@ -263,7 +265,8 @@ func (b pages) filter(t *testing.T) {
 
 func (b pages) link(t *testing.T) {
 	b.openFifty(t, "#pipeline-tenant-30.orders")
-	const open = `[...document.querySelectorAll(".pipeline[open] > summary b")].map((b) => b.textContent).join()`
+	const open = `[...document.querySelectorAll('.pipeline[open] > summary b')]` +
+		`.map((b) => b.textContent).join()`
 	if got := browser.Evaluate[string](
 		t, b.Browser, open,
 	); !strings.HasPrefix(got, "tenant-30.orders") || strings.Contains(got, ",") {

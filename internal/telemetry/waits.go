@@ -52,6 +52,13 @@ type Wait struct {
 	total time.Duration
 }
 
+// Runs reports whether the lane waits now.
+func (w *Wait) Runs() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.since.IsZero()
+}
+
 // With returns a new clock. Clocks with equal label values make up one series. The first seconds of
 // each wait, grace, are what the work takes anyhow.
 func (f *Waits) With(grace time.Duration, values ...string) *Wait {

@@ -42,44 +42,53 @@ func Schemas(c config.Config, log *slog.Logger) (*registry.Client, error) {
 func (e *Entry) CheckSchemas(
 	ctx context.Context, schemas *registry.Client, log *slog.Logger,
 ) error {
-	check := checkSchemas{schemas, e.Input, log, messageid.CheckSchema}
-	problems := []error{check.place(ctx, "message_id", e.MessageID)}
-	check.fits = messageid.CheckField
-	fields := func(path, format, part string, texts ...string) {
-		for _, text := range texts {
-			problems = append(problems, check.place(ctx, path, config.MessageID{From: format,
-				Path: text, Part: part, Subject: subjectOfPart(e.MessageID, part)}))
-		}
-	}
-	fields("only_if", e.OnlyIf.From, e.OnlyIf.Part, e.OnlyIf.Path)
-	fields("message_id.only", e.MessageID.Format, config.PartValue, e.MessageID.Only...)
-	fields("fingerprint.only", e.ContentFormat(), config.PartValue, e.Fingerprint.Only...)
-	return errors.Join(problems...)
+	c := newestSchemas{schemas, e.Input, log}
+	return errors.Join(c.places(ctx, "message_id", e.MessageID),
+		c.fields(ctx, "only_if", e.OnlyIf.From, e.OnlyIf.Part, e.MessageID, e.OnlyIf.Path),
+		c.fields(ctx, "fingerprint.only", e.ContentFormat(), config.PartValue, e.MessageID,
+			e.Fingerprint.Only...))
 }
 
-// subjectOfPart is the subject that somebody named, if it is that of the part.
-func subjectOfPart(m config.MessageID, part string) string {
-	if (m.Part == config.PartKey) == (part == config.PartKey) {
-		return m.Subject
-	}
-	return ""
-}
-
-type checkSchemas struct {
+// newestSchemas are those of the subjects of an input.
+type newestSchemas struct {
 	schemas *registry.Client
 	input   string
 	log     *slog.Logger
-	fits    func(messageid.Source, messageid.Schema) error
 }
 
-func (c checkSchemas) place(ctx context.Context, path string, m config.MessageID) error {
-	var problems []error
+// places compares with them where a message ID and its parts stand.
+func (c newestSchemas) places(ctx context.Context, path string, m config.MessageID) error {
+	problems := []error{c.compare(ctx, path, m, messageid.CheckSchema),
+		c.fields(ctx, path+".only", m.Format, config.PartValue, m, m.Only...)}
 	for i, part := range m.Parts {
-		problems = append(problems, c.place(ctx, fmt.Sprintf("%s.parts[%d]", path, i), part))
+		problems = append(problems, c.places(ctx, fmt.Sprintf("%s.parts[%d]", path, i), part))
 	}
+	return errors.Join(problems...)
+}
+
+// fields compares with them what need not be fit for an ID. The subject that id names holds for
+// them, if it is that of the same part.
+func (c newestSchemas) fields(
+	ctx context.Context, path, format, part string, id config.MessageID, texts ...string,
+) error {
+	m := config.MessageID{From: format, Part: part}
+	if (id.Part == config.PartKey) == (part == config.PartKey) {
+		m.Subject = id.Subject
+	}
+	var problems []error
+	for _, m.Path = range texts {
+		problems = append(problems, c.compare(ctx, path, m, messageid.CheckField))
+	}
+	return errors.Join(problems...)
+}
+
+func (c newestSchemas) compare(
+	ctx context.Context, path string, m config.MessageID,
+	fits func(messageid.Source, messageid.Schema) error,
+) error {
 	if m.From != config.FromAvro && m.From != config.FromProtobuf &&
 		m.From != config.FromJSONSchema {
-		return errors.Join(problems...)
+		return nil
 	}
 	subject := SubjectOf(m, c.input)
 	newest, err := c.schemas.Newest(ctx, subject)
@@ -87,14 +96,14 @@ func (c checkSchemas) place(ctx context.Context, path string, m config.MessageID
 	case errors.Is(err, registry.ErrNoSubject) && m.Subject == "":
 		c.log.Warn("there is no subject to compare message_id with: name it by message_id.subject",
 			"topic", c.input, "subject", subject)
-		err = nil
+		return nil
 	case err == nil:
-		err = c.fits(sourceOf(m, nil), newest)
+		err = fits(sourceOf(m, nil), newest)
 	}
 	if err != nil {
-		problems = append(problems, fmt.Errorf("%s: subject %s: %w", path, subject, err))
+		return fmt.Errorf("%s: subject %s: %w", path, subject, err)
 	}
-	return errors.Join(problems...)
+	return nil
 }
 
 // SubjectOf is the one whose schemas records of a topic have.

@@ -99,6 +99,10 @@ func TestTheNewestSchemaMustHaveWhatCounts(t *testing.T) {
 		{"a hash", config.Topic{MessageID: config.MessageID{From: config.FromValueHash,
 			Format: config.FormatAvro, Only: []string{"nope"}}},
 			"message_id.only: subject orders-value: the schema has"},
+		{"a hash in a part", config.Topic{MessageID: config.MessageID{From: config.FromFirstOf,
+			Parts: []config.MessageID{{From: config.FromKey}, {From: config.FromValueHash,
+				Format: config.FormatAvro, Only: []string{"nope"}}}}},
+			"message_id.parts[1].only: subject orders-value: the schema has"},
 	} {
 		e := Entry{Topic: row.entry}
 		e.Input = "orders"
