@@ -109,8 +109,8 @@ var layers = []struct {
 		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring",
 		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
 		"internal/certs", "internal/claimmetrics", "internal/kafka", "internal/otlp/...",
-		"internal/pause", "internal/registry", "internal/server", "internal/telemetry", "pipeline",
-		"pipeline/tracing",
+		"internal/pause", "internal/registry", "internal/server", "internal/telemetry",
+		"internal/trouble", "pipeline", "pipeline/tracing",
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",

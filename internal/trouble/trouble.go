@@ -69,8 +69,11 @@ func Kind(err error) string {
 	if err == nil {
 		return ""
 	}
-	return numbers.ReplaceAllString(err.Error(), "0")
+	return Numberless(err.Error())
 }
+
+// Numberless is equal for texts that differ only in numbers.
+func Numberless(text string) string { return numbers.ReplaceAllString(text, "0") }
 
 // Met notes that somebody met an error. The fields are those of its line.
 func (d *Desk) Met(who int, err error, fields ...any) {

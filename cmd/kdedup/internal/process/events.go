@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 const (
@@ -154,13 +154,12 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxEventBytes], "") + "…"
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
-
-// add counts an event like an earlier one, which may differ in numbers: offsets, ports and times.
-// It reports whether the line is to be written now; otherwise it is held back.
+// add counts an event like an earlier one of the same topic and lane, whose message and error may
+// have other numbers: offsets, ports and times. It reports whether the line is to be written now;
+// otherwise it is held back.
 func (k *keptEvents) add(e server.Event, l line, now time.Time, every bool) (write bool) {
-	key := digits.ReplaceAllString(strings.Join([]string{e.Level, e.Message, e.Topic, e.Error},
-		"\x00"), "0") + "\x00" + e.Lane
+	key := strings.Join([]string{e.Level, e.Topic, e.Lane, trouble.Numberless(e.Message),
+		trouble.Numberless(e.Error)}, "\x00")
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept := keptEvent{Event: e, key: key, written: now}

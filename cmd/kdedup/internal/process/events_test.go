@@ -117,6 +117,8 @@ func TestOfEqualLinesTheFirstIsWrittenAndThenTheirNumber(t *testing.T) {
 				log.Info("partitions assigned")
 				slog.New(events.everyLine()).Error("refused")
 				slog.New(events.everyLine()).Error("refused")
+				slog.New(events).Warn("input gone", "topic", "tenant-1")
+				slog.New(events).Warn("input gone", "topic", "tenant-2")
 			}
 			time.Sleep(2 * time.Second) // of the bubble
 		}
@@ -130,6 +132,8 @@ level=INFO msg="partitions assigned" topic=orders
 level=INFO msg="partitions assigned" topic=orders
 level=ERROR msg=refused
 level=ERROR msg=refused
+level=WARN msg="input gone" topic=tenant-1
+level=WARN msg="input gone" topic=tenant-2
 level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 29" repeated=29
 level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 59" repeated=30
 level=INFO msg="the end" topic=orders
