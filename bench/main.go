@@ -88,7 +88,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 		"how long an idle process is watched, for latency")
 	flags.IntVar(&s.torments.kills, "kills", 20, "how often a process is killed, for torture")
 	flags.DurationVar(&s.torments.during, "during", 2*time.Minute,
-		"how long records come and processes are killed, for torture")
+		"how long records come, unless they wait for a contestant, for torture")
 	flags.DurationVar(&s.torments.patience, "patience", 30*time.Second,
 		"how long a clean topic stands still before it is read, for torture")
 	flags.StringVar(&s.programs.kdedup, "kdedup", "bin/kdedup", "the `program` that is measured")

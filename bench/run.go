@@ -64,7 +64,7 @@ func (r *Run) measure(ctx context.Context, c contestant, s *stage) (err error) {
 	if c.ceiling {
 		return r.measureCeiling(ctx, c, s)
 	}
-	messages, err := s.spec.Fill(ctx, s.connection(), s.input(), 0)
+	messages, err := s.spec.Fill(ctx, s.connection(), s.input(), nil)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,7 @@ type torments struct {
 	during, patience time.Duration
 }
 
-// torture kills processes of a contestant. The records come at one rate, so that all of them are
-// killed while they work.
+// torture kills processes of a contestant while they work.
 func (s *suite) torture(ctx context.Context, c contestant, v variant, round int) (Torture, error) {
 	st := s.stage(c, v)
 	// Each round has other kills.
@@ -47,7 +46,11 @@ func tortureTable(runs []Torture) string {
 	cells := [][]string{{"", "round", "kills", "on the clean topic", "lost", "doubled", "changed",
 		"out of order"}}
 	for _, r := range runs {
-		row := []string{titleOf(r.Contestant), fmt.Sprint(r.Round), fmt.Sprint(r.Kills)}
+		kills := fmt.Sprint(r.Kills)
+		if r.AtRest > 0 {
+			kills += fmt.Sprintf(", %d at rest", r.AtRest)
+		}
+		row := []string{titleOf(r.Contestant), fmt.Sprint(r.Round), kills}
 		for _, n := range []int{r.Clean.Records, r.Clean.Lost, r.Clean.Doubled, r.Clean.Changed,
 			r.Clean.Misplaced} {
 			row = append(row, thousands(float64(n)))

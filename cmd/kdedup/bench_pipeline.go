@@ -106,7 +106,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.progress, "producing %d records\n", b.spec.Records)
-	messages, err := b.spec.Fill(ctx, connection, b.topic().Input, 0)
+	messages, err := b.spec.Fill(ctx, connection, b.topic().Input, nil)
 	if err != nil {
 		return nil, err
 	}

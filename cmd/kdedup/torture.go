@@ -20,12 +20,13 @@ import (
 
 const tortureHelp = `Fill a topic, let any deduplicator clean it, and kill its processes with
 SIGKILL while they work. Afterwards the clean topic is read, and what was lost, doubled, changed or
-put out of order is counted; if anything was, the exit code is 1.
+put out of order is counted; if anything was, the exit code is 1. Before each kill the production
+waits until the command works on all partitions.
 
 COMMAND is started --processes times. It reads --topic and writes --clean, and takes the message ID
 from the header message-id. In its arguments {process} is the number of the process, from 0 on, and
-so is TORTURE_PROCESS in its environment. A process that ends is started again. The seed decides
-when which process is killed, so that two commands can be compared.
+so is TORTURE_PROCESS in its environment. A process that ends is started again. The seed decides at
+which record which process is killed, so that two commands can be compared.
 
 Both topics are made, and stay. What the command keeps beside them is its own affair: give each run
 new topics and a new consumer group.`
@@ -82,7 +83,7 @@ func (f *tortureFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&p.Processes, "processes", 2, "`NUMBER` of processes")
 	flags.IntVar(&p.Kills, "kills", 20, "kill this `NUMBER` of times")
 	flags.DurationVar(&p.During, "during", 2*time.Minute,
-		"`TIME` of the production, in which the kills are")
+		"`TIME` of the production, unless it waits for the command")
 	flags.DurationVar(&p.Patience, "patience", 30*time.Second, "`TIME` for which the clean topic "+
 		"must stand still at the end, once the group has read everything")
 	flags.Uint64Var(&p.Seed, "seed", 0, "`NUMBER` that decides what happens (default: any)")
@@ -139,7 +140,7 @@ func (f *tortureFlags) check(seeded bool) error {
 		p.Seed = uint64(rand.Uint32N(math.MaxUint32)) // short enough to be typed
 	}
 	p.Records.Seed = p.Seed
-	return p.Records.Validate()
+	return p.Validate()
 }
 
 func (f *tortureFlags) write(out io.Writer, r torture.Report) error {
@@ -150,6 +151,10 @@ func (f *tortureFlags) write(out io.Writer, r torture.Report) error {
 	}
 	fmt.Fprintf(out, "%d records of %d messages through %d processes with %d kills in %.0f s "+
 		"(--seed %d)\n", r.Records, r.Messages, r.Processes, r.Kills, r.Seconds, r.Seed)
+	if r.AtRest > 0 {
+		fmt.Fprintf(out, "%d of the kills came while the command did not work on all partitions\n",
+			r.AtRest)
+	}
 	if r.Ended > 0 {
 		fmt.Fprintf(out, "processes ended by themselves %d times, and were started again\n", r.Ended)
 	}

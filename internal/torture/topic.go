@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,34 +13,29 @@ import (
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// sizeOf is how far the partitions of a topic reach, in all. What a transaction leaves behind
-// counts.
-func sizeOf(ctx context.Context, admin *kadm.Client, topic string) (
-	size int64, partitions int, err error,
-) {
-	ends, err := admin.ListEndOffsets(ctx, topic)
-	if err = errors.Join(err, ends.Error()); err != nil {
-		return 0, 0, fmt.Errorf("offsets of %s: %w", topic, err)
+// ends are how far the partitions of a topic reach. What a transaction leaves behind counts.
+func ends(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
+	listed, err := admin.ListEndOffsets(ctx, topic)
+	if err = errors.Join(err, listed.Error()); err != nil {
+		return nil, fmt.Errorf("offsets of %s: %w", topic, err)
 	}
-	ends.Each(func(o kadm.ListedOffset) {
-		size += o.Offset
-		partitions++
-	})
-	return size, partitions, nil
+	sizes := make(map[int32]int64)
+	listed.Each(func(o kadm.ListedOffset) { sizes[o.Partition] = o.Offset })
+	return sizes, nil
 }
 
 // waitForQuiet returns when the clean topic has not grown for the time of the patience. While a
 // consumer group still has something to read on the input, it waits longer: a group waits for a
 // member that was killed, and again for one that was killed while it joined.
 func (p Plan) waitForQuiet(ctx context.Context, admin *kadm.Client) error {
-	last, since := int64(-1), time.Now()
-	for ; ; pause.For(ctx, time.Second) {
-		size, _, err := sizeOf(ctx, admin, p.Clean)
+	var last map[int32]int64
+	for since := time.Now(); ; pause.For(ctx, time.Second) {
+		sizes, err := ends(ctx, admin, p.Clean)
 		if err != nil {
 			return err
 		}
-		if size != last {
-			last, since = size, time.Now()
+		if !maps.Equal(sizes, last) {
+			last, since = sizes, time.Now()
 			continue
 		}
 		still := time.Since(since)

@@ -1,16 +1,14 @@
 // Package torture kills the processes of any deduplicator while they work, and tells what became of
 // the messages. It is how kdedup compares itself with others: nothing here knows of kdedup.
 //
-// A run fills a topic, starts some processes of one command, kills them with SIGKILL at moments
-// that a seed decides, starts them again, and reads the clean topic once it stands still.
+// A run starts some processes of one command, fills a topic, kills the processes with SIGKILL at
+// records that a seed decides, starts them again, and reads the clean topic once it stands still.
 package torture
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -18,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/workload"
 )
 
@@ -33,7 +30,7 @@ type Plan struct {
 	Command   []string
 	Processes int
 	Kills     int
-	During    time.Duration // of the production, in which the kills are
+	During    time.Duration // of the production, where it does not wait for the command
 	// Patience is how long the clean topic must stand still before it is read, once the command's
 	// consumer group has read everything.
 	Patience time.Duration
@@ -49,16 +46,29 @@ type Report struct {
 	Messages  int            `json:"messages"` // of which they are
 	Processes int            `json:"processes"`
 	Kills     int            `json:"kills"`
+	AtRest    int            `json:"kills_at_rest"`       // while the command did not work
 	Ended     int            `json:"ended_by_themselves"` // processes, which were started again
 	Seed      uint64         `json:"seed"`
 	Seconds   float64        `json:"seconds"`
 	Clean     workload.Found `json:"clean"`
 }
 
+// Validate returns an error if there are too few records for so many kills.
+func (p Plan) Validate() error {
+	if fewest := fewestInTurn * (p.Kills + 1); p.Records.Records < fewest {
+		return fmt.Errorf("%d kills need at least %d records, got %d", p.Kills, fewest,
+			p.Records.Records)
+	}
+	return p.Records.Validate()
+}
+
 // Run returns an error if the command cannot be tortured. Whether it failed is in the report.
 func Run(ctx context.Context, p Plan) (Report, error) {
 	report := Report{Command: p.Command, Records: p.Records.Records, Processes: p.Processes,
 		Seed: p.Seed}
+	if err := p.Validate(); err != nil {
+		return report, err
+	}
 	client, err := kgo.NewClient(p.Connection...)
 	if err != nil {
 		return report, fmt.Errorf("kafka: %w", err)
@@ -89,17 +99,26 @@ func (p Plan) emptyTopic(ctx context.Context, admin *kadm.Client, topic string) 
 	if err == nil || !errors.Is(err, kerr.TopicAlreadyExists) {
 		return err
 	}
-	size, partitions, err := sizeOf(ctx, admin, topic)
+	sizes, err := ends(ctx, admin, topic)
 	switch {
 	case err != nil:
 		return err
-	case partitions != p.Records.Partitions:
+	case len(sizes) != p.Records.Partitions:
 		return fmt.Errorf("topic %s has %d partitions, want %d: name a topic that does not exist",
-			topic, partitions, p.Records.Partitions)
-	case size > 0:
+			topic, len(sizes), p.Records.Partitions)
+	case !isEmpty(sizes):
 		return fmt.Errorf("topic %s is not empty: name one that does not exist", topic)
 	}
 	return nil
+}
+
+func isEmpty(sizes map[int32]int64) bool {
+	for _, size := range sizes {
+		if size > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // work returns when all records are produced and the clean topic stands still. The processes end
@@ -115,13 +134,10 @@ func (p Plan) work(ctx context.Context, admin *kadm.Client, report *Report) erro
 	}
 	group.Go(func() error {
 		defer stop()
-		production, producing := errgroup.WithContext(working)
-		production.Go(func() (err error) {
-			report.Messages, err = p.Records.Fill(producing, p.Connection, p.Input, p.During)
-			return err
-		})
-		production.Go(func() error { return p.kill(producing, workers) })
-		if err := production.Wait(); err != nil {
+		turns := newTurns(p, admin, workers)
+		messages, err := p.Records.Fill(working, p.Connection, p.Input, turns.before)
+		report.Messages, report.AtRest = messages, turns.atRest
+		if err != nil {
 			return err
 		}
 		p.Step("all is produced; waiting until %s stands still for %v", p.Clean, p.Patience)
@@ -137,29 +153,3 @@ func (p Plan) work(ctx context.Context, admin *kadm.Client, report *Report) erro
 	}
 	return err
 }
-
-// kill ends processes at the moments of the seed. One that is down is killed when it is up again.
-func (p Plan) kill(ctx context.Context, workers []*worker) error {
-	random := rand.New(rand.NewPCG(p.Seed, 1))
-	moments := make([]time.Duration, p.Kills)
-	for i := range moments {
-		moments[i] = time.Duration(random.Float64() * float64(p.During))
-	}
-	slices.Sort(moments)
-	begun := time.Now()
-	for _, at := range moments {
-		victim, down := workers[random.IntN(len(workers))],
-			time.Duration(random.Int64N(int64(longestDown)))
-		if !pause.For(ctx, time.Until(begun.Add(at))) {
-			return ctx.Err()
-		}
-		select {
-		case victim.kills <- down:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-const longestDown = 3 * time.Second

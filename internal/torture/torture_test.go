@@ -20,6 +20,9 @@ import (
 // The test binary is also the command that is tortured.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "deduplicate" {
+		if os.Args[5] == "rest" {
+			time.Sleep(2 * time.Second) // it is another program, which a test kills
+		}
 		err := deduplicate(os.Args[2], os.Args[3], os.Args[4], os.Args[5] == "remember")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -101,6 +104,64 @@ func TestACommandThatForgetsIsFound(t *testing.T) {
 	}
 	if c := report.Clean; c.Lost != 0 || c.Doubled == 0 || c.Err() == nil {
 		t.Errorf("got %+v", report)
+	}
+}
+
+// Each start of this command forwards from the first message on, but only after a rest. A kill
+// while it rests would double nothing.
+func TestAProcessIsNotKilledBeforeItWorks(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "deduplicate", "BROKERS", "in", "clean", "rest")
+	p.During = time.Second
+	report, err := Run(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := report.Clean; report.Kills != p.Kills || report.AtRest != 0 || c.Doubled < p.Kills {
+		t.Errorf("got %+v", report)
+	}
+}
+
+func TestACommandThatDoesNothingIsKilledAfterALongTimeAndThatIsTold(t *testing.T) {
+	t.Parallel()
+	p := plan(t)
+	var told string
+	p.Step = func(format string, args ...any) { told = fmt.Sprintf(format, args...) }
+	client, err := kgo.NewClient(append(p.Connection, kgo.DefaultProduceTopic("clean"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	if _, err := admin.CreateTopic(t.Context(), 3, 1, nil, "clean"); err != nil {
+		t.Fatal(err)
+	}
+	turns := newTurns(p, admin, nil)
+	turns.longest = 200 * time.Millisecond
+	if err := turns.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	turns.news = map[int32]bool{0: true, 2: true}
+	if err := client.ProduceSync(t.Context(), kgo.StringRecord("one")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := turns.waitForWork(t.Context()); err != nil || turns.atRest != 1 ||
+		told != "clean has grown on 1 partitions within 200ms, and there are new messages on 2: "+
+			"a process is killed nevertheless" {
+		t.Errorf("%d at rest, told %q, %v", turns.atRest, told, err)
+	}
+}
+
+func TestKillsNeedRecords(t *testing.T) {
+	p := Plan{Records: workload.Default(), Kills: 20}
+	p.Records.Records = 209
+	if err := p.Validate(); err == nil ||
+		err.Error() != "20 kills need at least 210 records, got 209" {
+		t.Errorf("got %v", err)
+	}
+	p.Records.Records = 210
+	if err := p.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -32,14 +32,20 @@ const (
 type worker struct {
 	number int
 	args   []string
-	kills  chan time.Duration // kill the process, which stays down for that long
+	kills  chan kill
 	step   func(format string, args ...any)
 
 	killed, ended int
 }
 
+// kill is an order to a worker.
+type kill struct {
+	after, down time.Duration // until the process is killed, and until it is started again
+	up          chan struct{} // closed when it is started
+}
+
 func newWorker(number int, command []string, step func(string, ...any)) *worker {
-	w := &worker{number: number, kills: make(chan time.Duration), step: step}
+	w := &worker{number: number, kills: make(chan kill), step: step}
 	for _, arg := range command {
 		w.args = append(w.args, strings.ReplaceAll(arg, ProcessArg, strconv.Itoa(number)))
 	}
@@ -48,21 +54,27 @@ func newWorker(number int, command []string, step func(string, ...any)) *worker 
 
 // run keeps the process up until ctx ends. A command that only ends is an error.
 func (w *worker) run(ctx context.Context) error {
+	var up chan struct{}
 	for inARow := 0; ctx.Err() == nil; {
 		c, err := w.start()
 		if err != nil {
 			return err
 		}
+		if up != nil {
+			close(up)
+			up = nil
+		}
 		begun := time.Now()
 		select {
-		case down := <-w.kills:
+		case order := <-w.kills:
+			pause.For(ctx, order.after)
 			c.kill()
 			<-c.exited
 			w.killed++
 			w.step("killed process %d, which stays down for %v", w.number,
-				down.Round(time.Millisecond))
-			inARow = 0
-			pause.For(ctx, down)
+				order.down.Round(time.Millisecond))
+			inARow, up = 0, order.up
+			pause.For(ctx, order.down)
 		case <-c.exited:
 			c.kill() // what it has started
 			w.ended++

@@ -6,18 +6,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// Fill produces the records to the topic, at one rate over the time or, with none, as fast as the
-// brokers take them. It returns of how many different messages they are. The connection says at
-// least where the brokers are.
+// Fill produces the records to the topic. It returns of how many different messages they are. The
+// connection says at least where the brokers are. Before each record it calls before, unless that
+// is nil, which may hold the record up until ctx ends, and whose error ends it.
 func (s Spec) Fill(
-	ctx context.Context, connection []kgo.Opt, topic string, over time.Duration,
+	ctx context.Context, connection []kgo.Opt, topic string,
+	before func(context.Context, *kgo.Record) error,
 ) (messages int, err error) {
 	client, err := kgo.NewClient(append(slices.Clip(connection),
 		kgo.MaxBufferedRecords(50_000), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
@@ -27,17 +25,18 @@ func (s Spec) Fill(
 	defer client.Close()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	begun := time.Now()
 	for it := range s.items() {
-		due := time.Duration(float64(over) * float64(it.place) / float64(s.Records))
-		if ahead := due - time.Since(begun); ahead > mostAhead {
-			pause.For(ctx, ahead)
+		r := s.record(topic, it)
+		if before != nil {
+			if err := before(ctx, r); err != nil {
+				fail(err)
+			}
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		messages = max(messages, it.message+1)
-		client.Produce(ctx, s.record(topic, it), func(_ *kgo.Record, err error) {
+		client.Produce(ctx, r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				fail(err)
 			}
@@ -49,9 +48,6 @@ func (s Spec) Fill(
 	}
 	return messages, nil
 }
-
-// mostAhead is how far Fill may be ahead of its rate.
-const mostAhead = 5 * time.Millisecond
 
 func (s Spec) record(topic string, it item) *kgo.Record {
 	return &kgo.Record{

@@ -235,7 +235,7 @@ func TestAFilledTopicHoldsTheRecordsOfItsSpec(t *testing.T) {
 	s := Default()
 	s.Records, s.Duplicates = 2000, 0
 	connection := []kgo.Opt{kgo.SeedBrokers(brokers...)}
-	messages, err := s.Fill(t.Context(), connection, topic, 0)
+	messages, err := s.Fill(t.Context(), connection, topic, nil)
 	if err != nil || messages != 2000 {
 		t.Fatalf("%d messages, %v", messages, err)
 	}

@@ -67,6 +67,8 @@ func (o *Options) Client(more ...kgo.Opt) []kgo.Opt {
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.DisableAutoCommit(),
 		kgo.RebalanceTimeout(5 * time.Minute), // a poll of slow records is long
+		kgo.SessionTimeout(6 * time.Second),   // the least that brokers take by default
+		kgo.HeartbeatInterval(2 * time.Second),
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(fetchBytes),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),

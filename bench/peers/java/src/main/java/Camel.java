@@ -25,6 +25,7 @@ public final class Camel {
         public void configure() {
           from("kafka:" + input + "?brokers=" + brokers + "&groupId=" + group + "&autoOffsetReset=earliest"
               + "&consumersCount=" + consumers + "&isolationLevel=read_committed"
+              + "&sessionTimeoutMs=6000&heartbeatIntervalMs=2000"
               + "&valueDeserializer=" + BYTES + "Deserializer")
               .idempotentConsumer(header("message-id").convertToString(), repository)
               .setHeader(KafkaConstants.PARTITION_KEY, header(KafkaConstants.PARTITION))

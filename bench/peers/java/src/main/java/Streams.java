@@ -46,6 +46,8 @@ public final class Streams {
     p.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
     p.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
     p.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
+    p.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, 6_000);
+    p.put(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, 2_000);
     return p;
   }
 
