@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,9 +29,17 @@ type panel struct {
 	Description string
 	Datasource  datasource
 	GridPos     struct{ X, Y, W, H int }
-	FieldConfig struct{ Defaults struct{ Unit string } }
-	Links       []struct{ Title, URL string }
-	Targets     []struct {
+	Panels      []panel // of a row that is closed until somebody opens it
+	FieldConfig struct {
+		Defaults  struct{ Unit string }
+		Overrides []struct{ Matcher struct{ ID, Options string } }
+	}
+	Transformations []struct {
+		ID      string
+		Options struct{ IndexByName map[string]int }
+	}
+	Links   []struct{ Title, URL string }
+	Targets []struct {
 		Expr, RefID string
 		Exemplar    bool
 		Datasource  datasource
@@ -41,6 +50,14 @@ type datasource struct{ Type, UID string }
 
 // chosen is the data source of the variable.
 var chosen = datasource{"prometheus", "${datasource}"}
+
+// all has the panels of closed rows, too.
+func (b board) all() (all []panel) {
+	for _, p := range b.Panels {
+		all = append(append(all, p), p.Panels...)
+	}
+	return all
+}
 
 func boards(t *testing.T) map[string]board {
 	t.Helper()
@@ -80,7 +97,7 @@ func TestBoardsAreKnownByTheirFile(t *testing.T) {
 func TestEveryPanelSaysWhatItShows(t *testing.T) {
 	for name, b := range boards(t) {
 		ids := make(map[int]string)
-		for _, p := range b.Panels {
+		for _, p := range b.all() {
 			if other, taken := ids[p.ID]; taken {
 				t.Errorf("%s: %q and %q have the ID %d", name, other, p.Title, p.ID)
 			}
@@ -127,24 +144,68 @@ func checkQueries(t *testing.T, name string, p panel) {
 
 func TestPanelsFillTheRowsAndDoNotOverlap(t *testing.T) {
 	for name, b := range boards(t) {
-		taken := make(map[[2]int]string)
+		fill(t, name, b.Panels)
 		for _, p := range b.Panels {
-			if p.GridPos.X+p.GridPos.W > 24 {
-				t.Errorf("%s: %q is wider than the board", name, p.Title)
+			fill(t, name+", "+p.Title, p.Panels)
+		}
+	}
+}
+
+// Prometheus answers in the order of the texts: 1, 10, 1.2096e+06.
+func TestBarsOfHistogramsAreInTheOrderOfTheirBounds(t *testing.T) {
+	bars := 0
+	for name, b := range boards(t) {
+		for _, p := range b.all() {
+			if p.Type != "bargauge" {
+				continue
 			}
-			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
-				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-					if other := taken[[2]int{x, y}]; other != "" {
-						t.Fatalf("%s: %q lies on %q", name, p.Title, other)
+			bars++
+			places := make(map[float64]int)
+			for _, how := range p.Transformations {
+				for bound, place := range how.Options.IndexByName {
+					n, err := strconv.ParseFloat(bound, 64)
+					if at, known := places[n]; err != nil || known && at != place {
+						t.Errorf("%s: %q puts %s to %d: %v", name, p.Title, bound, place, err)
 					}
-					taken[[2]int{x, y}] = p.Title
+					places[n] = place
 				}
 			}
-		}
-		for _, p := range b.Panels {
-			if taken[[2]int{0, p.GridPos.Y}] == "" || taken[[2]int{23, p.GridPos.Y}] == "" {
-				t.Errorf("%s: the row of %q has a gap", name, p.Title)
+			for i, bound := range slices.Sorted(maps.Keys(places)) {
+				if places[bound] != i {
+					t.Errorf("%s: %q puts %v to %d, want %d", name, p.Title, bound, places[bound],
+						i)
+				}
 			}
+			if len(places) != len(p.FieldConfig.Overrides) {
+				t.Errorf("%s: %q orders %d bars and names %d", name, p.Title, len(places),
+					len(p.FieldConfig.Overrides))
+			}
+		}
+	}
+	if bars == 0 {
+		t.Error("there are no bars")
+	}
+}
+
+func fill(t *testing.T, name string, panels []panel) {
+	t.Helper()
+	taken := make(map[[2]int]string)
+	for _, p := range panels {
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s: %q is wider than the board", name, p.Title)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" {
+					t.Fatalf("%s: %q lies on %q", name, p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+	for _, p := range panels {
+		if taken[[2]int{0, p.GridPos.Y}] == "" || taken[[2]int{23, p.GridPos.Y}] == "" {
+			t.Errorf("%s: the row of %q has a gap", name, p.Title)
 		}
 	}
 }
@@ -178,7 +239,7 @@ func TestEveryMetricIsOnABoard(t *testing.T) {
 	}
 	shown := make(map[string]bool)
 	for _, b := range boards(t) {
-		for _, p := range b.Panels {
+		for _, p := range b.all() {
 			for _, target := range p.Targets {
 				for _, name := range metricInText.FindAllString(target.Expr, -1) {
 					shown[ofHistogram.ReplaceAllString(name, "_seconds")] = true
@@ -200,7 +261,7 @@ func TestPanelsLinkToSectionsOfTheRunbook(t *testing.T) {
 	sections := sectionsOf(read(t, "../docs/runbook.md"))
 	linked := 0
 	for name, b := range boards(t) {
-		for _, p := range b.Panels {
+		for _, p := range b.all() {
 			for _, link := range p.Links {
 				linked++
 				if _, anchor, _ := strings.Cut(

@@ -130,6 +130,12 @@ type boardQuery struct{ place, expr string }
 var asGrafana = strings.NewReplacer("$topic", ".+", "$instance", ".+", "$client", ".+",
 	"$__rate_interval", "20s", "$__range", "1m")
 
+type boardPanel struct {
+	Title   string
+	Targets []struct{ Expr string }
+	Panels  []boardPanel // of a row that is closed
+}
+
 // boardQueries lists what the boards ask.
 func boardQueries(t *testing.T) (all []boardQuery) {
 	t.Helper()
@@ -143,11 +149,8 @@ func boardQueries(t *testing.T) (all []boardQuery) {
 			t.Fatal(err)
 		}
 		var board struct {
-			Title  string
-			Panels []struct {
-				Title   string
-				Targets []struct{ Expr string }
-			}
+			Title      string
+			Panels     []boardPanel
 			Templating struct {
 				List []struct{ Name, Definition string }
 			}
@@ -156,9 +159,11 @@ func boardQueries(t *testing.T) (all []boardQuery) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		for _, panel := range board.Panels {
-			for _, target := range panel.Targets {
-				all = append(all, boardQuery{board.Title + ", " + panel.Title,
-					asGrafana.Replace(target.Expr)})
+			for _, p := range append(panel.Panels, panel) {
+				for _, target := range p.Targets {
+					all = append(all, boardQuery{board.Title + ", " + p.Title,
+						asGrafana.Replace(target.Expr)})
+				}
 			}
 		}
 		for _, v := range board.Templating.List {
