@@ -90,6 +90,11 @@ goreleaser: ## Check .goreleaser.yaml
 chart-docs: ## Write the chart's table of values, its schema and the base for Kustomize again
 	cd charts && nice $(GO) test -mod=mod -vet=off -count=1 -run 'TestTheReadmeListsTheValues|TestTheSchemaIsUpToDate|TestTheKustomizeBase' . -update
 
+.PHONY: board-pictures
+board-pictures: ## Draw the boards by Grafana's components, of a PROMETHEUS that scrapes kdedup, END and SECONDS: docs/images (npm, Chromium)
+	npm --prefix tools/boards install --ignore-scripts --legacy-peer-deps --no-audit --no-fund
+	node tools/boards/draw.mjs $(PROMETHEUS) $(END) $(SECONDS)
+
 .PHONY: chaos
 chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|cassandra-log|kafka
 	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) CHAOS_STORE=$(STORE) \
