@@ -83,7 +83,8 @@ var contestants = []contestant{
 		needs: needs{redis: true}, command: handWritten("redis"),
 	},
 	{
-		name: "redis-ordered", title: "the same in order",
+		name: "redis-ordered", title: "hand-written consumer, pipelined " +
+			"`SET NX EX` per record, in order, at least once (go-redis)",
 		needs: needs{redis: true}, command: handWritten("redis", "-ordered"),
 	},
 	{

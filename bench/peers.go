@@ -30,7 +30,8 @@ var peers = []contestant{
 		assigned: bentoAssigned,
 	},
 	{
-		name: "bento-ordered", title: "the same with 1 thread, in order",
+		name: "bento-ordered",
+		title: "Bento 1.10, `dedupe` with a Redis cache, 1 thread, in order, at least once",
 		needs: needs{redis: true}, setup: setupBento(1), command: bento, peer: true,
 		assigned: bentoAssigned,
 	},
