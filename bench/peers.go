@@ -30,7 +30,7 @@ var peers = []contestant{
 		assigned: bentoAssigned,
 	},
 	{
-		name: "bento-ordered",
+		name:  "bento-ordered",
 		title: "Bento 1.10, `dedupe` with a Redis cache, 1 thread, in order, at least once",
 		needs: needs{redis: true}, setup: setupBento(1), command: bento, peer: true,
 		assigned: bentoAssigned,
