@@ -29,7 +29,7 @@ type turns struct {
 	place    int // of the next record
 	messages int // that were produced
 	turn     int
-	begun    time.Time       // the half of the turn
+	begun    time.Time       // when this half of the turn was
 	killAt   int             // the record of the turn before which a process is killed, or -1
 	up       chan struct{}   // closed when the process that was killed last is up again
 	sizes    map[int32]int64 // of the clean topic's partitions, at the begin of the turn
@@ -71,6 +71,7 @@ func (t *turns) before(ctx context.Context, r *kgo.Record) error {
 		if err := t.waitForWork(ctx); err != nil {
 			return err
 		}
+		t.begun = time.Now()
 	}
 	if at == t.killAt {
 		if err := t.kill(ctx); err != nil {
@@ -132,7 +133,6 @@ func (t *turns) waitForWork(ctx context.Context) error {
 				grown++
 			}
 		}
-		t.begun = time.Now()
 		waited := time.Since(begun)
 		switch {
 		case grown >= len(t.news):
