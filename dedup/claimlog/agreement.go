@@ -17,8 +17,12 @@ type agreement struct {
 }
 
 const (
-	agreementKey     = "log"
-	agreementVersion = 1
+	agreementKey = "log"
+	// firstAgreement is about a log that begins with blocks of firstVersion. Later ones may follow,
+	// see writing.
+	firstAgreement = 1
+	// agreementVersion is about a log in which all blocks are of the present version.
+	agreementVersion = 2
 )
 
 // agree returns the agreement that stands, and makes one for a log of n shards if there is none.
@@ -38,7 +42,7 @@ func parseAgreement(decided []byte, shards int) (a agreement, err error) {
 		return a, fmt.Errorf("agree on the shards: %q: %w", decided, err)
 	}
 	switch {
-	case a.Version != agreementVersion:
+	case a.Version < firstAgreement || a.Version > agreementVersion:
 		return a, fmt.Errorf("agree on the shards: version %d, this program knows %d: %w",
 			a.Version, agreementVersion, errNewer)
 	case a.Shards < 1 || a.Shards > shards:

@@ -13,6 +13,7 @@ import (
 //	"kc", version, kind          4 bytes
 //	the log's ID, the process    8 bytes each
 //	number                       of the block, among those of the process
+//	written                      milliseconds by the process's clock; not in version 1
 //	scope                        its name
 //	body                         that of the kind
 //	checksum                     CRC-32C of all before it, 4 bytes
@@ -41,8 +42,13 @@ import (
 // In the order of a batch neighbours nearly always are of one partition: a claim takes 35 bytes, 16
 // of them fingerprint and 16 a UUID.
 const (
-	magic   = "kc"
-	version = 1
+	magic = "kc"
+
+	// firstVersion is judged by its place and the log's time alone.
+	firstVersion = 1
+	// version also says when it was written, by which a log's clock that is wrong is known, and
+	// claims nothing for IDs to which something happened since seen.
+	version = 2
 
 	sumBytes = 4
 )
@@ -69,18 +75,23 @@ type blockID struct{ process, number uint64 }
 
 // head begins a block of a kind.
 type head struct {
-	kind  kind
-	log   uint64 // the ID that was agreed on
-	id    blockID
-	scope string
+	version byte // 0: firstVersion
+	kind    kind
+	log     uint64 // the ID that was agreed on
+	id      blockID
+	written int64 // milliseconds by the writer's clock; 0 in firstVersion
+	scope   string
 }
 
 func (h *head) append(to []byte) []byte {
 	to = append(to, magic...)
-	to = append(to, version, byte(h.kind))
+	to = append(to, max(h.version, firstVersion), byte(h.kind))
 	to = binary.LittleEndian.AppendUint64(to, h.log)
 	to = binary.LittleEndian.AppendUint64(to, h.id.process)
 	to = binary.AppendUvarint(to, h.id.number)
+	if h.version > firstVersion {
+		to = binary.AppendVarint(to, h.written)
+	}
 	return appendText(to, h.scope)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/crashpoint"
@@ -12,6 +13,7 @@ import (
 // call is one call that waits for its blocks. Its space's mu guards it until it has ended.
 type call struct {
 	scope   dedup.Scope
+	keep    time.Duration // how long its claims live at most
 	claims  []dedup.Claim
 	answers []dedup.Answer
 	lives   []life // of the claims, if they are imported
@@ -127,7 +129,7 @@ func blockful(claims []dedup.Claim, at []int32) (n, bytes int) {
 }
 
 // prepare makes the blocks for the claims of a shard.
-func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() head) error {
+func (s *space) prepare(r *reading, c *call, shard int, at []int32) error {
 	s.mu.Lock()
 	if s.reading != r {
 		defer s.mu.Unlock()
@@ -135,12 +137,13 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32, name func() 
 	}
 	free, known, due, err := r.machine.divide(shard, &c.scope, c.claims, at)
 	last := &r.machine.shards[shard]
-	seen, outlasts := last.sight(), last.outlasts(c.scope.TTL)
+	seen, outlasts := last.sight(), last.outlasts(c.keep)
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if c.lives == nil && !outlasts { // a block without claims comes first, and what follows stays
+	name := func() head { return s.head(r, c.scope) }
+	if !outlasts { // a block without claims comes first, and what follows stays
 		h := name()
 		c.parts = append(c.parts, &part{call: c, id: h.id, shard: shard,
 			block: claimsBlock(nil, h, c.scope.TTL, seen, nil, nil)})
@@ -182,10 +185,12 @@ func (s *space) send(ctx context.Context, r *reading, c *call) error {
 	}
 	s.mu.Unlock()
 	for _, p := range c.parts {
-		r.log.Append(p.shard, p.block, c.scope.TTL+Margin, func(err error) {
+		r.log.Append(p.shard, p.block, c.keep+Margin, func(err error) {
 			if err != nil {
 				s.giveUp(fmt.Errorf("append to the log: %w", err), p)
+				return
 			}
+			s.standing(r, p)
 		})
 	}
 	crashpoint.At("blocks-appended")
@@ -252,10 +257,11 @@ func (s *space) stateLocked() string {
 	return fmt.Sprintf("the claim log is being read, %d of %d blocks to go", r.left(), r.blocks)
 }
 
-// lookup waits until all is applied that the log has now, and looks into the index.
+// lookup waits until all is applied that the log has now, and looks into the index. Whether a claim
+// has ended, the log's clock says, as it does for a copy that comes now.
 func (s *space) lookup(
-	ctx context.Context, scope string, id dedup.ID, now int64,
-) (dedup.Answer, error) {
+	ctx context.Context, scope dedup.Scope, id dedup.ID,
+) (answer dedup.Answer, err error) {
 	r, err := s.current(ctx)
 	if err != nil {
 		return dedup.Answer{}, err
@@ -268,15 +274,32 @@ func (s *space) lookup(
 		return dedup.Answer{}, err
 	}
 	shard := r.machine.agreed.Key.shardOf(string(id), r.machine.agreed.Shards)
-	var answer dedup.Answer
-	err = s.wait(ctx, func() (reached bool, err error) {
-		if s.reading != r {
-			return false, s.why
-		}
-		if reached = r.machine.shards[shard].Next >= spans[shard].End; reached {
-			answer, err = r.machine.lookup(shard, scope, id, now)
-		}
-		return reached, err
-	})
+	look := func() (found, timed bool, err error) {
+		err = s.wait(ctx, func() (reached bool, err error) {
+			if s.reading != r {
+				return false, s.why
+			}
+			if reached = r.machine.shards[shard].Next >= spans[shard].End; !reached {
+				return false, nil
+			}
+			now, known := s.clock.now()
+			answer, err = r.machine.lookup(shard, scope.Name, id, now)
+			found, timed = answer.Outcome != dedup.Undecided, known
+			return true, err
+		})
+		return found, timed, err
+	}
+	found, timed, err := look()
+	if err != nil || !found || timed {
+		return answer, err
+	}
+	// Who may only read has to go by its own clock.
+	if _, err := s.ahead(ctx, r, scope); err != nil {
+		s.log.Debug("the log's clock is not known", "group", s.group, "error", err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return r.machine.lookup(shard, scope.Name, id, s.store.o.now().UnixMilli())
+	}
+	_, _, err = look()
 	return answer, err
 }

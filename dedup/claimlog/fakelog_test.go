@@ -24,6 +24,7 @@ type fakeLogs struct {
 	why      error       // why nothing can be opened, or read on
 
 	beforeNext atomic.Pointer[func()] // called once, before the next block stands
+	mute       atomic.Bool            // readers are shown nothing
 }
 
 // fate is what becomes of an append.
@@ -241,6 +242,9 @@ func (l *fakeLog) Read(ctx context.Context, from []Position, apply func([]Entry)
 		entries, grew, err := l.next(at)
 		if err != nil {
 			return err
+		}
+		if l.f.mute.Load() {
+			entries = nil
 		}
 		if len(entries) == 0 {
 			select {

@@ -23,6 +23,7 @@ import (
 type fileIndex struct {
 	dir    string
 	log    *slog.Logger
+	o      hashlog.Options
 	lock   *flock.Flock
 	claims *hashlog.Log
 	reader *hashlog.Reader
@@ -40,10 +41,14 @@ const (
 // openFiles opens the index in a directory, which is made if it is missing. One process has it
 // open.
 func openFiles(dir string, log *slog.Logger) (*fileIndex, error) {
+	return openFilesOf(dir, log, hashlog.Options{Logger: log})
+}
+
+func openFilesOf(dir string, log *slog.Logger, o hashlog.Options) (*fileIndex, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f := &fileIndex{dir: dir, log: log, lock: flock.New(filepath.Join(dir, "LOCK"))}
+	f := &fileIndex{dir: dir, log: log, o: o, lock: flock.New(filepath.Join(dir, "LOCK"))}
 	mine, err := f.lock.TryLock()
 	if err == nil && !mine {
 		err = fmt.Errorf("%s is used by another process: each process needs an index of its own",
@@ -74,21 +79,24 @@ func (f *fileIndex) openSaved() error {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return fmt.Errorf("%s: %w", progressName, err)
 	}
-	if p.Version != progressVersion {
+	if p.Version < leastVersion || p.Version > progressVersion {
 		return fmt.Errorf("%s: version %d, this program knows %d", progressName, p.Version,
 			progressVersion)
 	}
 	if err := f.openClaims(); err != nil {
 		return err
 	}
+	if p.Files != nil {
+		if err := f.claims.Reaches(*p.Files); err != nil {
+			return fmt.Errorf("%s: %w", progressName, err)
+		}
+	}
 	f.start = p
 	return nil
 }
 
 func (f *fileIndex) openClaims() (err error) {
-	if f.claims, err = hashlog.Open(
-		f.path(claimsName), hashlog.Options{Logger: f.log},
-	); err != nil {
+	if f.claims, err = hashlog.Open(f.path(claimsName), f.o); err != nil {
 		return err
 	}
 	f.reader = f.claims.NewReader()
@@ -141,17 +149,23 @@ func (f *fileIndex) drop(ctx context.Context, now int64) error {
 	return nil
 }
 
+func (f *fileIndex) latest() int64   { return f.claims.LatestEnd() }
 func (f *fileIndex) saved() progress { return f.start }
-func (f *fileIndex) mark() uint64    { return uint64(f.claims.Latest()) }
+func (f *fileIndex) mark() mark      { return mark{f.claims.Latest(), f.claims.End()} }
 
-func (f *fileIndex) save(ctx context.Context, mark uint64, p progress) error {
-	if err := f.claims.Sync(ctx, hashlog.Mark(mark)); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+func (f *fileIndex) save(ctx context.Context, m mark, p progress) error {
+	err := f.claims.Sync(ctx, m.synced)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var files hashlog.Extent
+	if err == nil {
+		files, err = f.claims.Extent(m.end)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", errIndex, err)
 	}
-	p.Version = progressVersion
+	p.Version, p.Files = progressVersion, &files
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err

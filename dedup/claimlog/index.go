@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+
+	"github.com/kdedup/kdedup/internal/hashlog"
 )
 
 // errIndex is wrapped by errors of an index that cannot be used any more. It is made again from the
@@ -29,17 +31,18 @@ type index interface {
 	each(
 		ctx context.Context, after int64, show func(key, value []byte, ends int64) error,
 	) error
-	// drop may forget what ends at the time or before it. The time is that of a saved progress: the
-	// blocks behind that may be applied once more, and must find what they found.
+	// drop may forget what ends at the time or before it, see progress.ended.
 	drop(ctx context.Context, now int64) error
+	// latest is a time at which all claims have ended.
+	latest() int64
 
 	// saved returns the progress up to which the index surely has everything; it may have more.
 	// Zero: nothing.
 	saved() progress
 	// mark stands for what was flushed so far.
-	mark() uint64
+	mark() mark
 	// save keeps a progress, once all up to the mark is durable, if the index outlives the process.
-	save(ctx context.Context, mark uint64, p progress) error
+	save(ctx context.Context, m mark, p progress) error
 	// size is how many claims the index has, and how much disk they take.
 	size() (claims int, bytes int64)
 	// reset makes the index empty.
@@ -53,10 +56,23 @@ type progress struct {
 	Log     string       `json:"log"`     // its ID; empty: nothing was applied
 	Decided uint64       `json:"decided"` // the ID that was agreed on
 	Shards  []shardState `json:"shards"`
+	// how far the files of the index go; nil in a version before it, and in memory
+	Files *hashlog.Extent `json:"files,omitempty"`
 }
 
-// progressVersion is 2 since renewals: an index of before does not know where claims were removed.
-const progressVersion = 2
+const (
+	// progressVersion is 3 since the files prove that they go as far as the progress says.
+	progressVersion = 3
+	// leastVersion is the first that is read: an index of before does not know where claims were
+	// removed.
+	leastVersion = 2
+)
+
+// mark is a place in an index.
+type mark struct {
+	synced hashlog.Mark
+	end    hashlog.Point
+}
 
 // oldest is a time that all shards have reached: what ended by then has ended for every block to
 // come. A shard without blocks has no claims.
@@ -71,4 +87,17 @@ func (p progress) oldest() int64 {
 		return 0
 	}
 	return oldest
+}
+
+// ended is a time by which claims have ended that an index may forget. The blocks behind a saved
+// progress may be applied once more, and must find what they found: also a claim that has ended
+// since, if the claimant of a block that comes late cannot have known of it.
+func (p progress) ended(late int64) int64 { return p.oldest() - late }
+
+// longest is for how long any of the claims was put, in milliseconds.
+func (p progress) longest() (longest int64) {
+	for _, s := range p.Shards {
+		longest = max(longest, s.Longest)
+	}
+	return longest
 }

@@ -28,7 +28,7 @@ func (m *machine) divide(
 	k.until, k.removals = math.MaxInt64, m.removals[shard]
 	for _, i := range at {
 		m.key = append(append(m.key[:0], tag[:]...), claims[i].ID...)
-		owner, ends, found, err := m.get(m.key, s.Time, 0)
+		owner, ends, found, err := m.get(m.key, s.Time)
 		if err != nil {
 			return nil, known{}, due{}, err
 		}

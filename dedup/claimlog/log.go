@@ -23,7 +23,7 @@ type Span struct{ First, End int64 }
 // Entry is one block in its place.
 type Entry struct {
 	Shard int
-	At    int64 // places of a shard follow on each other without gaps
+	At    int64 // places of a shard rise; those that are left out have no block, nor ever will
 	// never falls within a shard; a place that is written again after a cut has a higher one
 	Epoch int32
 	Time  int64 // of the log's clock, in milliseconds

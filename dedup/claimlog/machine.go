@@ -26,8 +26,11 @@ type machine struct {
 	// how far the index may have applied a shard already: not before, and perhaps beyond, shards
 	ahead []Position
 	since []recent // by shard
-	// how many blocks of a shard have removed claims since the machine was made
+	// how many blocks of a shard have removed claims, or set its time back, since the machine was
+	// made
 	removals []int64
+	older    int64           // blocks of processes that read firstVersion only, likewise
+	void     error           // why the last block counts for nothing, if its writer has to know
 	other    map[uint64]bool // IDs that were agreed on before, or never
 	only     Only
 	late     int64 // lateness, but in tests
@@ -40,8 +43,14 @@ type machine struct {
 // shardState is what applying leaves behind beside the index.
 type shardState struct {
 	Position
-	Time int64 `json:"time"`           // of the last block
-	Ends int64 `json:"ends,omitempty"` // of the last block, as Entry has it
+	// of the newest block; older ones behind it count for nothing
+	Version byte  `json:"version,omitempty"`
+	Time    int64 `json:"time"` // of the last block
+	Skew    skew  `json:"skew,omitzero"`
+	Ends    int64 `json:"ends,omitempty"`   // of the last block, as Entry has it
+	Latest  int64 `json:"latest,omitempty"` // end of all claims that were put
+	// the longest time for which a claim was put, in milliseconds, of those up to Latest
+	Longest int64 `json:"longest,omitempty"`
 	// scopes, and the place of the last block that forgot them
 	Forgotten map[string]int64 `json:"forgotten,omitempty"`
 	// scopes, and the place of the last block that released one of their claims
@@ -59,16 +68,38 @@ func newMachine(x index, log string, a agreement) (*machine, error) {
 	if p.Log != log || p.Decided != a.ID || len(p.Shards) != a.Shards {
 		for i := range m.shards {
 			m.shards[i].Epoch, m.ahead[i].Epoch = -1, -1
+			m.shards[i].Version = m.firstVersion()
 		}
 		return m, x.reset()
 	}
 	for i, s := range p.Shards {
 		m.shards[i] = s.clone()
+		m.shards[i].Version = max(s.Version, m.firstVersion())
+		if s.Latest == 0 { // of a version that did not note it
+			m.shards[i].Latest = x.latest()
+			m.shards[i].Longest = max(0, x.latest()-s.Time)
+		}
 		if err := m.findAhead(i); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// firstVersion is that of the blocks with which the log begins.
+func (m *machine) firstVersion() byte {
+	if m.agreed.Version > firstAgreement {
+		return version
+	}
+	return firstVersion
+}
+
+// version is that of the newest block in any shard.
+func (m *machine) version() (newest byte) {
+	for i := range m.shards {
+		newest = max(newest, m.shards[i].Version)
+	}
+	return newest
 }
 
 // findAhead looks for the blocks behind the saved progress that the last process applied, wholly or
@@ -80,11 +111,15 @@ func (m *machine) findAhead(shard int) error {
 		if err != nil {
 			return err
 		}
-		if len(value) != noteBytes {
+		switch len(value) {
+		case noteBytes:
+			m.ahead[shard].Next++
+			m.ahead[shard].Epoch = int32(binary.BigEndian.Uint32(value))
+		case gapBytes:
+			m.ahead[shard].Next = int64(binary.BigEndian.Uint64(value))
+		default:
 			return nil
 		}
-		m.ahead[shard].Next++
-		m.ahead[shard].Epoch = int32(binary.BigEndian.Uint32(value))
 	}
 }
 
@@ -92,6 +127,9 @@ func (m *machine) findAhead(shard int) error {
 // the block. So whatever a crash leaves of that, it is known which blocks the index may know of,
 // and the log can be asked whether it still has them.
 const noteBytes = 4
+
+// The note of places without a block stands at the first of them, and names the place behind them.
+const gapBytes = 8
 
 // noteKey begins as no scope's tag does.
 func noteKey(to []byte, shard int, at int64) []byte {
@@ -101,6 +139,11 @@ func noteKey(to []byte, shard int, at int64) []byte {
 }
 
 func (m *machine) note(e Entry, now int64) {
+	if next := m.shards[e.Shard].Next; next < e.At {
+		m.key = noteKey(m.key[:0], e.Shard, next)
+		m.value = binary.BigEndian.AppendUint64(m.value[:0], uint64(e.At))
+		m.index.put(m.key, m.value, now+1)
+	}
 	m.key = noteKey(m.key[:0], e.Shard, e.At)
 	m.value = binary.BigEndian.AppendUint32(m.value[:0], uint32(e.Epoch))
 	// needed until the progress is saved, and what ends later is kept until then
@@ -171,8 +214,9 @@ func (m *machine) apply(
 	ctx context.Context, e Entry, told func(blockID) func(claim int, a dedup.Answer),
 ) error {
 	s := &m.shards[e.Shard]
-	if e.At != s.Next || e.Epoch < s.Epoch {
-		return fmt.Errorf("%w: after place %d of shard %d, of epoch %d, comes place %d of epoch %d",
+	if e.At < s.Next || e.Epoch < s.Epoch {
+		return fmt.Errorf(
+			"%w: after place %d of shard %d, of epoch %d, comes place %d of epoch %d",
 			ErrCut, s.Next-1, e.Shard, s.Epoch, e.At, e.Epoch)
 	}
 	ahead := &m.ahead[e.Shard]
@@ -185,56 +229,75 @@ func (m *machine) apply(
 	if e.At >= ahead.Next { // otherwise the index may have what this block and later ones put
 		m.since[e.Shard].note(e.At, m.index.end())
 	}
-	b, now := &m.block, max(e.Time, s.Time)
+	next := moment{now: s.Time, skew: s.Skew} // of what takes its place only
+	if s.Version == firstVersion {
+		next.now = max(e.Time, s.Time)
+	}
+	b, newest := &m.block, s.Version
+	m.void = nil
 	err := b.parse(e.Block)
 	switch {
 	case errors.Is(err, errNewer):
 	case err != nil: // it only takes its place
-		err = m.flush(ctx, e, now)
+		err = m.flush(ctx, e, next.now)
+	case b.log != m.agreed.ID:
+		err = m.passOver(ctx, e, next.now)
+	case b.version < s.Version:
+		told(b.head.id)
+		m.void, err = errOlder, m.flush(ctx, e, next.now)
 	default:
-		err = m.applyBlock(ctx, e, now, told(b.head.id))
+		next, newest = s.momentOf(e, b, m.late), b.version
+		err = m.applyBlock(ctx, e, next, told(b.head.id))
 	}
 	if err != nil {
 		return fmt.Errorf("shard %d, place %d: %w", e.Shard, e.At, err)
 	}
-	s.Next, s.Epoch, s.Time, s.Ends = e.At+1, e.Epoch, now, e.Ends
+	if next.now < s.Time {
+		m.removals[e.Shard]++ // as what had ended may hold again
+	}
+	s.Next, s.Epoch, s.Ends = e.At+1, e.Epoch, e.Ends
+	s.Time, s.Skew, s.Version = next.now, next.skew, newest
 	if s.Next >= ahead.Next {
 		*ahead = s.Position
 	}
 	return nil
 }
 
+// errOlder is for a block of an older version behind one of a newer, which the processes of that
+// older version do not go beyond. One that knows both writes it again.
+var errOlder = errors.New("the log has newer blocks by now; the block is written again")
+
+// errSkew is for a block that came too late, or whose log has a wrong clock.
+var errSkew = errors.New("the claim log's clock is ahead of this machine's, so claims would end at " +
+	"the wrong time; set the clocks of brokers and machines right")
+
 func (m *machine) applyBlock(
-	ctx context.Context, e Entry, now int64, tell func(int, dedup.Answer),
-) error {
-	b := &m.block
-	if b.log != m.agreed.ID {
-		if !m.other[b.log] {
-			return otherLogError{b.log} // what to make of it, the log's reader must find out
-		}
-		return m.flush(ctx, e, now)
-	}
+	ctx context.Context, e Entry, at moment, tell func(int, dedup.Answer),
+) (err error) {
+	b, now := &m.block, at.now
 	m.note(e, now)
+	if !marked(b.head.id.process) {
+		m.older++
+	}
 	s := &m.shards[e.Shard]
 	tag := s.tag(b.scope)
-	switch b.kind {
-	case kindClaims, kindImport:
-		if err := m.claim(tag, e, now, tell); err != nil {
-			return err
-		}
-	case kindRenewal:
-		if err := m.renew(tag, e, now, tell); err != nil {
-			return err
-		}
-	case kindRelease:
+	switch {
+	case b.kind == kindRelease:
 		m.removals[e.Shard]++
 		noteScope(&s.Released, b.scope, e.At)
-		if err := m.release(tag, now); err != nil {
-			return err
-		}
-	case kindForget:
+		err = m.release(tag)
+	case b.kind == kindForget:
 		m.removals[e.Shard]++
 		noteScope(&s.Forgotten, b.scope, e.At)
+	case at.unexplained:
+		m.void = fmt.Errorf("%w (by %v)", errSkew, milliseconds(at.skew.By).Round(time.Second))
+	case b.kind == kindRenewal:
+		err = m.renew(tag, e, at, tell)
+	default:
+		err = m.claim(tag, e, at, tell)
+	}
+	if err != nil {
+		return err
 	}
 	if err := m.index.flush(ctx); err != nil {
 		return err
@@ -243,6 +306,17 @@ func (m *machine) applyBlock(
 		tell(0, dedup.Answer{})
 	}
 	return nil
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// passOver takes note of a block of another agreement. What to make of one that is not known, the
+// log's reader must find out.
+func (m *machine) passOver(ctx context.Context, e Entry, now int64) error {
+	if !m.other[m.block.log] {
+		return otherLogError{m.block.log}
+	}
+	return m.flush(ctx, e, now)
 }
 
 // flush takes note of a block that changes nothing.
@@ -255,112 +329,6 @@ type otherLogError struct{ id uint64 }
 
 func (e otherLogError) Error() string { return fmt.Sprintf("%v (%x)", errOtherLog, e.id) }
 func (e otherLogError) Unwrap() error { return errOtherLog }
-
-// lateness is how much later than what its claimant had read a block of claims may come to stand in
-// the log: so long a log must keep blocks beyond the ttl. It also keeps an append that was given up
-// long ago from claiming anything.
-const lateness = 10 * time.Minute
-
-// Margin is how much longer than the ttl a log must keep blocks: for those that come late, and
-// because clocks of brokers differ.
-const Margin = time.Hour
-
-// claim judges the claims of a block. Their claimant has read the shard up to a place, and found
-// that all of them were free there; so only what was claimed since can be in their way. Older
-// blocks need not be known, which is why processes agree whose log began at different places. (Were
-// copies claimed against all that is there, the first copy that retention has left would be taken
-// for the owner by a process that reads the log again.)
-//
-// What the claimant has read must be what is there. It surely is if the last block that it read has
-// the epoch of this one: an epoch is written by one leader, and nothing below one of its blocks is
-// cut without that block. And the block must not come later than it may. Otherwise it claims
-// nothing, and its claims stay undecided; the claimant has then read what it had not, and claims
-// again.
-//
-// An imported claim has its own times. One that has ended by now is not made, and is told as none.
-func (m *machine) claim(
-	tag [tagBytes]byte, e Entry, now int64, tell func(int, dedup.Answer),
-) error {
-	b := &m.block
-	if !b.seen.reaches(e, now, m.late) {
-		return nil
-	}
-	since := m.since[e.Shard].of(b.seen.Next)
-	nothingSince := since == m.index.end() // nor will there be, until the block is flushed
-	mine := held{claimedAt: now, place: e.At}
-	if b.after >= now {
-		mine.claimedAt = b.after + 1
-	}
-	ends := now + b.ttl.Milliseconds()
-	for i := range b.claims {
-		c := &b.claims[i]
-		m.key = append(append(m.key[:0], tag[:]...), c.id...)
-		var owner held
-		found := false
-		if !nothingSince {
-			var err error
-			if owner, _, found, err = m.get(m.key, now, since); err != nil {
-				return err
-			}
-			found = found && owner.place >= b.seen.Next
-		}
-		if b.kind == kindImport {
-			mine.claimedAt, ends = b.lives[i].claimed, b.lives[i].ends
-			if !found && ends <= now {
-				if tell != nil {
-					tell(i, dedup.Answer{})
-				}
-				continue
-			}
-		}
-		if !found && (m.only == nil || m.only(b.scope, dedup.ID(c.id))) {
-			mine.owner, mine.fingerprint = c.owner, c.fingerprint
-			m.value = mine.append(m.value[:0])
-			m.index.put(m.key, m.value, ends)
-		}
-		switch {
-		case tell == nil:
-		case found:
-			tell(i, owner.answer(dedup.Exists))
-		default:
-			tell(i, mine.answer(dedup.Applied))
-		}
-	}
-	return nil
-}
-
-// reaches tells whether what a claimant had read is still there in front of a block, and is not too
-// old.
-func (s sight) reaches(e Entry, now, late int64) bool {
-	if s.Epoch < 0 { // of an empty shard
-		return s.Next == e.At
-	}
-	return s.Epoch == e.Epoch && s.Next <= e.At && now-s.Time <= late
-}
-
-func (m *machine) release(tag [tagBytes]byte, now int64) error {
-	m.key = append(append(m.key[:0], tag[:]...), m.block.id...)
-	_, ends, found, err := m.get(m.key, now, 0)
-	if err == nil && found {
-		m.index.remove(m.key, ends)
-	}
-	return err
-}
-
-// get returns the claim that holds a key at a time. Claims from before a point of the index may be
-// passed over.
-func (m *machine) get(
-	key []byte, now int64, since uint64,
-) (owner held, ends int64, found bool, err error) {
-	value, ends, err := m.index.get(key, since)
-	if err != nil || value == nil || ends <= now {
-		return held{}, 0, false, err
-	}
-	if err := owner.parse(value); err != nil {
-		return held{}, 0, false, err
-	}
-	return owner, ends, true, nil
-}
 
 // lookup answers who owns an ID, by a clock that may be ahead of the shard's last block.
 func (m *machine) lookup(shard int, scope string, id dedup.ID, now int64) (dedup.Answer, error) {
@@ -377,7 +345,7 @@ func (m *machine) find(
 ) (owner held, ends int64, found bool, err error) {
 	s := &m.shards[shard]
 	tag := s.tag(scope)
-	return m.get(append(tag[:], id...), max(now, s.Time), 0)
+	return m.get(append(tag[:], id...), max(now, s.Time))
 }
 
 const tagBytes = 8

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/hashlog"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // After a kill the index has what blocks behind the saved progress did, and these come once more.
@@ -62,4 +64,69 @@ func TestBlocksThatAreAppliedOnceMoreDecideAsBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A claim is put over one that ends later, which the claimant did not know. When it has ended, and
+// its segment of the index is dropped, the old owner must not be back with whoever has files.
+func TestAnOwnerThatWasReplacedDoesNotComeBack(t *testing.T) {
+	const hour = int64(time.Hour / time.Millisecond)
+	block := func(at, seen, now int64, ttl time.Duration, id string, owner int64) Entry {
+		h := head{log: 1, id: blockID{1, uint64(at)}, scope: testScope.Name}
+		read := sight{Position{Next: seen}, now}
+		return Entry{At: at, Time: now, Block: claimsBlock(nil, h, ttl, read,
+			[]dedup.Claim{claimOf(id, owner)}, places(1))}
+	}
+	// A segment for each block, where 32 MiB of claims make one otherwise.
+	files, err := openFilesOf(t.TempDir(), quietLog, hashlog.Options{SegmentBytes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.close()
+	machineOf := func(x index, first int64) *machine {
+		m, err := newMachine(x, "log", agreement{ID: 1, Shards: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.shards[0].Position, m.ahead[0] = Position{Next: first}, Position{Next: first}
+		return m
+	}
+	old, fresh := machineOf(files, 0), machineOf(newMemoryIndex(), 1)
+	apply := func(m *machine, e Entry) {
+		none := func(blockID) func(int, dedup.Answer) { return nil }
+		if err := m.apply(t.Context(), e, none); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(old, block(0, 0, hour, 13*time.Hour, "a", 1)) // by now the log begins behind it
+	later := []Entry{
+		block(1, 1, 4*hour, time.Hour, "z", 8),
+		block(2, 2, 4*hour, time.Hour, "a", 3), // of the fresh one, which finds the ID free
+		block(3, 3, 6*hour, time.Hour, "y", 9), // that claim has ended
+		block(4, 4, 6*hour, time.Hour, "x", 9),
+	}
+	for _, e := range later {
+		apply(old, e)
+		apply(fresh, e)
+	}
+	owners := func(when string) {
+		for name, m := range map[string]*machine{"with files": old, "without": fresh} {
+			a, err := m.lookup(0, testScope.Name, "a", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Outcome != dedup.Undecided {
+				t.Errorf("%s the drop, %s: a is owned by %d until 13 h, and its claim ended at 5 h", when,
+					name, a.Owner.Offset)
+			}
+		}
+	}
+	owners("before")
+	segments := files.claims.Stats().Segments
+	testkit.Eventually(t, 30*time.Second, "what has ended goes", func() bool {
+		if err := files.drop(t.Context(), 6*hour); err != nil {
+			t.Fatal(err)
+		}
+		return files.claims.Stats().Segments < segments // once they have an index
+	})
+	owners("behind")
 }

@@ -92,9 +92,18 @@ func (m *memoryIndex) each(
 	return nil
 }
 
-func (m *memoryIndex) saved() progress                              { return progress{} }
-func (m *memoryIndex) mark() uint64                                 { return 0 }
-func (m *memoryIndex) save(context.Context, uint64, progress) error { return nil }
+func (m *memoryIndex) latest() (latest int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.claims {
+		latest = max(latest, c.ends)
+	}
+	return latest
+}
+
+func (m *memoryIndex) saved() progress                            { return progress{} }
+func (m *memoryIndex) mark() mark                                 { return mark{} }
+func (m *memoryIndex) save(context.Context, mark, progress) error { return nil }
 
 func (m *memoryIndex) reset() error {
 	m.mu.Lock()

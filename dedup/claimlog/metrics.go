@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics are those of all logs of a store.
 type metrics struct {
 	reading, unread, bytes *prometheus.GaugeVec
-	rebuilt                *prometheus.CounterVec
+	rebuilt, skewed        *prometheus.CounterVec
 }
 
 // RegisterMetrics registers what a store with this registerer has.
@@ -16,19 +16,23 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
 			[]string{"consumer_group"})
 	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			[]string{"consumer_group"})
+	}
 	m := &metrics{
 		reading: gauge("kdedup_claim_log_reading",
 			"1 while the claim log is read; 0 while it cannot be, and nothing is claimed."),
 		unread: gauge("kdedup_claim_log_unread_blocks",
 			"Blocks of the claim log that are still to be read before lanes claim."),
 		bytes: gauge("kdedup_claim_log_index_bytes", "Size of the index's files."),
-		rebuilt: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kdedup_claim_log_index_rebuilt_total",
-			Help: "How often the index was made again from the beginning of the claim log.",
-		}, []string{"consumer_group"}),
+		rebuilt: counter("kdedup_claim_log_index_rebuilt_total",
+			"How often the index was made again from the beginning of the claim log."),
+		skewed: counter("kdedup_claim_log_skewed_blocks_total",
+			"Blocks of claims whose time no clock explains, so that they claim nothing."),
 	}
 	if reg != nil {
-		reg.MustRegister(m.reading, m.unread, m.bytes, m.rebuilt)
+		reg.MustRegister(m.reading, m.unread, m.bytes, m.rebuilt, m.skewed)
 	}
 	return m
 }
@@ -38,10 +42,11 @@ func (m *metrics) of(group string) spaceMetrics {
 	return spaceMetrics{
 		reading: m.reading.WithLabelValues(group), unread: m.unread.WithLabelValues(group),
 		bytes: m.bytes.WithLabelValues(group), rebuilt: m.rebuilt.WithLabelValues(group),
+		skewed: m.skewed.WithLabelValues(group),
 	}
 }
 
 type spaceMetrics struct {
 	reading, unread, bytes prometheus.Gauge
-	rebuilt                prometheus.Counter
+	rebuilt, skewed        prometheus.Counter
 }

@@ -13,12 +13,14 @@ var _ dedup.Mover = (*Store)(nil)
 
 // ahead is by how much the log's clock is ahead of this process's: the time of a block without
 // claims tells.
-func (s *space) ahead(ctx context.Context, r *reading, h head) (time.Duration, error) {
+func (s *space) ahead(
+	ctx context.Context, r *reading, scope dedup.Scope,
+) (time.Duration, error) {
 	const shard = 0
 	s.mu.Lock()
 	seen := r.machine.shards[shard].sight()
 	s.mu.Unlock()
-	c := &call{}
+	c, h := &call{keep: time.Second}, s.head(r, scope)
 	c.parts = []*part{{call: c, id: h.id, shard: shard,
 		block: claimsBlock(nil, h, time.Second, seen, nil, nil)}}
 	before := time.Now()
@@ -98,7 +100,7 @@ func (s *Store) view(ctx context.Context, space *space, scope dedup.Scope) (*vie
 	if err != nil {
 		return nil, err
 	}
-	ahead, err := space.ahead(ctx, r, s.head(r, scope))
+	ahead, err := space.ahead(ctx, r, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -115,13 +117,12 @@ func (s *Store) view(ctx context.Context, space *space, scope dedup.Scope) (*vie
 		if space.reading != r {
 			return false, space.why
 		}
-		v.tags = v.tags[:0]
 		for i := range r.machine.shards {
 			if r.machine.shards[i].Next < spans[i].End {
 				return false, nil
 			}
-			v.tags = append(v.tags, r.machine.shards[i].tag(scope.Name))
 		}
+		v.tags = r.machine.tags(scope.Name)
 		return true, nil
 	})
 	return v, err
@@ -138,12 +139,8 @@ func (v *view) current() bool {
 func (v *view) standing(
 	key, value []byte, ends int64,
 ) (claim dedup.Standing, ours bool, err error) {
-	a := v.reading.machine.agreed
-	if len(key) < tagBytes || string(key[:tagBytes]) == string(make([]byte, tagBytes)) {
-		return claim, false, nil
-	}
-	id := string(key[tagBytes:])
-	if [tagBytes]byte(key) != v.tags[a.Key.shardOf(id, a.Shards)] {
+	id, _, ours := v.reading.machine.idOf(key, v.tags)
+	if !ours {
 		return claim, false, nil
 	}
 	var owner held
@@ -151,6 +148,24 @@ func (v *view) standing(
 		return claim, false, err
 	}
 	return v.told(id, owner, ends), true, nil
+}
+
+// tags of a scope, by shard.
+func (m *machine) tags(scope string) (tags [][tagBytes]byte) {
+	for i := range m.shards {
+		tags = append(tags, m.shards[i].tag(scope))
+	}
+	return tags
+}
+
+// idOf takes an ID out of a key, if that is of the scope with these tags.
+func (m *machine) idOf(key []byte, tags [][tagBytes]byte) (id string, shard int, ours bool) {
+	if len(key) < tagBytes || string(key[:tagBytes]) == string(make([]byte, tagBytes)) {
+		return "", 0, false
+	}
+	id = string(key[tagBytes:])
+	shard = m.agreed.Key.shardOf(id, m.agreed.Shards)
+	return id, shard, [tagBytes]byte(key) == tags[shard]
 }
 
 func (v *view) told(id string, owner held, ends int64) dedup.Standing {
@@ -186,7 +201,7 @@ func (v *view) find(ids []dedup.ID) (found []dedup.Standing, err error) {
 	for _, id := range ids {
 		shard := m.agreed.Key.shardOf(string(id), m.agreed.Shards)
 		owner, ends, stands, err := m.get(append(v.tags[shard][:], id...),
-			max(v.now, m.shards[shard].Time), 0)
+			max(v.now, m.shards[shard].Time))
 		if err != nil {
 			return nil, err
 		}
@@ -223,13 +238,14 @@ func (s *Store) importAll(
 	if err != nil {
 		return err
 	}
-	ahead, err := space.ahead(ctx, r, s.head(r, scope))
+	ahead, err := space.ahead(ctx, r, scope)
 	if err != nil {
 		return err
 	}
 	c := importCall(scope, claims, answers, ahead)
 	for open := places32(claims, time.Now()); len(open) > 0; open = c.open(open) {
-		if err := s.attempt(ctx, space, c, open, longest(claims, time.Now())); err != nil {
+		c.keep = longest(claims, time.Now())
+		if err := s.attempt(ctx, space, c, open); err != nil {
 			return err
 		}
 	}

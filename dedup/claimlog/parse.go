@@ -46,20 +46,23 @@ func (b *block) parse(data []byte) error {
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
 		return fmt.Errorf("%w: the checksum is wrong", errForeign)
 	}
-	if body[2] != version || kind(body[3]) < kindClaims || kind(body[3]) > kindRenewal {
+	if body[2] < firstVersion || body[2] > version ||
+		kind(body[3]) < kindClaims || kind(body[3]) > kindRenewal {
 		return fmt.Errorf("%w (version %d, kind %d)", errNewer, body[2], body[3])
 	}
 	r := reader{data: body[4:]}
-	b.head = head{
-		kind: kind(body[3]), log: r.fixed(), id: blockID{process: r.fixed(), number: r.uvarint()},
-		scope: string(r.text()),
+	b.head = head{version: body[2], kind: kind(body[3]), log: r.fixed(),
+		id: blockID{process: r.fixed(), number: r.uvarint()}}
+	if b.version > firstVersion {
+		b.written = r.varint()
 	}
+	b.scope = string(r.text())
 	b.claims, b.lives, b.memory, b.id = b.claims[:0], b.lives[:0], b.memory[:0], nil
+	b.ttl, b.seen, b.after = 0, sight{}, 0
 	switch b.kind {
 	case kindClaims:
 		b.parseClaims(&r)
 	case kindImport:
-		b.ttl = 0
 		b.parseLives(&r)
 	case kindRenewal:
 		b.parseTTL(&r)
@@ -98,7 +101,6 @@ func (b *block) parseSight(r *reader) {
 }
 
 func (b *block) parseLives(r *reader) {
-	b.after = 0
 	b.parseSight(r)
 	var (
 		last dedup.Coordinates

@@ -14,10 +14,10 @@ import (
 //
 // A renewal that does not count is told to nobody, and its copies claim again.
 func (m *machine) renew(
-	tag [tagBytes]byte, e Entry, now int64, tell func(int, dedup.Answer),
+	tag [tagBytes]byte, e Entry, at moment, tell func(int, dedup.Answer),
 ) error {
-	b := &m.block
-	if !b.seen.reaches(e, now, m.late) || m.shards[e.Shard].removedSince(b.scope, b.seen.Next) {
+	b, s, now := &m.block, &m.shards[e.Shard], at.now
+	if !b.reaches(e, now, m.late) || s.removedSince(b.scope, b.seen.Next) {
 		return nil
 	}
 	for i := range b.claims {
@@ -28,8 +28,8 @@ func (m *machine) renew(
 		mine := held{c.owner, c.fingerprint, life.claimed, e.At}
 		if m.only == nil || m.only(b.scope, dedup.ID(c.id)) {
 			m.key = append(append(m.key[:0], tag[:]...), c.id...)
-			ends := max(now+b.ttl.Milliseconds(), life.ends)
-			if err := m.extend(mine, ends); err != nil {
+			ends := max(now+at.grace+b.ttl.Milliseconds(), life.ends)
+			if err := m.extend(s, mine, now, ends); err != nil {
 				return err
 			}
 		}
@@ -41,26 +41,15 @@ func (m *machine) renew(
 }
 
 // extend puts a claim under the key, and keeps a later end that another renewal has given it.
-func (m *machine) extend(mine held, ends int64) error {
-	value, until, err := m.index.get(m.key, 0)
+func (m *machine) extend(s *shardState, mine held, now, ends int64) error {
+	owner, until, known, err := m.last(m.key, 0)
 	if err != nil {
 		return err
 	}
-	if value != nil {
-		var owner held
-		if err := owner.parse(value); err != nil {
-			return err
-		}
-		switch {
-		case owner.owner == mine.owner && owner.claimedAt == mine.claimedAt:
-			ends = max(ends, until)
-		case until > ends:
-			m.index.remove(m.key, until)
-		}
+	if known && owner.owner == mine.owner && owner.claimedAt == mine.claimedAt {
+		ends = max(ends, until)
 	}
-	m.value = mine.append(m.value[:0])
-	m.index.put(m.key, m.value, ends)
-	return nil
+	return m.put(s, &mine, now, ends)
 }
 
 // due are claims that copies renew, as they are where their shard was read up to.

@@ -12,28 +12,35 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/crashpoint"
 	"github.com/kdedup/kdedup/internal/pause"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // space is the log of one consumer group in use. Its goroutine opens the log and reads it for as
 // long as the store is open; after an error it begins again, where the index is or at the beginning
 // of the log.
 type space struct {
+	store   *Store
 	group   string
 	opener  Opener
 	log     *slog.Logger
 	times   timing
-	create  func() (index, error)
 	only    Only
 	metrics spaceMetrics
+	writing writing
 
 	mu      sync.Mutex
 	changed chan struct{}     // closed, and replaced, when one of the following changes
 	reading *reading          // nil: the log is not read now
 	why     error             // why it is not
 	pending map[blockID]*part // of calls that wait
+	clock   clock
+	skewed  time.Time         // when a clock that is wrong was told last
+	carries map[string]*carry // by scope
 
+	life  context.Context // ends with the space
 	stop  context.CancelFunc
 	ended chan struct{}
+	tasks sync.WaitGroup // carries
 }
 
 // timing are the intervals of a space.
@@ -41,6 +48,10 @@ type timing struct {
 	retry time.Duration // before a log is opened again, jittered
 	save  time.Duration // between two saves of the index
 	drop  time.Duration // between two deletions of what has ended
+	// after the last block of an earlier version, before newer ones are written
+	settle time.Duration
+	// for which a block may stand in the log, and its reader is not shown it
+	stuck time.Duration
 }
 
 // reading is one log, from its opening to the first error. All is guarded by the space's mu, but
@@ -51,17 +62,18 @@ type reading struct {
 	ends    []int64 // of the shards when reading began; nil once all was read
 	blocks  int64   // how many there were to read then
 	told    time.Time
+	// since when blocks of this process stand in a shard of which nothing was read; zero: none do
+	unread []time.Time
 }
 
 func (s *Store) newSpace(group string) *space {
 	ctx, cancel := context.WithCancel(context.Background())
 	space := &space{
-		group: group, opener: s.o.Opener, log: s.o.Logger, times: s.o.times, only: s.o.Only,
-		create:  func() (index, error) { return s.newIndex(group) },
-		metrics: s.metrics.of(group),
+		store: s, group: group, opener: s.o.Opener, log: s.o.Logger, times: s.o.times,
+		only: s.o.Only, metrics: s.metrics.of(group),
 		changed: make(chan struct{}), pending: make(map[blockID]*part),
-		why:  errors.New("the claim log is being opened"),
-		stop: cancel, ended: make(chan struct{}),
+		why:     errors.New("the claim log is being opened"),
+		carries: make(map[string]*carry), life: ctx, stop: cancel, ended: make(chan struct{}),
 	}
 	go func() {
 		defer close(space.ended)
@@ -73,6 +85,7 @@ func (s *Store) newSpace(group string) *space {
 func (s *space) close() {
 	s.stop()
 	<-s.ended
+	s.tasks.Wait()
 }
 
 // run follows the log until ctx ends.
@@ -103,6 +116,7 @@ func (s *space) run(ctx context.Context) {
 // one reading to the next.
 type keeper struct {
 	index   index
+	clock   *steadyclock.Clock // by which the index forgets
 	machine *machine
 	first   identity // of the log that the first reading found
 }
@@ -129,7 +143,7 @@ func (k *keeper) close() error {
 	if k.index == nil {
 		return nil
 	}
-	return k.index.close()
+	return errors.Join(k.clock.Save(), k.index.close())
 }
 
 var errClosed = errors.New("the store is closed")
@@ -137,7 +151,7 @@ var errClosed = errors.New("the store is closed")
 // follow opens the log and reads it until an error.
 func (s *space) follow(ctx context.Context, k *keeper) (err error) {
 	if k.index == nil {
-		if k.index, err = s.create(); err != nil {
+		if k.index, k.clock, err = s.store.newIndex(s.group); err != nil {
 			return fmt.Errorf("open the index: %w", err)
 		}
 	}
@@ -150,7 +164,7 @@ func (s *space) follow(ctx context.Context, k *keeper) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.read(ctx, r)
+	return s.read(ctx, k, r)
 }
 
 // begin puts a machine at the place from which the log is to be read.
@@ -175,7 +189,8 @@ func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{log: log, machine: m, ends: make([]int64, len(spans)), told: time.Now()}
+	r := &reading{log: log, machine: m, ends: make([]int64, len(spans)), told: time.Now(),
+		unread: make([]time.Time, len(spans))}
 	for i, span := range spans {
 		at, ahead := &m.shards[i], &m.ahead[i]
 		if ahead.Epoch < 0 {
@@ -187,21 +202,25 @@ func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error)
 		}
 		r.ends[i] = span.End
 	}
+	if err := s.checkBeginning(ctx, r, spans); err != nil {
+		return nil, err
+	}
 	r.blocks = r.left()
 	return r, nil
 }
 
 // read applies the log until an error. Beside it, the index is saved and emptied of what has ended.
-func (s *space) read(ctx context.Context, r *reading) error {
+func (s *space) read(ctx context.Context, k *keeper, r *reading) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var tending sync.WaitGroup
 	tending.Go(func() {
-		if err := s.tend(ctx, r); err != nil {
+		if err := s.tend(ctx, k.clock, r); err != nil {
 			cancel(err)
 		}
 	})
 	s.mu.Lock()
 	s.reading = r
+	s.noteWritersLocked(r)
 	s.metrics.reading.Set(1)
 	s.metrics.unread.Set(float64(r.blocks))
 	s.noteReadLocked()
@@ -237,6 +256,7 @@ func (s *space) apply(ctx context.Context, r *reading, entries []Entry) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteWritersLocked(r)
 	s.noteReadLocked()
 	s.tellLocked()
 	return nil
@@ -245,22 +265,42 @@ func (s *space) apply(ctx context.Context, r *reading, entries []Entry) error {
 func (s *space) applyOne(ctx context.Context, r *reading, e Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.unread[e.Shard] = time.Time{}
 	var mine *part
+	front := &r.machine.shards[e.Shard]
+	before, next := front.Time, front.Next
 	err := r.machine.apply(ctx, e, func(id blockID) func(int, dedup.Answer) {
 		if mine = s.pending[id]; mine == nil {
 			return nil
 		}
 		return mine.tell
 	})
-	if err == nil && mine != nil {
-		err = errors.Join(mine.reopenDue(r.machine), mine.answerKnown(r.machine))
+	if err != nil {
+		return err
 	}
-	if err == nil && mine != nil {
-		crashpoint.At("block-read-back")
-		delete(s.pending, mine.id)
-		mine.done(nil)
+	void := r.machine.void
+	s.tellClocks(e, void, before, front.Time)
+	if next < e.At && r.ends == nil {
+		s.log.Warn("places of the claim log have no block, as where a topic was compacted: claims "+
+			"that stood there are not known to who reads them now", "group", s.group,
+			"shard", e.Shard, "from", next, "to", e.At)
 	}
-	return err
+	if mine == nil {
+		return nil
+	}
+	if void == nil {
+		s.clock = clock{front.Time, time.Now()}
+		if err := mine.reopenDue(r.machine); err != nil {
+			return err
+		}
+		if err := mine.answerKnown(r.machine); err != nil {
+			return err
+		}
+	}
+	crashpoint.At("block-read-back")
+	delete(s.pending, mine.id)
+	mine.done(void)
+	return nil
 }
 
 // askAgain finds out which of the two is out of date: the block, or this process.
@@ -327,46 +367,4 @@ func (s *space) failed(err error) {
 		p.done(err)
 	}
 	s.tellLocked()
-}
-
-// tend saves the index, and drops what has ended from it, until ctx ends.
-func (s *space) tend(ctx context.Context, r *reading) error {
-	save, drop := time.NewTicker(s.times.save), time.NewTicker(s.times.drop)
-	defer save.Stop()
-	defer drop.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-save.C:
-			if _, err := s.save(ctx, r); err != nil && ctx.Err() == nil {
-				return err
-			}
-		case <-drop.C:
-			if err := s.drop(ctx, r); err != nil && ctx.Err() == nil {
-				return err
-			}
-		}
-	}
-}
-
-func (s *space) drop(ctx context.Context, r *reading) error {
-	saved, err := s.save(ctx, r)
-	if err != nil {
-		return err
-	}
-	return r.machine.index.drop(ctx, saved.oldest())
-}
-
-// save makes durable what was applied so far, and then how far that is.
-func (s *space) save(ctx context.Context, r *reading) (progress, error) {
-	s.mu.Lock()
-	mark, p := r.machine.index.mark(), r.machine.progress()
-	s.mu.Unlock()
-	if err := r.machine.index.save(ctx, mark, p); err != nil {
-		return progress{}, fmt.Errorf("save the index: %w", err)
-	}
-	_, bytes := r.machine.index.size()
-	s.metrics.bytes.Set(float64(bytes))
-	return p, nil
 }

@@ -2,8 +2,6 @@ package claimlog
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
 // Options of a store.
@@ -30,7 +29,8 @@ type Options struct {
 	Registerer prometheus.Registerer // nil: no metrics
 	Logger     *slog.Logger          // nil: nothing is logged
 
-	times timing // for tests
+	times timing           // for tests
+	now   func() time.Time // this machine's clock; nil: time.Now
 }
 
 // Only says which claims an index keeps. The answers about these are as with all others beside
@@ -39,7 +39,8 @@ type Only func(scope string, id dedup.ID) bool
 
 const defaultWait = 10 * time.Second
 
-var defaultTimes = timing{retry: time.Second, save: 10 * time.Second, drop: time.Minute}
+var defaultTimes = timing{retry: time.Second, save: 10 * time.Second, drop: time.Minute,
+	settle: time.Hour, stuck: 30 * time.Second}
 
 // Store is a dedup.Store on claim logs. Any number of processes may share them.
 type Store struct {
@@ -66,10 +67,11 @@ func Open(o Options) *Store {
 	if o.times == (timing{}) {
 		o.times = defaultTimes
 	}
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails
-	return &Store{o: o, process: binary.LittleEndian.Uint64(random[:]),
-		metrics: newMetrics(o.Registerer), spaces: make(map[string]*space)}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	return &Store{o: o, process: newProcess(), metrics: newMetrics(o.Registerer),
+		spaces: make(map[string]*space)}
 }
 
 // Close implements dedup.Store.
@@ -103,16 +105,28 @@ func (s *Store) space(scope dedup.Scope) (*space, error) {
 	return s.spaces[group], nil
 }
 
-func (s *Store) newIndex(group string) (index, error) {
+// newIndex returns an index, and the clock by which it forgets.
+func (s *Store) newIndex(group string) (index, *steadyclock.Clock, error) {
+	o := steadyclock.Options{Wall: s.o.now, Logger: s.o.Logger}
 	if s.o.Path == "" {
-		return newMemoryIndex(), nil
+		return newMemoryIndex(), steadyclock.New(o), nil
 	}
-	// Groups are any text, and hexadecimal digits are always the name of a directory.
-	files, err := openFiles(filepath.Join(s.o.Path, hex.EncodeToString([]byte(group))), s.o.Logger)
+	dir := s.indexPath(group)
+	files, err := openFiles(dir, s.o.Logger)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return files, nil
+	clock, err := steadyclock.Open(filepath.Join(dir, "CLOCK"), o)
+	if err != nil {
+		return nil, nil, errors.Join(err, files.close())
+	}
+	return files, clock, nil
+}
+
+// indexPath is the directory of a group's index. Groups are any text, and hexadecimal digits are
+// always the name of a directory.
+func (s *Store) indexPath(group string) string {
+	return filepath.Join(s.o.Path, hex.EncodeToString([]byte(group)))
 }
 
 // Claim implements dedup.Store.
@@ -139,8 +153,8 @@ func (s *Store) claim(
 			open[i] = int32(i)
 		}
 		for len(open) > 0 {
-			c := &call{scope: scope, claims: claims, answers: answers}
-			if err := s.attempt(ctx, space, c, open, scope.TTL); err != nil {
+			c := &call{scope: scope, keep: scope.TTL, claims: claims, answers: answers}
+			if err := s.attempt(ctx, space, c, open); err != nil {
 				return err
 			}
 			open = slices.DeleteFunc(open, func(i int32) bool {
@@ -151,16 +165,17 @@ func (s *Store) claim(
 	})
 }
 
-// attempt makes the blocks for those claims of a call that are open, of which none lives longer
-// than a time, and waits until they are decided.
-func (s *Store) attempt(
-	ctx context.Context, space *space, c *call, open []int32, longest time.Duration,
-) error {
+// attempt makes the blocks for those claims of a call that are open, and waits until they are
+// decided.
+func (s *Store) attempt(ctx context.Context, space *space, c *call, open []int32) error {
 	r, err := space.current(ctx)
 	if err != nil {
 		return err
 	}
-	if err := LongEnough(r.log, longest); err != nil {
+	if err := LongEnough(r.log, c.keep); err != nil {
+		return err
+	}
+	if err := space.carry(ctx, r, c.scope); err != nil {
 		return err
 	}
 	c.parts = nil
@@ -168,9 +183,7 @@ func (s *Store) attempt(
 		if len(at) == 0 {
 			continue
 		}
-		if err := space.prepare(r, c, shard, at, func() head {
-			return s.head(r, c.scope)
-		}); err != nil {
+		if err := space.prepare(r, c, shard, at); err != nil {
 			return err
 		}
 	}
@@ -217,9 +230,11 @@ func split(a agreement, claims []dedup.Claim, open []int32) [][]int32 {
 	return shards
 }
 
-func (s *Store) head(r *reading, scope dedup.Scope) head {
-	return head{log: r.machine.agreed.ID, id: blockID{s.process, s.blocks.Add(1)},
-		scope: scope.Name}
+// head begins the next block of this process.
+func (s *space) head(r *reading, scope dedup.Scope) head {
+	return head{version: s.writing.version(), log: r.machine.agreed.ID,
+		id:      blockID{s.store.process, s.store.blocks.Add(1)},
+		written: s.store.o.now().UnixMilli(), scope: scope.Name}
 }
 
 // Lookup implements dedup.Store.
@@ -227,7 +242,7 @@ func (s *Store) Lookup(
 	ctx context.Context, scope dedup.Scope, id dedup.ID,
 ) (answer dedup.Answer, err error) {
 	err = s.do(ctx, scope, func(ctx context.Context, space *space) error {
-		answer, err = space.lookup(ctx, scope.Name, id, time.Now().UnixMilli())
+		answer, err = space.lookup(ctx, scope, id)
 		return err
 	})
 	if err != nil {
@@ -243,8 +258,8 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 		if err != nil {
 			return err
 		}
-		a, h := r.machine.agreed, s.head(r, scope)
-		c := &call{scope: scope}
+		a, h := r.machine.agreed, space.head(r, scope)
+		c := &call{scope: scope, keep: scope.TTL}
 		c.parts = []*part{{call: c, id: h.id, shard: a.Key.shardOf(string(id), a.Shards),
 			block: releaseBlock(h, id)}}
 		return space.send(ctx, r, c)
@@ -262,9 +277,9 @@ func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 		if err != nil {
 			return err
 		}
-		c := &call{scope: scope}
+		c := &call{scope: scope, keep: scope.TTL}
 		for shard := range r.machine.agreed.Shards {
-			h := s.head(r, scope)
+			h := space.head(r, scope)
 			c.parts = append(c.parts, &part{call: c, id: h.id, shard: shard, block: forgetBlock(h)})
 		}
 		if err := space.send(ctx, r, c); err != nil {

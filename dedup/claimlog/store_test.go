@@ -15,18 +15,24 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/storetest"
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quietLog = slog.New(slog.DiscardHandler)
 
-var quick = timing{retry: time.Millisecond, save: 5 * time.Millisecond, drop: 10 * time.Millisecond}
+var quick = timing{retry: time.Millisecond, save: 5 * time.Millisecond, drop: 10 * time.Millisecond,
+	settle: time.Hour, stuck: 30 * time.Second}
 
-// open opens a store that its test may close before its end.
+// open opens a store that its test may close before its end. Its machine has the clock of its log's
+// brokers, unless it has its own.
 func open(t *testing.T, o Options) *Store {
 	t.Helper()
 	o.times = quick
+	if logs, is := o.Opener.(*fakeLogs); is && o.now == nil {
+		o.now = func() time.Time { return logs.now() }
+	}
 	s := Open(o)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -357,7 +363,7 @@ func TestABlockOfANewerVersionStopsThisOne(t *testing.T) {
 	mustClaim(t, s, claimOf("a", 1))
 	newer := forgetBlock(testHead)
 	newer = newer[:len(newer)-sumBytes]
-	newer[2]++
+	newer[2] = version + 1
 	log, err := logs.Open(t.Context(), testScope.ConsumerGroup)
 	if err != nil {
 		t.Fatal(err)
@@ -437,7 +443,8 @@ func TestALateBlockClaimsNothing(t *testing.T) {
 	space := s.spaces[testScope.ConsumerGroup]
 	space.mu.Lock()
 	late := space.reading.machine.shards[0].sight()
-	h := head{log: space.reading.machine.agreed.ID, id: blockID{99, 1}, scope: testScope.Name}
+	h := head{version: version, log: space.reading.machine.agreed.ID, id: blockID{99, 1},
+		written: now.UnixMilli(), scope: testScope.Name}
 	space.mu.Unlock()
 	now = now.Add(lateness + time.Second)
 	mustClaim(t, s, claimOf("c", 3)) // the clock of the log has gone on
@@ -475,4 +482,25 @@ func TestLargeCallsAreSeveralBlocks(t *testing.T) {
 	if got := len(logs.entries(testScope.ConsumerGroup)[0]); got != 1+3 {
 		t.Errorf("%d blocks, want 1+3", got)
 	}
+}
+
+// A client that does not deliver what stands in the log is replaced by another one.
+func TestAReaderThatIsShownNothingBeginsAgain(t *testing.T) {
+	logs := newFakeLogs(1)
+	times := quick
+	times.stuck = 20 * time.Millisecond
+	s := Open(Options{Opener: logs, Wait: 100 * time.Millisecond, times: times, now: time.Now})
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	mustClaim(t, s, claimOf("a", 1))
+	logs.mute.Store(true)
+	testkit.Eventually(t, 30*time.Second, "the reading ends", func() bool {
+		_, _ = s.Claim(t.Context(), testScope, []dedup.Claim{claimOf("b", 2)})
+		return errors.Is(s.States()[0].Err, errStuck)
+	})
+	logs.mute.Store(false)
+	wantOwner(t, mustClaim(t, s, claimOf("b", 3)), dedup.Exists, 2)
 }

@@ -37,7 +37,7 @@ var layers = []struct {
 	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/pause",
 		"internal/steadyclock", "internal/telemetry"}},
 	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable",
-		"internal/hashlog", "internal/pause", "internal/siphash"}},
+		"internal/hashlog", "internal/pause", "internal/siphash", "internal/steadyclock"}},
 	{"dedup/claimlog/cassandralog", []string{"dedup/cassandra", "dedup/claimlog",
 		"internal/pause"}},
 	{"dedup/claimlog/logtest", []string{"dedup", "dedup/claimlog", "dedup/storetest"}},

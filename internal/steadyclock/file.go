@@ -59,8 +59,11 @@ func parse(data []byte) (state, error) {
 	return s, nil
 }
 
-// Save writes the clock to its file, from where the next process goes on.
+// Save writes the clock to its file, if it has one, from where the next process goes on.
 func (c *Clock) Save() error {
+	if c.file == "" {
+		return nil
+	}
 	c.mu.Lock()
 	c.readLocked()
 	f := fileState{Version: fileVersion, Steady: c.state.steady.UnixMilli()}

@@ -60,6 +60,7 @@ var subjects = []subject{
 		{"kdedup_claim_log_unread_blocks", "Claim log: how long until lanes claim?"},
 		{"kdedup_claim_log_index_rebuilt_total", "Claim log: did the log lose something, or " +
 			"the index?"},
+		{"kdedup_claim_log_skewed_blocks_total", "Claim log: is a clock wrong?"},
 		{"kdedup_claim_log_index_bytes", "Claim log: how large is the index?"},
 		{"kdedup_cassandra_requests_total", "Cassandra: how many statements do the claims take?"},
 		{"kdedup_cassandra_request_duration_seconds", "Cassandra: how long does a statement take?"},

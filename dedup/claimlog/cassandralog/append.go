@@ -92,15 +92,22 @@ func (s *shard) checkBegun(ctx context.Context, slice int64, began moment) error
 	return nil
 }
 
-// rows are the blocks as they are to be written now. The time of the log never goes back, nor the
-// end of what must be kept.
+// wrongTime is by how much a block is ahead if its writer's clock was wrong, and not a little ahead
+// of that of its node.
+const wrongTime = 4 * clockTolerance
+
+// rows are the blocks as they are to be written now. The end of what must be kept never goes back,
+// nor does the time of the log, unless that of the block in front was wrong.
 func (s *shard) rows(batch []*pending, now time.Time) []row {
 	rows := make([]row, len(batch))
 	front := s.last
 	for i, p := range batch {
 		rows[i] = row{
 			seq: s.at + int64(i), mark: p.mark, after: front.mark, block: p.block,
-			time: max(now.UnixMilli(), front.time),
+			time: now.UnixMilli(),
+		}
+		if ahead := front.time - rows[i].time; ahead <= wrongTime.Milliseconds() {
+			rows[i].time += max(0, ahead)
 		}
 		rows[i].ends = max(rows[i].time+p.keep.Milliseconds(), front.ends)
 		front = rows[i]

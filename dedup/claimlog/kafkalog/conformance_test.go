@@ -19,7 +19,10 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	kafkalog.LookOften()
+	goleak.VerifyTestMain(m)
+}
 
 // made creates the topics of each group that is used.
 type made struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -17,16 +19,18 @@ type topicLog struct {
 	topic      string
 	id         kadm.TopicID
 	partitions int
-	retention  time.Duration
+	retention  atomic.Int64 // nanoseconds; it may change
 	client     *kgo.Client
 	admin      *kadm.Client
+	say        *slog.Logger
+	failed     chan error // holds the first error that the client does not mend
 }
 
 var _ claimlog.Log = (*topicLog)(nil)
 
 func (t *topicLog) ID() string               { return t.id.String() }
 func (t *topicLog) Shards() int              { return t.partitions }
-func (t *topicLog) Retention() time.Duration { return t.retention }
+func (t *topicLog) Retention() time.Duration { return time.Duration(t.retention.Load()) }
 
 func (t *topicLog) Close() error {
 	t.client.Close()
@@ -37,7 +41,32 @@ func (t *topicLog) Close() error {
 func (t *topicLog) Append(shard int, block []byte, _ time.Duration, done func(error)) {
 	t.client.Produce(context.Background(), &kgo.Record{Topic: t.topic, Partition: int32(shard),
 		Value: block},
-		func(_ *kgo.Record, err error) { done(err) })
+		func(_ *kgo.Record, err error) {
+			if stays(err) {
+				t.fail(fmt.Errorf("append to %s: %w", t.topic, err))
+			}
+			done(err)
+		})
+}
+
+// stays tells of errors that a client may keep for as long as it lives: it asks once for a producer
+// ID, and every later block has the answer of that.
+func stays(err error) bool {
+	for _, mended := range []error{nil, kgo.ErrRecordTimeout, kgo.ErrRecordRetries,
+		kgo.ErrClientClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, mended) {
+			return false
+		}
+	}
+	return true
+}
+
+// fail ends the reading, so that the log is opened again, with another client.
+func (t *topicLog) fail(err error) {
+	select {
+	case t.failed <- err:
+	default:
+	}
 }
 
 // Spans implements claimlog.Log. The end is the high watermark, below which every answered block
@@ -83,7 +112,7 @@ func (t *topicLog) same(ctx context.Context) error {
 		return fmt.Errorf("topic %s: %w", t.topic, err)
 	}
 	if detail.ID != t.id {
-		return fmt.Errorf("%w: topic %s was deleted and made again", claimlog.ErrCut, t.topic)
+		return errRecreated(t.topic)
 	}
 	return nil
 }

@@ -93,6 +93,10 @@ const (
 	concurrentFetches   = 4
 )
 
+// settingsEvery is how often it is looked whether the topic still is as a log must be; tests look
+// more often.
+var settingsEvery = 5 * time.Second
+
 // Open implements claimlog.Opener.
 func (l *Logs) Open(ctx context.Context, group string) (claimlog.Log, error) {
 	topic := l.topic(group)
@@ -106,11 +110,13 @@ func (l *Logs) Open(ctx context.Context, group string) (claimlog.Log, error) {
 		kgo.FetchMaxWait(fetchWait), kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(fetchPartitionBytes),
 		kgo.MaxConcurrentFetches(concurrentFetches),
+		kgo.KeepControlRecords(), // they have places
 	)
 	if err != nil {
 		return nil, err
 	}
-	log := &topicLog{topic: topic, client: client, admin: kadm.NewClient(client)}
+	log := &topicLog{topic: topic, client: client, admin: kadm.NewClient(client), say: l.o.Logger,
+		failed: make(chan error, 1)}
 	if err := log.describe(ctx); err != nil {
 		client.Close()
 		return nil, fmt.Errorf("open claim log: topic %s: %w", topic, err)

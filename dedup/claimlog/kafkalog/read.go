@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kdedup/kdedup/dedup/claimlog"
 )
@@ -13,6 +15,43 @@ import (
 // Read implements claimlog.Log. What it shows is below the high watermark: all replicas in sync
 // have it.
 func (t *topicLog) Read(
+	ctx context.Context, from []claimlog.Position, apply func([]claimlog.Entry) error,
+) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return t.watch(ctx) })
+	group.Go(func() error { return t.read(ctx, from, apply) })
+	return group.Wait()
+}
+
+// watch returns the first error that the client does not mend, or what the topic must not be and
+// has become.
+func (t *topicLog) watch(ctx context.Context) error {
+	tick := time.NewTicker(settingsEvery)
+	defer tick.Stop()
+	var told error
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-t.failed:
+			return err
+		case <-tick.C:
+		}
+		asking, cancel := context.WithTimeout(ctx, requestTimeout)
+		err := t.describe(asking)
+		cancel()
+		switch {
+		case errors.Is(err, errSetting) || errors.Is(err, claimlog.ErrCut):
+			return fmt.Errorf("topic %s: %w", t.topic, err)
+		case err != nil && ctx.Err() == nil && (told == nil || told.Error() != err.Error()):
+			t.say.Warn("what the topic of the claim log is now cannot be asked", "topic", t.topic,
+				"error", err)
+			told = err
+		}
+	}
+}
+
+func (t *topicLog) read(
 	ctx context.Context, from []claimlog.Position, apply func([]claimlog.Entry) error,
 ) error {
 	offsets := make(map[int32]kgo.Offset, len(from))
@@ -68,8 +107,7 @@ func (r *reader) take(ctx context.Context, fetches kgo.Fetches) error {
 	var err error
 	fetches.EachTopic(func(topic kgo.FetchTopic) {
 		if topic.TopicID != r.log.id && topic.TopicID != [16]byte{} {
-			err = fmt.Errorf("%w: topic %s was deleted and made again", claimlog.ErrCut,
-				r.log.topic)
+			err = errRecreated(r.log.topic)
 			return
 		}
 		for _, p := range topic.Partitions {
@@ -82,6 +120,8 @@ func (r *reader) take(ctx context.Context, fetches kgo.Fetches) error {
 	return r.log.holds(ctx, doubtful)
 }
 
+// takePartition takes also what is no block: the end of a transaction, which somebody has written
+// to the topic, has a place, too.
 func (r *reader) takePartition(p kgo.FetchPartition, doubtful map[int32]claimlog.Position) {
 	at := &r.at[p.Partition]
 	for _, record := range p.Records {
@@ -92,7 +132,14 @@ func (r *reader) takePartition(p kgo.FetchPartition, doubtful map[int32]claimlog
 		at.Next, at.Epoch = record.Offset+1, record.LeaderEpoch
 		r.entries = append(r.entries, claimlog.Entry{
 			Shard: int(p.Partition), At: record.Offset, Epoch: record.LeaderEpoch,
-			Time: record.Timestamp.UnixMilli(), Block: record.Value,
+			Time: record.Timestamp.UnixMilli(), Block: blockOf(record),
 		})
 	}
+}
+
+func blockOf(record *kgo.Record) []byte {
+	if record.Attrs.IsControl() {
+		return nil
+	}
+	return record.Value
 }

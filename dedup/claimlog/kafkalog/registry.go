@@ -63,7 +63,7 @@ func (r *registry) with(ctx context.Context, work func(*session) error, then fun
 			r.topic: {0: kgo.NewOffset().AtStart()}}),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
 		kgo.RecordDeliveryTimeout(deliveryTimeout),
-		kgo.FetchMaxWait(fetchWait),
+		kgo.FetchMaxWait(fetchWait), kgo.KeepControlRecords(),
 	)
 	if err != nil {
 		return err
@@ -138,6 +138,7 @@ func (s *session) readTo(ctx context.Context, end int64) error {
 func (s *session) apply(r *kgo.Record) {
 	key := string(r.Key)
 	switch {
+	case r.Attrs.IsControl(): // of a transaction of somebody else
 	case r.Value == nil:
 		delete(s.values, key)
 	case s.values[key] == nil:

@@ -72,17 +72,25 @@ func (l *Logs) Check(ctx context.Context, group string, ttl time.Duration) error
 	return err
 }
 
-// describe reads what the topic is, and refuses one that cannot be a log of claims.
+// errSetting is wrapped by what is wrong with the topic, until somebody changes it.
+var errSetting = errors.New("this topic cannot be a log of claims")
+
+// describe reads what the topic is, and refuses one that cannot be a log of claims, or is another
+// one than before.
 func (t *topicLog) describe(ctx context.Context) error {
 	detail, err := topicDetail(ctx, t.admin, t.topic)
 	if err != nil {
 		return err
 	}
-	t.id, t.partitions = detail.ID, len(detail.Partitions)
-	if t.id == (kadm.TopicID{}) {
-		return errors.New("the brokers tell no topic IDs, without which a log that was deleted " +
-			"and made again looks like the old one: upgrade them to 2.8 or later, or use another " +
-			"store")
+	switch {
+	case detail.ID == (kadm.TopicID{}):
+		return fmt.Errorf("%w: the brokers tell no topic IDs, without which a log that was deleted "+
+			"and made again looks like the old one: upgrade them to 2.8 or later, or use another "+
+			"store", errSetting)
+	case t.id == (kadm.TopicID{}):
+		t.id, t.partitions = detail.ID, len(detail.Partitions)
+	case t.id != detail.ID:
+		return errRecreated(t.topic)
 	}
 	values, err := settings(ctx, t.admin, t.topic)
 	if err != nil {
@@ -95,19 +103,22 @@ func (t *topicLog) describe(ctx context.Context) error {
 		{"retention.bytes", forEver, "claims would be forgotten before their ttl"},
 	} {
 		if got := values[must.key]; got != must.value {
-			return fmt.Errorf("%s is %s and must be %s: %s", must.key, got, must.value, must.why)
+			return fmt.Errorf("%w: %s is %s and must be %s: %s", errSetting, must.key, got,
+				must.value, must.why)
 		}
 	}
 	if limit, err := strconv.Atoi(values["max.message.bytes"]); err == nil && limit < largestBlock {
-		return fmt.Errorf("max.message.bytes is %d and must be at least %d, for a block of claims",
-			limit, largestBlock)
+		return fmt.Errorf("%w: max.message.bytes is %d and must be at least %d, for a block of "+
+			"claims", errSetting, limit, largestBlock)
 	}
 	retention, err := strconv.ParseInt(values["retention.ms"], 10, 64)
 	if err != nil {
 		return fmt.Errorf("retention.ms: %w", err)
 	}
-	if retention > 0 {
-		t.retention = time.Duration(retention) * time.Millisecond
-	}
+	t.retention.Store(max(0, retention) * int64(time.Millisecond))
 	return nil
+}
+
+func errRecreated(topic string) error {
+	return fmt.Errorf("%w: topic %s was deleted and made again", claimlog.ErrCut, topic)
 }

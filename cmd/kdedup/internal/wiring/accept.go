@@ -2,8 +2,10 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -58,7 +60,10 @@ func (k Knowledge) acceptEmpty(
 	if err := k.acceptIncomplete(ctx, e, dryRun, say); err != nil {
 		return err
 	}
-	strange, err := k.strangeFences(ctx, client, e)
+	strange, settled, err := k.strangeFences(ctx, client, e)
+	if err == nil {
+		err = k.acceptLoss(ctx, e, settled, dryRun, say)
+	}
 	if err != nil {
 		return err
 	}
@@ -87,6 +92,26 @@ func (k Knowledge) acceptEmpty(
 		if err := dedup.DeclareFor(ctx, k.store, e.ClaimScope(), other); err != nil {
 			return err
 		}
+	}
+	say("accepted " + what)
+	return nil
+}
+
+// acceptLoss takes a store of which claims were removed that still hold.
+func (k Knowledge) acceptLoss(
+	ctx context.Context, e *Entry, settled time.Time, dryRun bool, say func(string),
+) error {
+	lost := dedup.Lost(ctx, k.store, e.ClaimScope(), settled)
+	if !errors.Is(lost, dedup.ErrLost) {
+		return lost
+	}
+	what := fmt.Sprintf("%s without claims that are gone: copies of them pass", k.Name)
+	if dryRun {
+		say("would accept " + what)
+		return nil
+	}
+	if err := dedup.AcceptLoss(ctx, k.store, e.ClaimScope()); err != nil {
+		return err
 	}
 	say("accepted " + what)
 	return nil

@@ -72,11 +72,14 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 	if err := k.checkLayout(ctx, e); err != nil {
 		return err
 	}
-	strange, err := k.strangeFences(ctx, client, e)
+	strange, settled, err := k.strangeFences(ctx, client, e)
+	if err != nil {
+		return err
+	}
 	for _, f := range strange {
 		return k.unknowing(f)
 	}
-	return err
+	return dedup.Lost(ctx, k.store, e.ClaimScope(), settled)
 }
 
 func (k Knowledge) unknowing(f fence.Fence) error {
@@ -87,35 +90,39 @@ func (k Knowledge) unknowing(f fence.Fence) error {
 		errUnknowing, k.Name, f.Next())
 }
 
-// strangeFences are those that build on claims that the store does not have.
+// strangeFences are those that build on claims that the store does not have. The others settle its
+// claims up to a time.
 func (k Knowledge) strangeFences(
 	ctx context.Context, client *kgo.Client, e *Entry,
-) (strange []fence.Fence, err error) {
+) (strange []fence.Fence, settled time.Time, err error) {
 	found, err := GroupOf(e.Topic).Fences(ctx, client)
 	if err != nil {
-		return nil, err
+		return nil, settled, err
 	}
 	identity, identified, err := dedup.IdentityOf(ctx, k.store, e.ClaimScope())
 	if err != nil {
-		return nil, err
+		return nil, settled, err
 	}
 	_, registered, err := k.store.Registered(ctx, e.ClaimScope())
 	if err != nil {
-		return nil, err
+		return nil, settled, err
 	}
 	for p, f := range found.Fences {
 		// fences of earlier versions name none
 		known := f.Store == identity || f.Store == "" && (identified || registered)
+		if known && f.Claimed().After(settled) {
+			settled = f.Claimed()
+		}
 		if known || f.Foreign(found.Input) {
 			continue
 		}
 		if err := k.CheckFence(ctx, *e, p, f); errors.Is(err, errUnknowing) {
 			strange = append(strange, f)
 		} else if err != nil {
-			return nil, err
+			return nil, settled, err
 		}
 	}
-	return strange, nil
+	return strange, settled, nil
 }
 
 // CheckFence is asked about the fence of another store.

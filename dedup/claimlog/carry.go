@@ -1,0 +1,168 @@
+package claimlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kdedup/kdedup/dedup"
+)
+
+// carry is the work of writing again what holds for longer than the log keeps its block.
+type carry struct {
+	kept  time.Duration // by the log, of each block
+	at    time.Time     // when it began
+	ended chan struct{}
+	err   error
+}
+
+// stale tells that the log keeps blocks for another time now, or that what was written again is to
+// be written once more before it goes.
+func (c *carry) stale(kept time.Duration) bool {
+	return c.kept != kept || time.Since(c.at) >= kept/2
+}
+
+// carry sees to it that the log has all claims of a scope that hold, also where it keeps blocks for
+// a shorter time than claims were made for: their ttl was longer once, and the log's retention was
+// lowered with it. A process that has them in its index writes them again, as renewals that change
+// no end.
+func (s *space) carry(ctx context.Context, r *reading, scope dedup.Scope) error {
+	kept := r.log.Retention()
+	if kept == 0 || s.only != nil {
+		return nil
+	}
+	s.mu.Lock()
+	if s.reading != r {
+		defer s.mu.Unlock()
+		return s.why
+	}
+	if r.machine.longest() <= (kept - Margin).Milliseconds() {
+		s.mu.Unlock()
+		return nil
+	}
+	c := s.carries[scope.Name]
+	if c == nil || c.stale(kept) {
+		c = &carry{kept: kept, at: time.Now(), ended: make(chan struct{})}
+		s.carries[scope.Name] = c
+		s.tasks.Go(func() {
+			defer close(c.ended)
+			if c.err = s.carryAll(r, scope, kept); c.err != nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				delete(s.carries, scope.Name)
+			}
+		})
+	}
+	s.mu.Unlock()
+	select {
+	case <-c.ended:
+		return c.err
+	case <-ctx.Done():
+		return fmt.Errorf("claims that hold for longer than the log keeps blocks, %v, are being "+
+			"written to it again: %w", kept, context.Cause(ctx))
+	}
+}
+
+// longest is for how long any of the claims was put that may hold.
+func (m *machine) longest() (longest int64) {
+	for i := range m.shards {
+		if s := &m.shards[i]; s.Latest > s.Time {
+			longest = max(longest, s.Longest)
+		}
+	}
+	return longest
+}
+
+func (s *space) carryAll(r *reading, scope dedup.Scope, kept time.Duration) error {
+	limit := (kept - Margin).Milliseconds()
+	s.mu.Lock()
+	now := r.machine.progress().oldest()
+	tags := r.machine.tags(scope.Name)
+	s.mu.Unlock()
+	found := make([][]dedup.ID, len(tags))
+	total := 0
+	flush := func(shard int) error {
+		total += len(found[shard])
+		err := s.carryPage(r, scope, shard, found[shard], limit)
+		found[shard] = found[shard][:0]
+		return err
+	}
+	err := r.machine.index.each(s.life, now, func(key, value []byte, ends int64) error {
+		id, shard, ours := r.machine.idOf(key, tags)
+		if !ours {
+			return nil
+		}
+		var owner held
+		if err := owner.parse(value); err != nil {
+			return err
+		}
+		if ends-owner.claimedAt <= limit {
+			return nil
+		}
+		if found[shard] = append(found[shard], dedup.ID(id)); len(found[shard]) < carryPage {
+			return nil
+		}
+		return flush(shard)
+	})
+	for shard := range found {
+		if err == nil {
+			err = flush(shard)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write again what holds for longer than the log keeps blocks: %w", err)
+	}
+	s.log.Info("claims that hold for longer than the claim log keeps blocks were written again",
+		"group", s.group, "scope", scope.Name, "claims", total, "kept", kept)
+	return nil
+}
+
+const carryPage = 1024
+
+// carryPage writes those of the claims again that still hold.
+func (s *space) carryPage(
+	r *reading, scope dedup.Scope, shard int, ids []dedup.ID, limit int64,
+) error {
+	scope.TTL = 0 // they end as they do
+	for len(ids) > 0 {
+		var (
+			d    due
+			left []dedup.ID
+		)
+		s.mu.Lock()
+		if s.reading != r {
+			defer s.mu.Unlock()
+			return s.why
+		}
+		seen := r.machine.shards[shard].sight()
+		for _, id := range ids {
+			owner, ends, found, err := r.machine.find(shard, scope.Name, id, 0)
+			if err != nil {
+				s.mu.Unlock()
+				return err
+			}
+			if found && ends-owner.claimedAt > limit {
+				d.add(int32(len(d.at)), id, &owner, ends)
+			}
+		}
+		s.mu.Unlock()
+		if len(d.at) == 0 {
+			return nil
+		}
+		c := &call{scope: scope, claims: d.claims, answers: make([]dedup.Answer, len(d.claims))}
+		c.renewals(shard, seen, &d, func() head { return s.head(r, scope) })
+		ctx, cancel := context.WithTimeout(s.life, s.store.o.Wait)
+		err := s.send(ctx, r, c)
+		cancel()
+		if err != nil {
+			return err
+		}
+		for i, a := range c.answers {
+			if a.Outcome == dedup.Undecided {
+				left = append(left, d.claims[i].ID)
+			}
+		}
+		ids = left
+	}
+	return nil
+}
