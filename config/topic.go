@@ -174,9 +174,11 @@ type Topic struct {
 	// `compression.type` on the topic compress it again. Azure Event Hubs takes `none` and `gzip`
 	// only.
 	Compression Compression `mapstructure:"compression"`
-	// Where a partition begins that has neither a committed offset of the group nor a fence:
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
-	// start. A group whose offsets have expired goes on at its fences, whatever this says.
+	// start. That is decided once, for the partitions that the input has then, and for the topics
+	// that a pattern matches then. The fence topic remembers it. What comes later is read from its
+	// beginning: a partition that was added, a topic that was made or made again. A group whose
+	// offsets have expired goes on at its fences, whatever this says.
 	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	// Batches are smaller while the brokers take too long for large ones.

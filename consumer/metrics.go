@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -16,7 +17,11 @@ type Metrics struct {
 	consumed   prometheus.Counter
 	rewinds    prometheus.Counter
 	dataLoss   prometheus.Counter
+	skipped    prometheus.Counter
 	room       *prometheus.GaugeVec // by lane
+
+	mu     sync.Mutex
+	passed map[int32]int64 // up to where skipped has counted, by partition
 }
 
 // Collectors are the metric families that all pipelines of a process share.
@@ -30,6 +35,7 @@ type Collectors struct {
 	consumed   *prometheus.CounterVec
 	rewinds    *prometheus.CounterVec
 	dataLoss   *prometheus.CounterVec
+	skipped    *prometheus.CounterVec
 	room       *prometheus.GaugeVec
 }
 
@@ -77,6 +83,12 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Name: "kdedup_input_data_loss_total",
 			Help: "Times that the input's log was cut below records that were consumed.",
 		}, topic),
+		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kdedup_input_skipped_offsets_total",
+			Help: "Offsets of the input that are not read on purpose: those before the first " +
+				"start with start: latest, and those over which the group's offsets were set " +
+				"forward with on_skip: accept.",
+		}, topic),
 		room: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_batch_limit_bytes",
 			Help: "How many bytes a lane's next batch may have: batch_bytes, or less while " +
@@ -84,7 +96,7 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 		}, []string{"topic", "lane"}),
 	}
 	reg.MustRegister(c.lag, c.held, c.hidden, c.hiddenFor, c.rebalances, c.consumed, c.rewinds,
-		c.dataLoss, c.room)
+		c.dataLoss, c.skipped, c.room)
 	return c
 }
 
@@ -111,6 +123,8 @@ func (c *Collectors) For(topic string) *Metrics {
 		consumed:   c.consumed.WithLabelValues(topic),
 		rewinds:    c.rewinds.WithLabelValues(topic),
 		dataLoss:   c.dataLoss.WithLabelValues(topic),
+		skipped:    c.skipped.WithLabelValues(topic),
+		passed:     make(map[int32]int64),
 		room:       c.room.MustCurryWith(prometheus.Labels{"topic": topic}),
 	}
 }
@@ -121,9 +135,17 @@ func (c *Collectors) Forget(topic string) {
 		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
 	}
 	for _, family := range []*prometheus.CounterVec{c.rebalances, c.consumed, c.rewinds,
-		c.dataLoss} {
+		c.dataLoss, c.skipped} {
 		family.DeletePartialMatch(prometheus.Labels{"topic": topic})
 	}
+}
+
+// Skipped counts offsets of a partition that are not read on purpose, each once.
+func (m *Metrics) Skipped(partition int32, from, to int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.skipped.Add(float64(max(0, to-max(from, m.passed[partition]))))
+	m.passed[partition] = max(to, m.passed[partition])
 }
 
 // Room is the gauge of a lane's Room.

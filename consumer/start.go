@@ -26,9 +26,10 @@ import (
 //	                         own claims, and their copies would be dropped for records that nobody forwards
 //	no offset                it has expired (offsets.retention.minutes), or the group is new and goes on for another one
 //
-// In the last two cases the partition begins at its fence. That goes into the group's offsets, and
-// the session ends: its client has begun to fetch elsewhere, and passes over a Seek while it does
-// not know yet whether the log was cut.
+// In the last two cases the partition begins at its fence. Where nothing was handled yet, the start
+// that was decided for the partition stands for it (start: latest). That goes into the group's
+// offsets, and the session ends: its client has begun to fetch elsewhere, and passes over a Seek
+// while it does not know yet whether the log was cut.
 
 // errPlaced ends a session whose partitions begin elsewhere.
 var errPlaced = errors.New("offsets were set to the fences")
@@ -52,10 +53,10 @@ func (m *member) checkStart(
 	fences, back := make(map[int32]fence.Fence), make(Offsets)
 	var unfenced []int32
 	for _, p := range partitions {
-		f := found.Fences[p]
+		f, decided := found.Begin(p)
 		at, known := committed[p]
 		known = known && at.Offset >= 0
-		if known && at.Offset > 0 && (f.Next() == 0 || f.Foreign(found.Input)) {
+		if known && at.Offset > 0 && (!decided || f.Foreign(found.Input)) {
 			unfenced = append(unfenced, p)
 		}
 		if f.Foreign(found.Input) {
@@ -67,21 +68,10 @@ func (m *member) checkStart(
 			}
 			continue // it means nothing any more
 		}
-		fences[p] = f
-		switch {
-		case !known && f.Of(found.Input):
-			m.opts.Logger.Warn("the group has no offset of a partition that was handled up to "+
-				"its fence: beginning there",
-				"partition", p, "fence", f.Next())
-		case known && !m.opts.AcceptSkips && f.Next() > 0 && at.Offset > f.Next():
-			m.opts.Logger.Error("offsets were moved forward over records that were not handled: "+
-				"reading them now; "+
-				"to skip them, set on_skip: accept", "partition", p, "committed", at.Offset,
-				"fence", f.Next())
-		default:
-			continue
+		fences[p] = found.Fences[p] // a start covers nothing
+		if decided && m.goesBack(p, f, at.Offset, known, found.Input) {
+			back[p] = kgo.EpochOffset{Epoch: -1, Offset: f.Next()}
 		}
-		back[p] = kgo.EpochOffset{Epoch: -1, Offset: f.Next()}
 	}
 	if len(unfenced) > 0 && !m.opts.AcceptSkips {
 		if err := m.client.CheckOffsets(ctx, unfenced); err != nil {
@@ -105,6 +95,32 @@ func (m *member) checkStart(
 	return fences, nil
 }
 
+// goesBack reports whether a partition begins at its fence, or its start, and not where the group
+// has its offset, if that is known.
+func (m *member) goesBack(
+	partition int32, f fence.Fence, at int64, known bool, input [16]byte,
+) bool {
+	switch {
+	case !known && f.Next() > 0 && f.Of(input):
+		m.opts.Logger.Warn("the group has no offset of a partition that was handled up to "+
+			"its fence: beginning there",
+			"partition", partition, "fence", f.Next())
+		return true
+	case !known || at <= f.Next():
+		return false
+	case m.opts.AcceptSkips:
+		m.opts.Metrics.Skipped(partition, f.Next(), at)
+		m.opts.Logger.Warn("offsets were moved forward: what lies between is skipped, as "+
+			"on_skip: accept says", "partition", partition, "from", f.Next(), "to", at)
+		return false
+	}
+	m.opts.Logger.Error("offsets were moved forward over records that were not handled: "+
+		"reading them now; "+
+		"to skip them, set on_skip: accept", "partition", partition, "committed", at,
+		"fence", f.Next())
+	return true
+}
+
 // committedOf returns the group's offsets as they were when the partitions were assigned. The
 // client does not tell an offset of zero from none, so the coordinator is asked where that matters.
 // What it says now counts for that only: it is later than the fences, and the next owner of a
@@ -114,7 +130,8 @@ func (m *member) committedOf(
 ) (Offsets, error) {
 	committed := m.client.Committed()
 	ambiguous := func(p int32) bool {
-		return committed[p].Offset <= 0 && found.Fences[p].Of(found.Input)
+		f, _ := found.Begin(p)
+		return committed[p].Offset <= 0 && f.Next() > 0 && f.Of(found.Input)
 	}
 	if !slices.ContainsFunc(partitions, ambiguous) {
 		return committed, nil

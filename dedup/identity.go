@@ -114,6 +114,32 @@ func ShareWith(ctx context.Context, store Store, scope Scope, input, cluster str
 	return err
 }
 
+// Began reports whether a set of scopes was noted to have begun, of which this is one. Where claims
+// may be lost without the registrations, the note is beside those of each scope.
+func Began(ctx context.Context, store Store, scope Scope, set string) (bool, error) {
+	_, found, err := noted(ctx, store, beginGroup(store, scope), beginName(set))
+	return found, err
+}
+
+// NoteBegan notes that a set of scopes has begun. The zero scope stands for a set that is still
+// empty, which not every store can note.
+func NoteBegan(ctx context.Context, store Store, scope Scope, set string) error {
+	if scope == (Scope{}) && beginGroup(store, scope) == "" {
+		return nil
+	}
+	_, err := note(ctx, store, beginGroup(store, scope), beginName(set), "yes")
+	return err
+}
+
+func beginGroup(store Store, scope Scope) string {
+	if _, is := Unwrapped(store).(Identified); is {
+		return scope.ConsumerGroup
+	}
+	return identityGroup
+}
+
+func beginName(set string) string { return "kdedup.began " + set }
+
 // clusterName has a character that no topic's name has.
 func clusterName(scope Scope, input string) string {
 	return "kdedup.cluster " + scope.Name + " " + input

@@ -29,6 +29,7 @@ type reader struct {
 	id       kadm.TopicID
 	from     kadm.TopicID // of the input as it is now; zero if unknown
 	found    map[int32]Fence
+	starts   map[int32]Fence
 	skips    map[int32]Skip
 }
 
@@ -66,7 +67,9 @@ var ErrHanging = errors.New("a transaction on it does not end; look for it with 
 // Found is what a reader knows about some partitions.
 type Found struct {
 	Fences map[int32]Fence // of the partitions that have one
-	Skips  map[int32]Skip  // the last ones, of records that are not done
+	// Starts are where partitions began, as far as the reader came: it ends at a fence.
+	Starts map[int32]Fence
+	Skips  map[int32]Skip // the last ones, of records that are not done
 	// ID of the input topic as it is now; zero if the broker does not tell it
 	Input [16]byte
 }
@@ -81,7 +84,7 @@ func Read(
 	if err := r.read(ctx, partitions); err != nil {
 		return Found{}, fmt.Errorf("read fences of %s: %w", topic, err)
 	}
-	return Found{Fences: r.found, Skips: r.skips, Input: r.from}, nil
+	return Found{Fences: r.found, Starts: r.starts, Skips: r.skips, Input: r.from}, nil
 }
 
 func (r *reader) read(ctx context.Context, partitions []int32) error {
@@ -91,6 +94,7 @@ func (r *reader) read(ctx context.Context, partitions []int32) error {
 		defer cancel()
 	}
 	r.found, r.skips = make(map[int32]Fence, len(partitions)), make(map[int32]Skip)
+	r.starts = make(map[int32]Fence)
 	open, err := r.tails(ctx, partitions)
 	for err == nil && len(open) > 0 {
 		var left []*tail
@@ -267,6 +271,12 @@ func (r *reader) note(t *tail, record *kgo.Record) error {
 		// Without transactions, a member that lost the partition may have written after its next
 		// owner.
 		r.found[t.partition] = r.found[t.partition].Merge(fence)
+	case string(record.Key) == startKey(r.input):
+		start, err := Parse(record)
+		if err != nil {
+			return err
+		}
+		r.noteStart(t.partition, start)
 	case string(record.Key) == skipKey(r.input) && record.Offset > t.skip:
 		skip, err := parseSkip(record)
 		if err != nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,7 +49,8 @@ func (e Earlier) add(
 	patience time.Duration,
 ) error {
 	open := slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool {
-		return found.Fences[p].Next() > 0
+		_, decided := found.Begin(p)
+		return decided
 	})
 	if e.Group == "" || len(open) == 0 {
 		return nil
@@ -66,5 +68,6 @@ func (e Earlier) add(
 		}
 		found.Fences[p] = f
 	}
+	maps.Copy(found.Starts, earlier.Starts)
 	return nil
 }

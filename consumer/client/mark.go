@@ -166,8 +166,8 @@ func (g Group) strangeOffsets(
 		return nil, err
 	}
 	suspects = slices.DeleteFunc(suspects, func(o kadm.Offset) bool {
-		f := found.Fences[o.Partition]
-		return f.Next() > 0 && !f.Foreign(found.Input)
+		f, decided := found.Begin(o.Partition)
+		return decided && !f.Foreign(found.Input)
 	})
 	if len(suspects) == 0 || !g.FromEnd {
 		return suspects, nil
@@ -221,7 +221,8 @@ func (g Group) fences(
 ) (fence.Found, error) {
 	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
-		found, err = fence.Found{Fences: make(map[int32]fence.Fence)}, nil
+		found, err = fence.Found{Fences: make(map[int32]fence.Fence),
+			Starts: make(map[int32]fence.Fence)}, nil
 	}
 	if err == nil {
 		err = g.Earlier.add(ctx, client, g.Input, partitions, found, patience)

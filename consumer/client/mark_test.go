@@ -95,10 +95,7 @@ func TestOffsetsThatKdedupDidNotCommitAreRefused(t *testing.T) {
 				u.fence(0, 8, "other")
 			}, "IN[1] at 8"},
 			{"a start that was pinned", true, func(u *used) {
-				if err := PinStart(
-					t.Context(), u.client, u.group.Name, u.group.Input, u.group.FenceTopic,
-					Earlier{},
-				); err != nil {
+				if err := u.group.PinStart(t.Context(), u.client, Start{Skips: quiet}); err != nil {
 					t.Fatal(err)
 				}
 				u.group.FromEnd = false // the strict view of it

@@ -24,7 +24,8 @@ func (g Group) Next(
 	if err != nil {
 		return nil, none, err
 	}
-	at := found.Fences[partition].Next()
+	begin, _ := found.Begin(partition)
+	at := begin.Next()
 	if at == 0 {
 		committed, err := kadm.NewClient(client).FetchOffsetsForTopics(ctx, g.Name, g.Input)
 		if err != nil {

@@ -4,83 +4,79 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/fence"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
-// PinStart writes down where a new group begins with start: latest. Without it, every partition
-// that has no commit yet would begin at its end again after each restart, and skip what came in
-// between. Partitions that have a commit keep it. One that has a fence is not new: its commit has
-// expired, or the group was renamed, and it begins at the fence. PinStart is called before the
-// group is joined; while other members are active the group has been pinned by them.
-func PinStart(
-	ctx context.Context, client *kgo.Client, group, topic, fenceTopic string, earlier Earlier,
-) error {
+// Start is how a group begins that starts at the end.
+type Start struct {
+	// Ends are those of the input at the first start, if that was before now: a partition that is
+	// not among them begins at its beginning. Nil: they are as the brokers tell them now.
+	Ends map[int32]kadm.ListedOffset
+	// Skips is told of each range of offsets that is not read, once it is decided.
+	Skips func(partition int32, from, to int64)
+}
+
+// Writes are the options of a client that writes starts. Written twice they say the same, and some
+// brokers have no idempotent producers.
+func Writes() []kgo.Opt {
+	return []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DisableIdempotentWrite()}
+}
+
+// PinStart decides where a group with start: latest begins, once: at the ends that the partitions
+// have at its first start. It writes that down as starts in the fence topic, which outlive the
+// group's offsets, and in the offsets. Later starts go by what is written. A partition of which
+// nothing is written came later, and begins at its beginning. PinStart is called before the group
+// is joined, with a client that has the options Writes.
+func (g Group) PinStart(ctx context.Context, client *kgo.Client, s Start) error {
 	// On a new cluster the topic of the groups' offsets is made by the first request for it.
 	err := pause.Repeat(ctx, retryStart, kerr.IsRetriable, func() error {
-		return pinStart(ctx, client, group, topic, fenceTopic, earlier)
+		return g.pinStart(ctx, client, s)
 	})
 	if err != nil {
-		return fmt.Errorf("pin the start of %s: %w", group, err)
+		return fmt.Errorf("pin the start of %s: %w", g.Name, err)
 	}
 	return nil
 }
 
 const retryStart = 250 * time.Millisecond
 
-func pinStart(
-	ctx context.Context, client *kgo.Client, group, topic, fenceTopic string, earlier Earlier,
-) error {
-	admin := kadm.NewClient(client)
-	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), group, topic)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return fmt.Errorf("fetch offsets: %w", err)
-	}
-	ends, err := admin.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("list the end of %s: %w", topic, err)
-	}
-	var open []int32
-	for _, end := range ends[topic] {
-		committed, ok := have.Lookup(topic, end.Partition)
-		if committed.Err != nil { // a transaction is still ending: its offset must not be overtaken
-			return fmt.Errorf("offset of partition %d: %w", end.Partition, committed.Err)
-		}
-		if !ok || committed.At < 0 {
-			open = append(open, end.Partition)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	found, err := fence.Read(ctx, client, fenceTopic, topic, open, fence.Patience)
-	if err == nil {
-		err = earlier.add(ctx, client, topic, open, found, fence.Patience)
-	}
+func (g Group) pinStart(ctx context.Context, client *kgo.Client, s Start) error {
+	sight, err := g.lookAtStart(ctx, client)
 	if err != nil {
 		return err
 	}
-	pins := make(kadm.Offsets)
-	for _, p := range open {
-		if f := found.Fences[p]; f.Next() > 0 && f.Of(found.Input) {
-			pins.Add(kadm.Offset{Topic: topic, Partition: p, At: f.Next(), LeaderEpoch: -1,
-				Metadata: mark})
-			continue
-		}
-		end := ends[topic][p]
-		pins.Add(kadm.Offset{Topic: topic, Partition: p, At: end.Offset,
-			LeaderEpoch: end.LeaderEpoch, Metadata: mark})
+	first := !sight.began()
+	if s.Ends != nil {
+		sight.ends = s.Ends
 	}
-	err = admin.CommitAllOffsets(ctx, group, pins)
+	starts, offsets := sight.decide(g, first)
+	if err := g.writeStarts(ctx, client, starts); err != nil {
+		return err
+	}
+	if first {
+		if err := g.agree(ctx, client, starts, offsets); err != nil {
+			return err
+		}
+		for _, p := range slices.Sorted(maps.Keys(starts)) {
+			from, to := sight.begins[p].Offset, starts[p].Next()
+			if from < to && sight.open(p) {
+				s.Skips(p, from, to)
+			}
+		}
+	}
+	if len(offsets[g.Input]) == 0 {
+		return nil
+	}
+	err = kadm.NewClient(client).CommitAllOffsets(ctx, g.Name, offsets)
+	// while other members are active, they have been pinned by them
 	if err != nil && !errors.Is(err, kerr.UnknownMemberID) &&
 		!errors.Is(err, kerr.RebalanceInProgress) {
 		return fmt.Errorf("commit offsets: %w", err)

@@ -94,6 +94,7 @@ var subjects = []subject{
 			{"kdedup_batch_limit_bytes",
 				"Are the brokers too slow for batches as large as configured?"},
 			{"kdedup_input_data_loss_total", "Did the input lose records that were consumed?"},
+			{"kdedup_input_skipped_offsets_total", "How much of the input is not read on purpose?"},
 		}},
 	{"Process", "What runs.", []question{
 		{"kdedup_build_info", "Which version runs?"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
@@ -30,6 +31,10 @@ type looks struct {
 	missed  map[string]bool // inputs with a pipeline that the last look did not find
 	waiting map[string]bool // why topics of patterns have no pipeline, each reason with its place
 	told    map[string]bool // waiting, of the look before
+
+	// ends of the inputs that were there at the first start of their pattern, see dateStarts
+	ends  map[string]map[int32]kadm.ListedOffset
+	begun map[string]bool // patterns that have begun, by their names in the store
 }
 
 // expand asks the cluster for its topics. A topic that is missing must be missing in two looks: a
@@ -56,6 +61,7 @@ func (p *Process) expand(ctx context.Context, file config.Config) (config.Config
 		}
 	}
 	p.looks.missed = missed
+	p.forgetEnds(names)
 	expanded, left := file.Expand(names)
 	p.looks.told, p.looks.waiting = p.looks.waiting, make(map[string]bool)
 	for _, err := range left {
@@ -111,17 +117,20 @@ const preparedAtOnce = 16
 // prepareMatched prepares entries of patterns, each for itself: one that cannot begin waits, and
 // holds up no other. One that runs already, and would be another pipeline, holds up the reload.
 func (p *Process) prepareMatched(
-	ctx context.Context, c config.Config, entries []wiring.Entry,
+	ctx context.Context, file, c config.Config, entries []wiring.Entry,
 ) (ready []wiring.Entry, err error) {
+	if err := p.dateStarts(ctx, file, entries); err != nil {
+		return nil, err
+	}
 	refusals := make([]error, len(entries))
-	preparing, ctx := errgroup.WithContext(ctx)
+	preparing, each := errgroup.WithContext(ctx)
 	preparing.SetLimit(preparedAtOnce)
 	for i := range entries {
 		preparing.Go(func() error {
-			err := p.prepareOne(ctx, c, entries[i:i+1])
+			err := p.prepareOne(each, c, entries[i:i+1])
 			running := p.active.Load().find(entries[i].ConsumerGroup)
 			runs := running != nil && !running.over()
-			if err != nil && (outage(err) || ctx.Err() != nil || runs) {
+			if err != nil && (outage(err) || each.Err() != nil || runs) {
 				return err
 			}
 			refusals[i] = err
@@ -139,7 +148,7 @@ func (p *Process) prepareMatched(
 		}
 	}
 	p.families.waiting.Set(float64(len(p.looks.waiting)))
-	return ready, nil
+	return ready, p.noteStarts(ctx, file, ready)
 }
 
 func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.Entry) error {

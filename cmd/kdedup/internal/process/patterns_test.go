@@ -170,3 +170,28 @@ func TestAFileThatBringsTwoPatternsIntoConflictIsRefused(t *testing.T) {
 		t.Error("the metric does not tell")
 	}
 }
+
+// A topic that waits for its setup was there at the first start: what it had then is not read, what
+// came since is. A topic that comes later is read from its beginning.
+func TestAPatternThatStartsAtTheEndDoesSoOnce(t *testing.T) {
+	r := startReloading(t, neverLook)
+	r.create("tenant-a", "tenant-b")
+	r.produce("tenant-a", 7)
+	r.produce("tenant-b", 7)
+	r.write(orders(), payments(), tenants("start: latest"))
+	r.reload()
+	r.waitLogged("topics[2] (tenant-b): topic tenant-b.clean does not exist")
+	delete(r.sent, "tenant-a")
+	delete(r.sent, "tenant-b")
+	r.produce("tenant-a", 3)
+	r.create("tenant-c")
+	r.produce("tenant-c", 5)
+	r.setup()
+	for _, input := range []string{"tenant-a", "tenant-b", "tenant-c"} {
+		r.waitRunning(input, true)
+		r.drain(input, 10)
+	}
+	if got := r.value("kdedup_input_skipped_offsets_total"); got != 14 {
+		t.Errorf("told of %v skipped offsets, want 14", got)
+	}
+}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -132,7 +133,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return err
 	}
 	if p.clusters, err = wiring.NewClients(p.connector, p.forwards, file, p.log,
-		wiring.SeesNewTopics); err != nil {
+		append(client.Writes(), wiring.SeesNewTopics)...); err != nil {
 		return err
 	}
 	c, err := p.expand(ctx, file)
@@ -168,7 +169,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if err := p.register(ctx, entries); err != nil {
 		return err
 	}
-	if matched, err = p.prepareMatched(whole, c, matched); err != nil {
+	if matched, err = p.prepareMatched(whole, file, c, matched); err != nil {
 		return err
 	}
 	if err := p.registry.Register(metrics); err != nil {

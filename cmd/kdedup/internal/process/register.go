@@ -39,8 +39,17 @@ func (p *Process) registerOne(ctx context.Context, e *wiring.Entry) error {
 	}
 	e.Store = identity
 	if e.Start == config.StartLatest {
-		return client.PinStart(ctx, p.clusters.Input, e.ConsumerGroup, e.Input, e.FenceTopic,
-			wiring.EarlierOf(e.Topic))
+		return p.pinStart(ctx, e)
 	}
 	return nil
+}
+
+func (p *Process) pinStart(ctx context.Context, e *wiring.Entry) error {
+	counted := p.families.consumer.For(e.Input)
+	return wiring.GroupOf(e.Topic).PinStart(ctx, p.clusters.Input, client.Start{Ends: e.Ends,
+		Skips: func(partition int32, from, to int64) {
+			counted.Skipped(partition, from, to)
+			p.log.Info("start: latest: what came before the first start is not read",
+				"topic", e.Input, "partition", partition, "from", from, "to", to)
+		}})
 }

@@ -52,7 +52,7 @@ func (p *Process) apply(
 	ctx context.Context, file, to config.Config, giveUp context.CancelFunc, why cause,
 ) (err error) {
 	c := p.active.Load().changeTo(to, why == asReload)
-	if c.fresh, err = p.prepare(ctx, to, c.fresh); err != nil {
+	if c.fresh, err = p.prepare(ctx, file, to, c.fresh); err != nil {
 		return err
 	}
 	if why == asLook && len(c.fresh)+len(c.ended) == 0 {
@@ -145,13 +145,13 @@ func refusedEntry(e wiring.Entry, before config.Topic) (errs []error) {
 
 // prepare does for some entries what a start does for all, before anything that runs is touched.
 func (p *Process) prepare(
-	ctx context.Context, to config.Config, fresh []wiring.Entry,
+	ctx context.Context, file, to config.Config, fresh []wiring.Entry,
 ) ([]wiring.Entry, error) {
 	fresh, matched := named(fresh)
 	if err := p.prepareNamed(ctx, fresh); err != nil {
 		return nil, unready{err}
 	}
-	ready, err := p.prepareMatched(ctx, to, matched)
+	ready, err := p.prepareMatched(ctx, file, to, matched)
 	if err != nil {
 		return nil, unready{err}
 	}

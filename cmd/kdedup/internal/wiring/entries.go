@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
@@ -19,6 +21,8 @@ type Entry struct {
 	Extractor *messageid.Extractor // known after Compare
 	Schemas   messageid.Registry   // for who extracts IDs
 	Store     string               // the identity of the store, once the scope is registered
+	// Ends are those of the input at the first start of its pattern; nil: it starts by itself.
+	Ends map[int32]kadm.ListedOffset
 }
 
 // Entries are the topics in their order.

@@ -203,6 +203,24 @@ func (k Knowledge) checkCluster(ctx context.Context, e *Entry) error {
 		e.ScopeGroup, e.Scope, e.Input, noted, k.cluster)
 }
 
+// Began reports whether the scopes of a pattern, of which this is one, have begun before.
+func (k Knowledge) Began(ctx context.Context, scope dedup.Scope, pattern string) (bool, error) {
+	return dedup.Began(ctx, k.store, scope, k.began(pattern))
+}
+
+// NoteBegan notes that the scopes of a pattern have begun.
+func (k Knowledge) NoteBegan(ctx context.Context, scopes []dedup.Scope, pattern string) error {
+	for _, scope := range scopes {
+		if err := dedup.NoteBegan(ctx, k.store, scope, k.began(pattern)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// began has the cluster: on another one the topics are others.
+func (k Knowledge) began(pattern string) string { return k.cluster + " " + pattern }
+
 // Note leaves the store's identity and the cluster's in the store, where they are not yet.
 func (k Knowledge) Note(ctx context.Context, e *Entry) error {
 	if k.cluster == "" {
