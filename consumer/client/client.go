@@ -105,6 +105,7 @@ type Client struct {
 	output   *kgo.Client // forwards; kafka itself unless Outputs are on another cluster
 	admin    *kadm.Client
 	unpacker *unpacker
+	here     place // of the group's offsets
 }
 
 var _ consumer.Client = (*Client)(nil)
@@ -130,11 +131,11 @@ func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, 
 			if err != nil {
 				return nil, err
 			}
-			client, err := newClient(opts, append(append(opts.kafka(events), repeats...),
-				kgo.BlockRebalanceOnPoll(),
+			client, err := located(ctx)(newClient(opts, append(append(opts.kafka(events),
+				repeats...), kgo.BlockRebalanceOnPoll(),
 				kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) {
 					events.Blocked()
-				}))...)
+				}))...))
 			if err != nil || opts.Forwarding == nil {
 				return client, err
 			}
@@ -195,7 +196,8 @@ func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
 
 // Commit implements consumer.Client.
 func (c *Client) Commit(ctx context.Context, offsets consumer.Offsets, answered func(error)) {
-	c.kafka.CommitOffsets(marking(ctx), map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets},
+	c.kafka.CommitOffsets(marking(ctx, c.here.mark()),
+		map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets},
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse,
 			err error) {
 			answered(errors.Join(append(commitErrors(response), err)...))

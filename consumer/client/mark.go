@@ -5,38 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/fence"
 	"github.com/kdedup/kdedup/internal/pause"
 )
-
-// mark stands beside each offset that kdedup commits, in the text that Kafka keeps with it. What
-// another program has committed, or an operator has set, does not have it: records below such an
-// offset were handled by nobody that wrote a fence. Versions before the mark committed without it.
-const mark = "kdedup:1"
-
-func marked(metadata string) bool { return strings.HasPrefix(metadata, "kdedup:") }
-
-// marking has a commit of the client carry the mark.
-func marking(ctx context.Context) context.Context {
-	return kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
-		for i := range req.Topics {
-			for j := range req.Topics[i].Partitions {
-				req.Topics[i].Partitions[j].Metadata = kmsg.StringPtr(mark)
-			}
-		}
-		return nil
-	})
-}
 
 // Group is a consumer group and what tells whose its offsets are.
 type Group struct {
@@ -55,88 +34,44 @@ func (g Group) Check(ctx context.Context, client *kgo.Client) error {
 		if err := g.checkMembers(ctx, kadm.NewClient(client)); err != nil {
 			return err
 		}
-		return g.checkOffsets(ctx, client, nil, fence.AsCommitted)
+		return g.checkOffsets(ctx, client, looks{patience: fence.AsCommitted, earlier: true})
 	})
 }
 
-// checkMembers looks for those that read the input. kdedup's members are known by their client IDs.
-func (g Group) checkMembers(ctx context.Context, admin *kadm.Client) error {
-	strangers, err := g.strangers(ctx, admin)
-	if err != nil {
-		return fmt.Errorf("describe consumer group %s: %w", g.Name, err)
-	}
-	if len(strangers) == 0 {
-		return nil
-	}
-	return fmt.Errorf("consumer group %s has members that are not kdedup's, and read %s: %s; "+
-		"what they handle is not forwarded: "+
-		"stop them, or give this entry a consumer_group of its own", g.Name, g.Input,
-		some(strangers))
+// CheckEarlier refuses offsets with marks of earlier versions, which may be copies, unless fences
+// tell that the group was at work here. A start calls it if nothing else tells that.
+func (g Group) CheckEarlier(ctx context.Context, client *kgo.Client) error {
+	return pause.Repeat(ctx, retryStart, kerr.IsRetriable, func() error {
+		return g.checkOffsets(ctx, client, looks{patience: fence.AsCommitted})
+	})
 }
 
-func (g Group) strangers(ctx context.Context, admin *kadm.Client) (found []string, err error) {
-	described, err := admin.DescribeGroups(ctx, g.Name)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range described[g.Name].Members {
-		joined, known := m.Join.AsConsumer()
-		found = g.addStranger(found, m.ClientID, m.ClientHost, !known ||
-			slices.Contains(joined.Topics, g.Input))
-	}
-	// Brokers describe groups of the new protocol (KIP-848) by another request, which older ones do
-	// not know.
-	if newer, err := admin.DescribeConsumerGroups(ctx, g.Name); err == nil && len(found) == 0 {
-		for _, m := range newer[g.Name].Members {
-			reads := slices.Contains(m.SubscribedTopics, g.Input) ||
-				m.SubscribedTopicRegex != nil && *m.SubscribedTopicRegex != ""
-			found = g.addStranger(found, m.ClientID, m.ClientHost, reads)
-		}
-	}
-	return found, nil
+// looks say how offsets are looked at.
+type looks struct {
+	only     []int32 // nil: at those of all partitions
+	patience time.Duration
+	earlier  bool // marks of earlier versions are believed
 }
 
-func (g Group) addStranger(found []string, clientID, host string, reads bool) []string {
-	if !reads || g.lane(clientID) {
-		return found
-	}
-	return append(found, fmt.Sprintf("%q at %s", clientID, strings.TrimPrefix(host, "/")))
-}
-
-// lane reports whether a client ID is that of a lane: <group>-<instance>-<lane>.
-func (g Group) lane(clientID string) bool {
-	rest, ours := strings.CutPrefix(clientID, g.Name+"-")
-	_, lane, numbered := cutLast(rest, "-")
-	_, err := strconv.Atoi(lane)
-	return ours && numbered && err == nil
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	at := strings.LastIndex(s, separator)
-	if at < 0 {
-		return s, "", false
-	}
-	return s[:at], s[at+len(separator):], true
-}
-
-// checkOffsets looks at those of some partitions; nil: of all. The patience is with open
-// transactions on the fence topic.
-func (g Group) checkOffsets(
-	ctx context.Context, client *kgo.Client, only []int32, patience time.Duration,
-) error {
-	strange, err := g.strangeOffsets(ctx, client, only, patience)
+func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, l looks) error {
+	strange, err := g.strangeOffsets(ctx, client, l)
 	if err != nil || len(strange) == 0 {
 		return err
 	}
 	places := make([]string, len(strange))
+	copied := ""
 	for i, o := range strange {
 		places[i] = fmt.Sprintf("%s[%d] at %d", o.Topic, o.Partition, o.At)
+		if marked(o.Metadata) || o.Metadata == earlierMark {
+			copied = "; they bear marks of kdedup that were not made here: of another cluster, " +
+				"topic or group, from which they were copied, as MirrorMaker does"
+		}
 	}
 	return fmt.Errorf("%w: consumer group %s has offsets without a fence: %s; what is below them "+
-		"would not be forwarded. "+
+		"would not be forwarded%s. "+
 		"Give this entry a consumer_group of its own, or delete the offsets; if kdedup shall "+
 		"begin there, run: kdedup setup -c FILE --adopt-offsets",
-		consumer.ErrStrangeOffsets, g.Name, some(places))
+		consumer.ErrStrangeOffsets, g.Name, some(places), copied)
 }
 
 // some keeps a message short.
@@ -148,12 +83,12 @@ func some(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// strangeOffsets are those that kdedup did not commit, and that would skip something. A partition
-// with a fence is none of them: where it begins is decided by its fence.
+// strangeOffsets are those that kdedup did not commit here, and that would skip something. A
+// partition with a fence is none of them: where it begins is decided by its fence.
 func (g Group) strangeOffsets(
-	ctx context.Context, client *kgo.Client, only []int32, patience time.Duration,
+	ctx context.Context, client *kgo.Client, l looks,
 ) ([]kadm.Offset, error) {
-	suspects, err := g.suspects(ctx, kadm.NewClient(client), only)
+	suspects, err := g.suspects(ctx, kadm.NewClient(client), l)
 	if err != nil || len(suspects) == 0 {
 		return nil, err
 	}
@@ -161,7 +96,7 @@ func (g Group) strangeOffsets(
 	for i, o := range suspects {
 		partitions[i] = o.Partition
 	}
-	found, err := g.fences(ctx, client, partitions, patience)
+	found, err := g.fences(ctx, client, partitions, l.patience)
 	if err != nil {
 		return nil, err
 	}
@@ -169,29 +104,38 @@ func (g Group) strangeOffsets(
 		f, decided := found.Begin(o.Partition)
 		return decided && !f.Foreign(found.Input)
 	})
-	if len(suspects) == 0 || !g.FromEnd {
+	// Versions before the mark pinned partitions at their ends without it, those after them with
+	// one that names no place, and some have had no record since. If the group has written fences
+	// for others, it is taken for such a group.
+	pinned := func(o kadm.Offset) bool {
+		return o.Metadata == earlierMark || g.FromEnd && !marked(o.Metadata)
+	}
+	if !slices.ContainsFunc(suspects, pinned) {
 		return suspects, nil
 	}
-	// Versions before the mark pinned partitions at their ends without it, and some have had no
-	// record since. If the group has written fences for others, it is taken for such a group.
-	own, err := g.hasFences(ctx, client, patience)
-	if err != nil || own {
-		return nil, err
+	own, err := g.hasFences(ctx, client, l.patience)
+	if err == nil && own {
+		suspects = slices.DeleteFunc(suspects, pinned)
 	}
-	return suspects, nil
+	return suspects, err
 }
 
-// suspects are offsets without the mark that leave out records.
+// suspects are offsets that no mark vouches for, and that leave out records.
 func (g Group) suspects(
-	ctx context.Context, admin *kadm.Client, only []int32,
+	ctx context.Context, admin *kadm.Client, l looks,
 ) (list []kadm.Offset, err error) {
 	committed, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Input)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
 	}
+	here, err := g.place(ctx, admin)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range committed[g.Input] {
-		if o.Err == nil && o.At > 0 && !marked(o.Metadata) &&
-			(only == nil || slices.Contains(only, o.Partition)) {
+		believed := here.vouches(o.Metadata) || l.earlier && o.Metadata == earlierMark
+		if o.Err == nil && o.At > 0 && !believed &&
+			(l.only == nil || slices.Contains(l.only, o.Partition)) {
 			list = append(list, o.Offset)
 		}
 	}
@@ -261,13 +205,17 @@ func (g Group) hasFences(
 // Adopt marks the offsets that Check refuses, so that kdedup begins there, and tells each of them.
 // The group must have no members.
 func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say func(string)) error {
-	strange, err := g.strangeOffsets(ctx, client, nil, fence.Patience)
+	strange, err := g.strangeOffsets(ctx, client, looks{patience: fence.Patience})
 	if err != nil || len(strange) == 0 {
+		return err
+	}
+	here, err := g.place(ctx, kadm.NewClient(client))
+	if err != nil {
 		return err
 	}
 	offsets := make(kadm.Offsets)
 	for _, o := range strange {
-		o.Metadata = mark
+		o.Metadata = here.mark()
 		offsets.Add(o)
 	}
 	what := "adopted"
@@ -294,5 +242,5 @@ func (c *Client) CheckOffsets(ctx context.Context, partitions []int32) error {
 		Name: c.opts.ConsumerGroup, Input: c.opts.Input, FenceTopic: c.opts.FenceTopic,
 		FromEnd: c.opts.FromEnd, Earlier: c.opts.Earlier,
 	}
-	return g.checkOffsets(ctx, c.kafka, partitions, fence.Patience)
+	return g.checkOffsets(ctx, c.kafka, looks{partitions, fence.Patience, true})
 }

@@ -19,6 +19,7 @@ type sight struct {
 	begins, ends map[int32]kadm.ListedOffset // of the logs, the ends maybe from before
 	committed    map[int32]kadm.OffsetResponse
 	found        fence.Found
+	here         place
 }
 
 func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, error) {
@@ -26,6 +27,10 @@ func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, err
 	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), g.Name, g.Input)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, fmt.Errorf("fetch offsets: %w", err)
+	}
+	here, err := g.place(ctx, admin)
+	if err != nil {
+		return nil, err
 	}
 	begins, err := listed(admin.ListStartOffsets(ctx, g.Input))
 	if err != nil {
@@ -35,7 +40,7 @@ func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, err
 	if err != nil {
 		return nil, fmt.Errorf("list the end of %s: %w", g.Input, err)
 	}
-	s := &sight{begins: begins[g.Input], ends: ends[g.Input], committed: have[g.Input]}
+	s := &sight{begins: begins[g.Input], ends: ends[g.Input], committed: have[g.Input], here: here}
 	for p := range s.begins {
 		// a transaction is still ending: its offset must not be overtaken
 		if err := s.committed[p].Err; err != nil {
@@ -82,12 +87,14 @@ func (s *sight) open(partition int32) bool {
 }
 
 // began reports whether the scope has begun before. The start of partition 0 is written last: with
-// it all are there.
+// it all are there. Marks of earlier versions were checked before.
 func (s *sight) began() bool {
 	_, decided := s.found.Begin(0)
 	return decided || len(s.found.Fences) > 0 ||
 		slices.ContainsFunc(slices.Collect(maps.Values(s.committed)),
-			func(o kadm.OffsetResponse) bool { return o.At >= 0 && marked(o.Metadata) })
+			func(o kadm.OffsetResponse) bool {
+				return o.At >= 0 && (s.here.vouches(o.Metadata) || o.Metadata == earlierMark)
+			})
 }
 
 // decide returns the starts and the offsets that are to be written.
@@ -100,7 +107,7 @@ func (s *sight) decide(g Group, first bool) (starts map[int32]fence.Fence, offse
 		f, decided := s.found.Begin(p)
 		switch {
 		case decided && s.open(p) && f.Of(s.found.Input) && f.Next() > 0:
-			offsets.Add(g.offsetAt(p, f.Next(), -1))
+			offsets.Add(g.offsetAt(s.here, p, f.Next(), -1))
 		case decided: // it goes on; or the topic was made again, and it begins at its beginning
 		case !s.open(p): // pinned by a version before the starts, or adopted
 			begin(p, s.committed[p].At, s.committed[p].LeaderEpoch)
@@ -111,15 +118,15 @@ func (s *sight) decide(g Group, first bool) (starts map[int32]fence.Fence, offse
 				end.LeaderEpoch = -1
 			}
 			begin(p, end.Offset, end.LeaderEpoch)
-			offsets.Add(g.offsetAt(p, end.Offset, end.LeaderEpoch))
+			offsets.Add(g.offsetAt(s.here, p, end.Offset, end.LeaderEpoch))
 		}
 	}
 	return starts, offsets
 }
 
-func (g Group) offsetAt(partition int32, at int64, epoch int32) kadm.Offset {
+func (g Group) offsetAt(here place, partition int32, at int64, epoch int32) kadm.Offset {
 	return kadm.Offset{Topic: g.Input, Partition: partition, At: at, LeaderEpoch: epoch,
-		Metadata: mark}
+		Metadata: here.mark()}
 }
 
 // writeStarts writes that of partition 0 behind the others: when it is there, all are.
@@ -161,7 +168,9 @@ func (g Group) agree(
 		lower[p], starts[p] = other, other
 		if _, commits := offsets.Lookup(g.Input, p); commits {
 			// Add would keep the higher one
-			offsets[g.Input][p] = g.offsetAt(p, other.Next(), other.LeaderEpoch)
+			at := offsets[g.Input][p]
+			at.At, at.LeaderEpoch = other.Next(), other.LeaderEpoch
+			offsets[g.Input][p] = at
 		}
 	}
 	return g.writeStarts(ctx, client, lower)

@@ -127,8 +127,8 @@ func TestATopicThatWasMadeAgainIsReadFromItsBeginning(t *testing.T) {
 	})
 }
 
-// Versions before the starts pinned a group in its offsets alone. Some partitions have had no record
-// since, and no fence.
+// Versions before the starts pinned a group in its offsets alone. Some partitions have had no
+// record since, and no fence.
 func TestAGroupThatAnEarlierVersionPinnedGoesOn(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		p := newPins(t, brokers, 2)

@@ -65,7 +65,7 @@ func newTransactions(
 		kafka = append(kafka, kgo.MaxVersions(beforeImplicitOffsets()))
 	}
 	cut := new(cuts)
-	client, err := newClient(opts, append(kafka, kgo.WithHooks(cut))...)
+	client, err := located(ctx)(newClient(opts, append(kafka, kgo.WithHooks(cut))...))
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +184,11 @@ func (t *Transactions) sendOffsets(
 	}
 	topic := kmsg.NewTxnOffsetCommitRequestTopic()
 	topic.Topic, topic.TopicID = t.opts.Input, topicID
+	here := t.here
+	if topicID != ([16]byte{}) { // as the fetch told it
+		here.topicID = topicID
+	}
+	mark := here.mark()
 	for partition, at := range offsets {
 		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
 		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = partition, at.Offset, at.Epoch,

@@ -79,7 +79,24 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 	for _, f := range strange {
 		return k.unknowing(f)
 	}
-	return dedup.Lost(ctx, k.store, e.ClaimScope(), settled)
+	err = dedup.Lost(ctx, k.store, e.ClaimScope(), settled)
+	if err != nil || e.OnSkip == config.ActionAccept {
+		return err
+	}
+	return k.checkEarlierMarks(ctx, client, e)
+}
+
+// checkEarlierMarks refuses offsets with marks that name no place, as earlier versions made them,
+// where nothing tells that those versions were at work here: neither fences nor the store, in which
+// each start notes the cluster. Partitions without a record since an earlier version pinned or
+// adopted them have no fence, and are as they should be. Brokers that tell no ID cannot be told
+// apart.
+func (k Knowledge) checkEarlierMarks(ctx context.Context, client *kgo.Client, e *Entry) error {
+	noted, found, err := dedup.ClusterOf(ctx, k.store, e.ClaimScope(), e.Input)
+	if err != nil || k.cluster == "" || found && noted == k.cluster {
+		return err
+	}
+	return GroupOf(e.Topic).CheckEarlier(ctx, client)
 }
 
 func (k Knowledge) unknowing(f fence.Fence) error {
