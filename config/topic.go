@@ -167,8 +167,8 @@ type Topic struct {
 	// Default: `<consumer_group>.fence`.
 	FenceTopic string `mapstructure:"fence_topic"`
 	// `preserve`: a record keeps its partition number, and the order within it; the output needs at
-	// least as many partitions as the input. `by_key`: the partition follows from the key, as with
-	// Kafka's own producer.
+	// least as many partitions as the input, and those of the input that it lacks wait. `by_key`:
+	// the partition follows from the key, as with Kafka's own producer.
 	Partitioner Partitioner `mapstructure:"partitioner"`
 	// How kdedup compresses what it writes: `none`, `gzip`, `snappy`, `lz4` or `zstd`. Brokers with
 	// `compression.type` on the topic compress it again. Azure Event Hubs takes `none` and `gzip`
@@ -217,7 +217,9 @@ type Topic struct {
 	// partition; after a stop for good the partitions wait that long.
 	StaticMember bool `mapstructure:"static_membership"`
 	// With `input.pattern`: whether `kdedup run` makes the topics that a new input needs, as
-	// `kdedup setup` does. With `false` a new input waits for `kdedup setup`.
+	// `kdedup setup` does. With `false` a new input waits for `kdedup setup`. With `true` and
+	// `partitioner: preserve` kdedup also adds partitions to them when the input has got more, as
+	// it always does to the fence topic.
 	AutoSetup bool `mapstructure:"auto_setup"`
 
 	// Origin is set by Expand.

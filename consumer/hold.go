@@ -20,6 +20,7 @@ type hold struct {
 	until  time.Time     // its end
 	paused bool          // the client fetches nothing of the partition
 	seek   bool          // and goes on only when it is told where: at the record
+	narrow bool          // it has no counterpart, see holdNarrow
 }
 
 const (
@@ -184,7 +185,7 @@ func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 			for k := range partitions {
 				f := &partitions[k]
 				h := m.held[f.Partition]
-				if h == nil {
+				if h == nil || h.narrow && !now.Before(h.until) {
 					continue
 				}
 				f.Records = h.cut(f.Records, now, func(first int64) {
@@ -233,7 +234,7 @@ func (m *member) dropPassedLocked(fetches kgo.Fetches) {
 		}
 	})
 	for p, at := range first {
-		if h := m.held[p]; h != nil && at > h.offset {
+		if h := m.held[p]; h != nil && at > h.offset && !h.narrow {
 			m.unholdLocked(p)
 		}
 	}

@@ -42,6 +42,9 @@ type Client interface {
 	// Fences reads the last committed fences. It waits for transactions that are open on the fence
 	// topic.
 	Fences(ctx context.Context, partitions []int32) (fence.Found, error)
+	// Narrow tells which of the input's partitions have no counterpart in the fence topic, or in an
+	// output that takes the partition numbers of the input, and why. It widens what it may.
+	Narrow(ctx context.Context, partitions []int32) (map[int32]string, error)
 	// CheckOffsets returns ErrStrangeOffsets if partitions without a fence have an offset that
 	// kdedup did not commit.
 	CheckOffsets(ctx context.Context, partitions []int32) error

@@ -51,6 +51,9 @@ func (c *coordinator) End(context.Context, bool) error { c.did = append(c.did, "
 func (c *coordinator) Seek(Offsets)                    {}
 func (c *coordinator) Committed() Offsets              { return nil }
 func (c *coordinator) Close()                          {}
+func (c *coordinator) Narrow(context.Context, []int32) (map[int32]string, error) {
+	return nil, nil
+}
 func (c *coordinator) Fences(context.Context, []int32) (fence.Found, error) {
 	return fence.Found{}, nil
 }

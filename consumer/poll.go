@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,23 +17,25 @@ func (m *member) poll(ctx context.Context) (*Batch, error) {
 		m.readSkips(ctx)
 		fetches, err := m.wait(ctx)
 		withheld := m.withhold(fetches)
-		none := fetches.NumRecords() == 0
-		if ctx.Err() != nil && none {
+		if ctx.Err() != nil && fetches.NumRecords() == 0 {
 			return nil, nil
 		}
 		if err != nil && !errors.Is(err, errUnread) && !errors.Is(err, errDue) {
 			return nil, err
 		}
-		if err := m.readFences(ctx, fetches); err != nil {
+		narrow, err := m.readFences(ctx, fetches)
+		if err != nil {
 			return nil, err
 		}
-		if none {
+		if fetches.NumRecords() == 0 {
 			m.expect(withheld)
+			m.expect(narrow)
 			m.client.AllowRebalance() // which may wait for records that are withheld
 			continue
 		}
 		batch, err := m.batch(fetches)
 		m.expect(withheld)
+		m.expect(narrow)
 		return batch, err
 	}
 }
@@ -119,13 +119,14 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 }
 
 // readFences reads those of partitions that were assigned, once the client knows where they begin,
-// and sees to it that they begin where they must.
-func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) error {
+// and sees to it that they begin where they must. It returns where partitions go on whose records
+// it takes out of the fetches.
+func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offsets, err error) {
 	m.mu.Lock()
 	some := len(m.unread) > 0
 	m.mu.Unlock()
 	if !some {
-		return nil
+		return nil, nil
 	}
 	begun := make(map[int32]bool)
 	committed := m.client.Committed()
@@ -135,23 +136,23 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) error {
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		begun[f.Partition] = begun[f.Partition] || len(f.Records) > 0
 	})
-	m.mu.Lock()
-	partitions := slices.DeleteFunc(slices.Sorted(maps.Keys(m.unread)), func(p int32) bool {
-		return !begun[p]
-	})
-	m.mu.Unlock()
+	partitions := m.dueFences(begun)
 	if len(partitions) == 0 {
-		return nil
+		return nil, nil
+	}
+	if partitions, back, err = m.holdNarrow(ctx, partitions, committed, fetches); err != nil ||
+		len(partitions) == 0 {
+		return back, err
 	}
 	crashpoint.At("fences-unread")
 	found, err := m.client.Fences(ctx, partitions)
 	if err != nil {
-		return err
+		return back, err
 	}
 	crashpoint.At("fences-read")
 	fences, err := m.checkStart(ctx, partitions, found)
 	if err != nil {
-		return err
+		return back, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,7 +170,7 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) error {
 		}
 		m.doubtLocked(p)
 	}
-	return nil
+	return back, nil
 }
 
 // reportRewinds says once per assignment that a partition begins below its fence.

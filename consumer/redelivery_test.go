@@ -193,6 +193,9 @@ func (f *forgetful) Seek(to Offsets) {
 func (f *forgetful) Pause(...int32)  {}
 func (f *forgetful) Resume(...int32) {}
 func (f *forgetful) AllowRebalance() { f.blocked = false }
+func (f *forgetful) Narrow(context.Context, []int32) (map[int32]string, error) {
+	return nil, nil
+}
 func (f *forgetful) Fences(context.Context, []int32) (fence.Found, error) {
 	return fence.Found{}, nil
 }

@@ -31,6 +31,7 @@ type reader struct {
 	found    map[int32]Fence
 	starts   map[int32]Fence
 	skips    map[int32]Skip
+	lacking  map[int32]bool
 }
 
 // tail is the part of one fence partition that is still to be read.
@@ -70,6 +71,8 @@ type Found struct {
 	// Starts are where partitions began, as far as the reader came: it ends at a fence.
 	Starts map[int32]Fence
 	Skips  map[int32]Skip // the last ones, of records that are not done
+	// Lacking are those for which the topic has no partition: the input was widened.
+	Lacking map[int32]bool
 	// ID of the input topic as it is now; zero if the broker does not tell it
 	Input [16]byte
 }
@@ -84,7 +87,8 @@ func Read(
 	if err := r.read(ctx, partitions); err != nil {
 		return Found{}, fmt.Errorf("read fences of %s: %w", topic, err)
 	}
-	return Found{Fences: r.found, Starts: r.starts, Skips: r.skips, Input: r.from}, nil
+	return Found{Fences: r.found, Starts: r.starts, Skips: r.skips, Lacking: r.lacking,
+		Input: r.from}, nil
 }
 
 func (r *reader) read(ctx context.Context, partitions []int32) error {
@@ -94,7 +98,7 @@ func (r *reader) read(ctx context.Context, partitions []int32) error {
 		defer cancel()
 	}
 	r.found, r.skips = make(map[int32]Fence, len(partitions)), make(map[int32]Skip)
-	r.starts = make(map[int32]Fence)
+	r.starts, r.lacking = make(map[int32]Fence), make(map[int32]bool)
 	open, err := r.tails(ctx, partitions)
 	for err == nil && len(open) > 0 {
 		var left []*tail
@@ -134,8 +138,8 @@ func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error)
 	for _, p := range partitions {
 		place, ok := detail.Partitions[p]
 		if !ok {
-			return nil, fmt.Errorf(
-				"no partition %d for that of %s; add it with: kdedup setup -c FILE", p, r.input)
+			r.lacking[p] = true
+			continue
 		}
 		start, _ := starts.Lookup(r.topic, p)
 		end, _ := ends.Lookup(r.topic, p)

@@ -199,20 +199,30 @@ func TestAFenceIsFoundThoughAllBehindItWasCompactedAway(t *testing.T) {
 	}
 }
 
-func TestMissingFencePartitionsNameTheRemedy(t *testing.T) {
+func TestAMissingFenceTopicNamesTheRemedy(t *testing.T) {
 	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
 		client := testkit.KafkaClient(t, brokers)
 		topic := testkit.Topic(t, brokers, "fence", 2, nil)
-		for _, c := range []struct {
-			topic, want string
-		}{
-			{topic, "no partition 2 for that of orders; add it with: kdedup setup -c FILE"},
-			{topic + "-none", "create it with: kdedup setup -c FILE"},
-		} {
-			_, err := Read(t.Context(), client, c.topic, "orders", []int32{1, 2}, Patience)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+		_, err := Read(t.Context(), client, topic+"-none", "orders", []int32{1, 2}, Patience)
+		if want := "create it with: kdedup setup -c FILE"; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
+}
+
+// The input was widened, and the fence topic was not yet.
+func TestAPartitionWithoutACounterpartHasNoFence(t *testing.T) {
+	testkit.Kafkas(t, 3, func(t *testing.T, brokers []string) {
+		client := testkit.KafkaClient(t, brokers)
+		topic := testkit.Topic(t, brokers, "fence", 2, nil)
+		if err := client.ProduceSync(t.Context(),
+			Record(topic, "orders", 1, upTo(7))).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(t.Context(), client, topic, "orders", []int32{1, 2}, Patience)
+		if err != nil || len(got.Fences) != 1 || got.Fences[1].Next() != 7 {
+			t.Errorf("got %+v, %v", got.Fences, err)
 		}
 	})
 }

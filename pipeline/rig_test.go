@@ -165,6 +165,7 @@ func (r *rig) session(
 		},
 		Connection: func() []kgo.Opt { return slices.Clone(r.connection) },
 		Producer:   topics.Producer(), Outputs: topics.Names(),
+		Width:  client.Width{Parallel: topics.Output},
 		Member: member, TransactionalID: member, FetchBytes: 1 << 20, UnpackedBytes: 1 << 20,
 		SessionTimeout: 10 * time.Second,
 	}

@@ -31,6 +31,7 @@ type Options struct {
 	Forwarding func() []kgo.Opt
 
 	Outputs    []string // topics that the session produces to
+	Width      Width    // of the topics that it produces to
 	Member     string   // stable name: group.instance.id if Static
 	Static     bool
 	ServerSide bool // KIP-848: the broker assigns partitions
@@ -79,6 +80,7 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
+		kgo.MetadataMaxAge(metadataAge),
 		kgo.SessionTimeout(o.SessionTimeout),
 		kgo.HeartbeatInterval(o.SessionTimeout/5),
 		kgo.RebalanceTimeout(RebalanceTimeout),

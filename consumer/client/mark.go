@@ -166,7 +166,7 @@ func (g Group) fences(
 	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
 		found, err = fence.Found{Fences: make(map[int32]fence.Fence),
-			Starts: make(map[int32]fence.Fence)}, nil
+			Starts: make(map[int32]fence.Fence), Lacking: make(map[int32]bool)}, nil
 	}
 	if err == nil {
 		err = g.Earlier.add(ctx, client, g.Input, partitions, found, patience)

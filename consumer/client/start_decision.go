@@ -77,6 +77,7 @@ func (g Group) readStarts(ctx context.Context, client *kgo.Client, s *sight) (er
 	}
 	maps.Copy(s.found.Fences, waited.Fences)
 	maps.Copy(s.found.Starts, waited.Starts)
+	maps.Copy(s.found.Lacking, waited.Lacking)
 	return nil
 }
 
@@ -101,6 +102,9 @@ func (s *sight) began() bool {
 func (s *sight) decide(g Group, first bool) (starts map[int32]fence.Fence, offsets kadm.Offsets) {
 	starts, offsets = make(map[int32]fence.Fence), make(kadm.Offsets)
 	begin := func(p int32, at int64, epoch int32) {
+		if s.found.Lacking[p] { // the next start writes it, when the fence topic was widened
+			return
+		}
 		starts[p] = fence.StartAt(s.found.Input, at, epoch, g.Name)
 	}
 	for p := range s.begins {

@@ -44,6 +44,7 @@ func Compare(ctx context.Context, clusters Clusters, t config.Topic) (Comparison
 			c.records(topic)
 		}
 	}
+	c.width()
 	c.fence()
 	c.offsets()
 	return c.found, c.idempotence(ctx)
@@ -62,6 +63,22 @@ func (c *comparison) tell(format string, args ...any) {
 
 func (c *comparison) refuse(format string, args ...any) {
 	c.found.Refused = append(c.found.Refused, fmt.Sprintf(format, args...))
+}
+
+// width compares the numbers of partitions. Those of the input that have no counterpart wait.
+func (c *comparison) width() {
+	t := c.layout.topic
+	input, output, fence := c.layout.partitions(t.Input), c.layout.partitions(t.Output),
+		c.layout.partitions(t.FenceTopic)
+	if t.Partitioner == config.PartitionerPreserve && output < input {
+		c.tell("topic %s has %d partitions and %s has %d: records keep their partition number, so "+
+			"those of the others wait: add partitions to %s or set partitioner: by_key",
+			t.Output, output, t.Input, input, t.Output)
+	}
+	if fence < input {
+		c.tell("fence topic %s has %d partitions and %s has %d: kdedup adds them, if it may, or %s",
+			t.FenceTopic, fence, t.Input, input, setupRemedy)
+	}
 }
 
 // durability compares how many copies of a record there are.

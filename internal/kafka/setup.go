@@ -18,8 +18,8 @@ import (
 )
 
 // Setup creates the topics of a pipeline that are missing, like the input, and reports each step
-// through say. It changes nothing that exists, except that it adds partitions to a fence topic when
-// the input has got more. With dryRun it only says what it would do.
+// through say. It changes nothing that exists, except that it adds partitions when the input has
+// got more, see Widen. With dryRun it only says what it would do.
 func Setup(
 	ctx context.Context, clusters Clusters, t config.Topic, dryRun bool, say func(string),
 ) error {
@@ -59,7 +59,7 @@ func Setup(
 	if err := s.createFence(ctx, t.FenceTopic, partitions); err != nil {
 		return err
 	}
-	return s.widenFence(ctx)
+	return s.widen(ctx)
 }
 
 // createFence makes a topic that keeps all fences where the brokers compact none.
@@ -288,27 +288,4 @@ func hasLeaders(d kadm.TopicDetail, partitions int) bool {
 		}
 	}
 	return d.Err == nil && len(d.Partitions) >= partitions
-}
-
-func (s setup) widenFence(ctx context.Context) error {
-	fence := s.layout.topic.FenceTopic
-	want := s.layout.partitions(s.layout.topic.Input)
-	if !s.layout.exists(fence) || s.layout.partitions(fence) >= want {
-		return nil
-	}
-	what := fmt.Sprintf("partitions of topic %s: %d to %d", fence, s.layout.partitions(fence), want)
-	if s.dryRun {
-		s.say("would add " + what)
-		return nil
-	}
-	answer, err := s.admin(fence).UpdatePartitions(ctx, want, fence)
-	if err == nil {
-		err = answer.Error()
-	}
-	if err != nil {
-		return denied(fmt.Errorf("add partitions to topic %s: %w", fence, err), "topic "+fence,
-			kmsg.ACLOperationAlter)
-	}
-	s.say("added " + what)
-	return nil
 }

@@ -91,19 +91,7 @@ func Check(ctx context.Context, clusters Clusters, t config.Topic) []error {
 	if len(problems) > 0 {
 		return problems
 	}
-	input, output, fence := l.partitions(t.Input), l.partitions(t.Output),
-		l.partitions(t.FenceTopic)
-	if t.Partitioner == config.PartitionerPreserve && output < input {
-		problems = append(problems, fmt.Errorf(
-			"topic %s has %d partitions and %s has %d: records keep their partition number, so "+
-				"add partitions to %s or set partitioner: by_key",
-			t.Output, output, t.Input, input, t.Output))
-	}
-	if fence < input {
-		problems = append(problems, fmt.Errorf("fence topic %s has %d partitions and %s has %d; %s",
-			t.FenceTopic, fence, t.Input, input, setupRemedy))
-	}
-	return append(problems, checkFence(ctx, clusters.admin(t, t.FenceTopic), t.FenceTopic)...)
+	return checkFence(ctx, clusters.admin(t, t.FenceTopic), t.FenceTopic)
 }
 
 func (l layout) missing(name string) error {

@@ -120,22 +120,66 @@ func TestCheckRefusesTopicsThatWouldLoseRecords(t *testing.T) {
 		create(topic.FenceTopic, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete"),
 			"retention.ms": kadm.StringPtr("60000"), "retention.bytes": kadm.StringPtr("-1")})
 		want := []string{
-			"topic IN.clean has 2 partitions and IN has 3: records keep their partition number, " +
-				"so add partitions to IN.clean or set partitioner: by_key",
-			"fence topic IN.fence has 1 partitions and IN has 3; run: kdedup setup -c FILE",
 			"fence topic IN.fence has cleanup.policy=delete, retention.ms=60000 and " +
 				"retention.bytes=-1: deleted fences make a rewind forward twice; set " +
 				"cleanup.policy=compact or, where it cannot be compacted, retention.ms=-1 and " +
 				"retention.bytes=-1",
 		}
 		waitCheck(t, client, topic, want)
-		topic.Partitioner = config.PartitionerByKey
-		waitCheck(t, client, topic, want[1:])
-		if said := setup(t, client, topic, false); !slices.Contains(said,
-			"added partitions of topic IN.fence: 1 to 3") {
-			t.Errorf("said %q", said)
+	})
+}
+
+// The topics of a pipeline may have fewer partitions than its input, which was widened. That is
+// told, and no problem. Setup adds to the fence topic, and with auto_setup to the others.
+func TestTopicsAreWidenedWithTheirInput(t *testing.T) {
+	clusters(t, func(t *testing.T, client *kgo.Client, topic config.Topic) {
+		topic.Partitioner = config.PartitionerPreserve
+		setup(t, client, topic, false)
+		if _, err := kadm.NewClient(client).UpdatePartitions(t.Context(), 5,
+			topic.Input); err != nil {
+			t.Fatal(err)
 		}
-		waitCheck(t, client, topic, want[2:])
+		output := "topic IN.clean has 3 partitions and IN has 5: records keep their partition " +
+			"number, so those of the others wait: add partitions to IN.clean or set " +
+			"partitioner: by_key"
+		waitTold(t, client, topic, []string{output, "fence topic IN.fence has 3 partitions and " +
+			"IN has 5: kdedup adds them, if it may, or run: kdedup setup -c FILE"})
+		if problems := kafka.Check(t.Context(), kafka.OneCluster(client), topic); len(
+			problems) > 0 {
+			t.Errorf("they are problems: %v", problems)
+		}
+		setup(t, client, topic, false)
+		waitTold(t, client, topic, []string{output})
+		topic.Partitioner = config.PartitionerByKey
+		waitTold(t, client, topic, nil)
+		topic.Partitioner, topic.AutoSetup = config.PartitionerPreserve, true
+		var said []string
+		for range 2 { // as two lanes
+			if err := kafka.Widen(t.Context(), kafka.OneCluster(client), topic,
+				func(line string) {
+					said = append(said, strings.ReplaceAll(line, topic.Input, "IN"))
+				}); err != nil {
+				t.Error(err)
+			}
+		}
+		waitTold(t, client, topic, nil)
+		want := []string{"added partitions of topic IN.clean: 3 to 5",
+			"added partitions of topic IN.dup: 3 to 5", "added partitions of topic IN.dlq: 3 to 5"}
+		if diff := cmp.Diff(want, said[:3]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func waitTold(t *testing.T, client *kgo.Client, topic config.Topic, want []string) {
+	t.Helper()
+	testkit.Eventually(t, topicsLimit, "these remarks: "+strings.Join(want, "\n"), func() bool {
+		compared, err := kafka.Compare(t.Context(), kafka.OneCluster(client), topic)
+		var told []string
+		for _, line := range compared.Told {
+			told = append(told, strings.ReplaceAll(line, topic.Input, "IN"))
+		}
+		return err == nil && slices.Equal(want, told)
 	})
 }
 

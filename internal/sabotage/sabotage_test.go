@@ -470,6 +470,14 @@ var sabotages = []sabotage{
 		tests:    "TestPinStartCommitsTheEndOnce/fake",
 	},
 	{
+		guard:    "a partition without a counterpart waits by itself",
+		file:     "consumer/narrow.go",
+		old:      "if reason, is := narrow[p]; is {",
+		new:      "if reason, is := narrow[p]; is && reason == \"\" {",
+		caughtBy: "./pipeline",
+		tests:    "TestNewInputPartitionsWaitForTheOthers",
+	},
+	{
 		guard:    "a mark vouches for its own place alone",
 		file:     "consumer/client/vouch.go",
 		old:      "return marked(text) && whole",

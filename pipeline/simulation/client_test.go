@@ -265,6 +265,9 @@ func (c *client) Fences(ctx context.Context, partitions []int32) (fence.Found, e
 	return found, nil
 }
 
+// Narrow implements consumer.Client. All topics of the model have the same number of partitions.
+func (c *client) Narrow(context.Context, []int32) (map[int32]string, error) { return nil, nil }
+
 // CheckOffsets implements consumer.Client. All offsets of the model are kdedup's, or adopted.
 func (c *client) CheckOffsets(context.Context, []int32) error { return nil }
 

@@ -140,6 +140,12 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 		Earlier:                wiring.EarlierOf(t),
 		FetchBytes:             int(t.FetchBytes), UnpackedBytes: int(t.UnpackedBytes),
 		SessionTimeout: t.SessionTimeout,
+		Width: client.Width{Widen: func(ctx context.Context) error {
+			return kafka.Widen(ctx, p.clusters, t, func(line string) { log.Info(line) })
+		}},
+	}
+	if t.Partitioner == config.PartitionerPreserve {
+		o.Width.Parallel = t.Output
 	}
 	if p.forwards != p.connector {
 		o.Forwarding = func() []kgo.Opt {
