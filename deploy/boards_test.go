@@ -235,7 +235,8 @@ func TestEveryMetricIsOnABoard(t *testing.T) {
 		"kdedup_records_in_flight",              // the status page
 		// the alert KdedupNotStarted: no lane has a series yet
 		"kdedup_started",
-		"kdedup_topics_waiting", // the log names each with its reason
+		"kdedup_topics_waiting",          // the log names each with its reason
+		"kdedup_log_lines_dropped_total", // whoever reads the log again is told in it
 	}
 	shown := make(map[string]bool)
 	for _, b := range boards(t) {

@@ -154,6 +154,7 @@ func TestTheUnitGivesAStopTheTimeItNeeds(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "RestartPreventExitStatus": "2",
+		"Restart":     "always", // also after a signal that kdedup does not know
 		"DynamicUser": "yes", "ProtectSystem": "strict",
 		"ExecStart": "/usr/local/bin/kdedup run -c /etc/kdedup/kdedup.yaml",
 	} {

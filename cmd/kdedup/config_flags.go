@@ -110,19 +110,19 @@ func (f *configFlags) bytes() ([]byte, error) {
 
 // load reads the configuration and makes the logger that it asks for.
 func (f *configFlags) load(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
-	c, log, _, err := f.loadLevel(cmd)
+	c, log, _, err := f.loadLevel(cmd.ErrOrStderr())
 	return c, log, err
 }
 
-// loadLevel is load with the logger's level.
+// loadLevel is load with the logger's level, for a log that is written there.
 func (f *configFlags) loadLevel(
-	cmd *cobra.Command,
+	to io.Writer,
 ) (config.Config, *slog.Logger, *slog.LevelVar, error) {
 	c, err := f.read()
 	if err != nil {
 		return config.Config{}, nil, nil, usageError{err}
 	}
-	log, level := process.NewLogger(c.Log, cmd.ErrOrStderr(), f.named)
+	log, level := process.NewLogger(c.Log, to, f.named)
 	for _, name := range c.UnknownEnv {
 		log.Warn("environment variable overrides no setting", "name", name)
 	}

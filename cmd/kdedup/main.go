@@ -23,15 +23,23 @@ func main() {
 	// Nothing is lost then, see docs/guarantees.md.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
+	surviveBrokenPipes()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out = &output{to: out, ended: ctx, nobody: cancel}
+	errOut = &output{to: errOut, ended: ctx, nobody: func(error) {}} // what it says can be missed
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errNobodyReads) {
+		err = cause
+	}
 	if err == nil {
 		return exitStopped
 	}

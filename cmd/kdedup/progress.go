@@ -10,7 +10,7 @@ import (
 )
 
 func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
+	file, ok := behind(out).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 

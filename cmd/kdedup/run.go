@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
@@ -12,6 +18,8 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/logqueue"
+	"github.com/kdedup/kdedup/internal/telemetry"
 )
 
 func warnOfUnencrypted(c config.Config, log *slog.Logger) {
@@ -37,45 +45,85 @@ func newRun() *cobra.Command {
 			"waits.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// several ask for the same as one: the file is read after them
-			hangup := make(chan os.Signal, 1)
-			signal.Notify(hangup, syscall.SIGHUP)
-			defer signal.Stop(hangup)
-			c, log, level, err := flags.loadLevel(cmd)
-			if err != nil {
-				return err
-			}
-			process.ContainMemory(log, memlimit.FromCgroup)
-			defer process.LimitMemory(c.Store.Type)()
-			log.Info("kdedup starts", "version", build.Version(), "instance", c.Instance,
-				"file", flags.name(), "hash", process.ConfigHash(c))
-			warnOfUnencrypted(c, log)
-			return ended(log, c.Log, func() error {
-				p, err := process.New(c, log, level)
-				if err != nil {
-					return err
-				}
-				defer p.Close()
-				return p.Run(cmd.Context(),
-					process.NewConfigFile(flags.read, hangup, process.WatchEvery, c))
-			}())
+			log := newRunLog(behind(cmd.ErrOrStderr()), flags.named)
+			defer log.lines.Close(logPatience)
+			return run(cmd.Context(), &flags, log)
 		},
 	}
 	flags.add(cmd)
 	return cmd
 }
 
-// loggedError was told as a record of the log.
+// logPatience is how long the end of a process waits for the reader of its last lines.
+const logPatience = 2 * time.Second
+
+func run(ctx context.Context, flags *configFlags, to *runLog) error {
+	// several ask for the same as one: the file is read after them
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	c, log, level, err := flags.loadLevel(to.lines)
+	if err != nil {
+		return to.ended(err)
+	}
+	to.settings.Store(&c.Log)
+	process.ContainMemory(log, memlimit.FromCgroup)
+	defer process.LimitMemory(c.Store.Type)()
+	log.Info("kdedup starts", "version", build.Version(), "instance", c.Instance,
+		"file", flags.name(), "hash", process.ConfigHash(c))
+	warnOfUnencrypted(c, log)
+	return to.ended(func() error {
+		p, err := process.New(c, log, level)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		telemetry.LogLines(p.Registry(), to.lines.Dropped)
+		return p.Run(ctx, process.NewConfigFile(flags.read, hangup, process.WatchEvery, c))
+	}())
+}
+
+// runLog is the log of a run: its lines wait for their reader, the run does not.
+type runLog struct {
+	lines    *logqueue.Queue
+	settings atomic.Pointer[config.Log]
+	naming   func(string) string
+}
+
+func newRunLog(to io.Writer, naming func(string) string) *runLog {
+	l := &runLog{naming: naming}
+	usual := config.Default().Log
+	l.settings.Store(&usual)
+	l.lines = logqueue.New(to, l.dropped)
+	return l
+}
+
+// dropped is the line that stands for lines which nobody has read.
+func (l *runLog) dropped(lines uint64) []byte {
+	var line bytes.Buffer
+	log, level := process.NewLogger(*l.settings.Load(), &line, nil)
+	level.Set(slog.LevelWarn)
+	log.Warn("lines of the log were dropped: its reader was too slow, stood still or was gone",
+		"lines", lines)
+	return line.Bytes()
+}
+
+// loggedError was told as the last line of the log.
 type loggedError struct{ error }
 
 func (e loggedError) Unwrap() error { return e.error }
 
-// ended tells why a run ends. In a log of JSON that is a record, too: a line of another form would
-// be lost on its readers.
-func ended(log *slog.Logger, c config.Log, err error) error {
-	if err == nil || c.Format != "json" {
-		return err
+// ended tells why a run ends, by the log, because that waits for nobody. In a log of JSON it is a
+// record, too: a line of another form would be lost on its readers.
+func (l *runLog) ended(err error) error {
+	if err == nil {
+		return nil
 	}
-	log.Error("kdedup ends", "error", err)
+	if settings := *l.settings.Load(); settings.Format == "json" {
+		log, _ := process.NewLogger(settings, l.lines, l.naming)
+		log.Error("kdedup ends", "error", err)
+	} else {
+		fmt.Fprintln(l.lines, "kdedup:", l.naming(err.Error()))
+	}
 	return loggedError{err}
 }

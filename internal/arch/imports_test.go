@@ -82,6 +82,7 @@ var layers = []struct {
 	{"internal/idorder", nil},
 	{"internal/pause", nil},
 	{"internal/trouble", nil},
+	{"internal/logqueue", nil},
 	{"internal/jsonpath", nil},
 	{"internal/bloom", nil},
 	{"internal/durable", nil},
@@ -115,10 +116,10 @@ var layers = []struct {
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
 		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
-		"internal/idorder", "internal/kafka", "internal/logreader", "internal/offsets",
-		"internal/otlp/push", "internal/pause", "internal/proposal", "internal/redrive",
-		"internal/report", "internal/telemetry", "internal/torture", "internal/workload",
-		"pipeline", "pipeline/tracing",
+		"internal/idorder", "internal/kafka", "internal/logqueue", "internal/logreader",
+		"internal/offsets", "internal/otlp/push", "internal/pause", "internal/proposal",
+		"internal/redrive", "internal/report", "internal/telemetry", "internal/torture",
+		"internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -257,7 +258,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
-				"internal/dryrun, internal/idorder, internal/kafka, internal/logreader, " +
+				"internal/dryrun, internal/idorder, internal/kafka, internal/logqueue, internal/logreader, " +
 				"internal/offsets, internal/otlp/push, internal/pause, internal/proposal, " +
 				"internal/redrive, internal/report, internal/telemetry, internal/torture, " +
 				"internal/workload, pipeline, pipeline/tracing",

@@ -41,6 +41,13 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup", tests: "TestAFollowerThatOwnsTheIDRecognisesItself",
 	},
 	{
+		guard:    "a line of the log waits for its reader, nobody else does",
+		file:     "internal/logqueue/queue.go",
+		old:      "q.lines = append(q.lines, bytes.Clone(line))",
+		new:      "return q.to.Write(bytes.Clone(line))",
+		caughtBy: "./internal/logqueue", tests: "TestNobodyWaitsForAReaderThatStandsStill",
+	},
+	{
 		guard: "a record that is twice in a batch owns its ID once",
 		file:  "dedup/fold.go", old: "&& !f.firstTold(claim)", new: "&& false",
 		caughtBy: "./dedup", tests: "TestARecordThatIsTwiceInABatchOwnsItsIDOnce",

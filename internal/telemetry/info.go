@@ -37,6 +37,15 @@ func Waiting(reg prometheus.Registerer) prometheus.Gauge {
 	return g
 }
 
+// LogLines counts the lines of the log that nobody will read.
+func LogLines(reg prometheus.Registerer, dropped func() uint64) {
+	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "kdedup_log_lines_dropped_total",
+		Help: "Lines of the log that were dropped, because who reads the log is too slow, stands " +
+			"still or is gone.",
+	}, func() float64 { return float64(dropped()) }))
+}
+
 // Config is the family of the configuration in force and of what became of its last change.
 type Config struct {
 	info             *prometheus.GaugeVec

@@ -107,6 +107,7 @@ var subjects = []subject{
 			"Since when is the configuration in force?"},
 		{"kdedup_trace_spans_total", "Does the collector get all spans?"},
 		{"kdedup_metric_exports_total", "Does the collector get the metrics?"},
+		{"kdedup_log_lines_dropped_total", "Does the log lack lines?"},
 	}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` " +
 		"is the broker, `seed_0` and so on an address of " +

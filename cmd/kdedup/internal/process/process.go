@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
@@ -191,7 +190,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	ended := make(chan error, 1)
 	go func() { ended <- p.server.Run(serving) }()
 	p.log.Info("serving metrics", "address", p.server.Addr(), "page", p.server.URL())
-	notifySystemd(p.log, daemon.SdNotifyReady) // systemd would end a start that waits for Kafka
+	notifySystemd(p.log, systemdReady) // systemd would end a start that waits for Kafka
 	var pushing sync.WaitGroup
 	pushing.Go(func() { p.push(ctx, serving) })
 	err := p.work(ctx, cancel, file)
@@ -220,19 +219,12 @@ func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *Con
 		p.follow(ctx, giveUp, file)
 	}
 	<-ctx.Done()
-	notifySystemd(p.log, daemon.SdNotifyStopping)
+	notifySystemd(p.log, systemdStopping)
 	err := p.active.Load().wait()
 	_ = p.events.flush() // what was held back belongs before the last line
 	p.log.Info("stopped", append([]any{"after", time.Since(began).Round(time.Millisecond)},
 		p.counted().fields()...)...)
 	return err
-}
-
-// notifySystemd does nothing where systemd did not start the process.
-func notifySystemd(log *slog.Logger, state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd was not notified", "state", state, "error", err)
-	}
 }
 
 // RunBeside runs the process while work does, and stops it after that. When the process ends first,
