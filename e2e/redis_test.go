@@ -25,7 +25,11 @@ func startRedis(t *testing.T, config map[string]string) *servers.Server {
 func onRedis(t *testing.T, address string) place {
 	t.Helper()
 	return place{brokers: testkit.Kafka(t),
-		store: fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)}
+		store: onRedisAt(address)}
+}
+
+func onRedisAt(address string) string {
+	return fmt.Sprintf("{type: redis, redis: {addresses: [%q], timeout: 2s}}", address)
 }
 
 func redisClient(t *testing.T, address string) *goredis.Client {
@@ -110,5 +114,55 @@ func command(t *testing.T, client *goredis.Client, words ...any) {
 	defer cancel()
 	if err := client.Do(ctx, words...).Err(); err != nil {
 		t.Fatalf("%v: %v", words, err)
+	}
+}
+
+// A server is full, or begins to evict, while kdedup runs. The lanes wait, and whoever asks is told
+// why, though the server answers look-ups.
+func TestARedisThatTakesNoClaimsIsToldByReadiness(t *testing.T) {
+	t.Parallel()
+	for setting, c := range map[string]struct{ bad, good, want string }{
+		"maxmemory": {"1", "0", "ids: redis: the server is full"},
+		"maxmemory-policy": {"allkeys-lru", "noeviction",
+			`the server's maxmemory-policy is "allkeys-lru"`},
+	} {
+		t.Run(setting, func(t *testing.T) {
+			server := startRedis(t, nil)
+			at := inProcess(t)
+			at.store = onRedisAt(server.Addr())
+			d := deployAt(t, at, exactlyOnce, "batch_records: 500", "lanes: 1")
+			one := d.start("one")
+			one.waitReady()
+			client := redisClient(t, server.Addr())
+			set := func(value string) {
+				t.Helper()
+				if err := client.ConfigSet(t.Context(), setting, value).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set(c.bad)
+			if setting == "maxmemory-policy" {
+				testkit.Eventually(t, time.Minute, "the reason before a record comes", func() bool {
+					return strings.Contains(one.readyz(), c.want)
+				})
+			}
+			d.produce(4000, 8)
+			testkit.Eventually(t, time.Minute, "the reason in /readyz", func() bool {
+				return strings.Contains(one.readyz(), c.want)
+			})
+			if one.ready() {
+				t.Error("it is ready")
+			}
+			if up := one.gauge("kdedup_store_up"); up != 0 {
+				t.Errorf("kdedup_store_up is %v", up)
+			}
+			set(c.good)
+			d.waitFor(1)
+			d.mustBeClean()
+			one.waitReady()
+			if up := one.gauge("kdedup_store_up"); up != 1 {
+				t.Errorf("in the end kdedup_store_up is %v", up)
+			}
+		})
 	}
 }

@@ -18,6 +18,9 @@ func (s *Store) Claim(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
 ) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
+	if err := s.watch.Err(); err != nil {
+		return answers, fmt.Errorf("claim %d ids: cassandra: %w", len(claims), err)
+	}
 	st, err := s.state(ctx, scope)
 	if err != nil {
 		return answers, fmt.Errorf("claim %d ids: %w", len(claims), err)

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,20 +13,22 @@ import (
 // checkDataCentres refuses a cluster of several data centres whose nodes are asked in turn with
 // LOCAL_SERIAL: each centre would decide for itself, and a message be first in each.
 func (s *Store) checkDataCentres(ctx context.Context) error {
+	problem, err := s.decidesApart(ctx)
+	return errors.Join(problem, err)
+}
+
+func (s *Store) decidesApart(ctx context.Context) (problem, err error) {
 	if s.options.LocalDC != "" || s.levels.paxos != gocql.LocalSerial {
-		return nil
+		return nil, nil
 	}
 	centres, err := dataCentres(ctx, s.session)
-	if err != nil {
-		return err
+	if err != nil || len(centres) < 2 {
+		return nil, err
 	}
-	if len(centres) > 1 {
-		return fmt.Errorf("the cluster has the data centres %s, and with LOCAL_SERIAL each "+
-			"decides for itself: "+
-			"set store.cassandra.local_dc, the same for all processes, or serial_consistency to "+
-			"SERIAL", strings.Join(centres, ", "))
-	}
-	return nil
+	return fmt.Errorf("the cluster has the data centres %s, and with LOCAL_SERIAL each "+
+		"decides for itself: "+
+		"set store.cassandra.local_dc, the same for all processes, or serial_consistency to "+
+		"SERIAL", strings.Join(centres, ", ")), nil
 }
 
 // explainLocalDC tells whether no connection was made because local_dc is the name of no data

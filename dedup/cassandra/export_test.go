@@ -2,9 +2,12 @@ package cassandra
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gocql/gocql"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/kdedup/kdedup/dedup"
 )
 
 // DriverSession is one of the driver, beside the store's.
@@ -38,3 +41,12 @@ func Exec(t *testing.T, o Options, statement string) {
 
 // Requests counts what was asked of the server for claims.
 func Requests(s *Store) float64 { return testutil.ToFloat64(s.metrics.requests) }
+
+// WatchEvery has the watch look in other pauses.
+func (s *Store) WatchEvery(pause time.Duration) {
+	s.watch.Close()
+	s.watch = dedup.NewWatch(pause, s.stillFit)
+}
+
+// WatchEvery does so in a session.
+func (s *Session) WatchEvery(pause time.Duration) { s.s.WatchEvery(pause) }

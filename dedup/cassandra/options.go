@@ -27,10 +27,21 @@ type Options struct {
 	Logger            *slog.Logger
 }
 
-func (o Options) qualifiedTable() string { return o.Keyspace + "." + o.Table }
+func (o Options) qualifiedTable() string { return o.Quoted(o.Table) }
 
-// scopesTable keeps the settings under which the claims of each scope were made.
-func (o Options) scopesTable() string { return o.Keyspace + ".dedup_scopes" }
+// scopes is the table that keeps the settings under which the claims of each scope were made.
+const scopes = "dedup_scopes"
+
+func (o Options) scopesTable() string { return o.Quoted(scopes) }
+
+// Quoted names something of the keyspace in a statement. CQL makes other names of those with
+// capitals that are not quoted, and takes those that are words of its own for these.
+func (o Options) Quoted(name string) string { return quoted(o.Keyspace) + "." + quoted(name) }
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// shown names it to people, as system_schema and the configuration do.
+func (o Options) shown(name string) string { return o.Keyspace + "." + name }
 
 // connect opens a session. There is no retry policy and no speculative execution: what to repeat
 // is decided above, where the outcomes are known and counted.

@@ -63,6 +63,24 @@ func (o Options) setup(
 		}
 		say("created " + step.what)
 	}
+	return o.tellFolded(ctx, session, say)
+}
+
+// tellFolded tells of a keyspace that a setup of an earlier version made by mistake: it did not
+// quote the name, and CQL made small letters of the capitals.
+func (o Options) tellFolded(ctx context.Context, session *gocql.Session, say func(string)) error {
+	folded := o
+	if folded.Keyspace = strings.ToLower(o.Keyspace); folded.Keyspace == o.Keyspace {
+		return nil
+	}
+	there, err := folded.step("", "types", "type_name", "claim_owner").exists(ctx, session)
+	if err != nil {
+		return fmt.Errorf("set up store: cassandra: look for keyspace %s: %w", folded.Keyspace, err)
+	}
+	if there {
+		say(fmt.Sprintf("keyspace %s is not used: a setup of an earlier version may have made it "+
+			"of the name %s", folded.Keyspace, o.Keyspace))
+	}
 	return nil
 }
 
@@ -81,16 +99,16 @@ func (s step) exists(ctx context.Context, session *gocql.Session) (bool, error) 
 }
 
 func (o Options) steps(version, replication string) []step {
-	owner := o.step("type "+o.Keyspace+".claim_owner", "types", "type_name", "claim_owner")
-	owner.create = "CREATE TYPE IF NOT EXISTS " + o.Keyspace + ".claim_owner " +
+	owner := o.step("type "+o.shown("claim_owner"), "types", "type_name", "claim_owner")
+	owner.create = "CREATE TYPE IF NOT EXISTS " + o.Quoted("claim_owner") + " " +
 		`(topic_id uuid, "partition" int, "offset" bigint, epoch int, fingerprint blob, claimed_at timestamp)`
-	claims := o.step("table "+o.qualifiedTable(), "tables", "table_name", o.Table)
+	claims := o.step("table "+o.shown(o.Table), "tables", "table_name", o.Table)
 	claims.create = o.createClaims(version)
-	scopes := o.step("table "+o.scopesTable(), "tables", "table_name", "dedup_scopes")
-	scopes.create = "CREATE TABLE IF NOT EXISTS " + o.scopesTable() +
+	settings := o.step("table "+o.shown(scopes), "tables", "table_name", scopes)
+	settings.create = "CREATE TABLE IF NOT EXISTS " + o.scopesTable() +
 		" (consumer_group text, topic text, buckets int, extractor text, PRIMARY KEY " +
 		"((consumer_group, topic)))"
-	return []step{o.keyspaceStep(replication), owner, claims, scopes}
+	return []step{o.keyspaceStep(replication), owner, claims, settings}
 }
 
 // step looks for something of the keyspace by its name in a table of the schema.
@@ -106,7 +124,7 @@ func (o Options) step(what, table, column, name string) step {
 func (o Options) keyspaceStep(replication string) step {
 	return step{
 		what: "keyspace " + o.Keyspace,
-		create: "CREATE KEYSPACE IF NOT EXISTS " + o.Keyspace + " WITH replication = " +
+		create: "CREATE KEYSPACE IF NOT EXISTS " + quoted(o.Keyspace) + " WITH replication = " +
 			replication,
 		look:  "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
 		names: []any{o.Keyspace},
@@ -176,7 +194,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		columns []string
 	}{
 		{s.options.Table, []string{"bucket", "consumer_group", "message_id", "owner", "topic"}},
-		{"dedup_scopes", []string{"buckets", "consumer_group", "extractor", "topic"}},
+		{scopes, []string{"buckets", "consumer_group", "extractor", "topic"}},
 	} {
 		if err := s.checkColumns(ctx, want.table, want.columns); err != nil {
 			return err
@@ -191,10 +209,10 @@ func (s *Store) checkColumns(ctx context.Context, table string, want []string) e
 	case err != nil:
 		return fmt.Errorf("read the schema: %w", err)
 	case len(have) == 0:
-		return &missingError{what: "table " + s.options.Keyspace + "." + table}
+		return &missingError{what: "table " + s.options.shown(table)}
 	case !slices.Equal(have, want):
-		return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in "+
-			"store.cassandra.table", s.options.Keyspace, table, have, want)
+		return fmt.Errorf("table %s has the columns %v, want %v: name another table in "+
+			"store.cassandra.table", s.options.shown(table), have, want)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func Connect(ctx context.Context, options Options) (*Session, error) {
 		return nil, err
 	}
 	if s.levels.paxos == 0 {
-		s.session.Close()
+		_ = s.Close()
 		return nil, errors.New("open store: cassandra: the server is " + amazonKeyspaces +
 			", which takes no conditions in batches: set store.cassandra.layout to rows")
 	}
@@ -28,7 +28,10 @@ func Connect(ctx context.Context, options Options) (*Session, error) {
 }
 
 // Close ends all connections.
-func (s *Session) Close() { s.s.session.Close() }
+func (s *Session) Close() { _ = s.s.Close() }
+
+// Fit is why the cluster cannot decide any more, though it could when the session began.
+func (s *Session) Fit() error { return s.s.watch.Err() }
 
 // Read is a statement that sees what was committed before it, and maybe not what is being decided.
 func (s *Session) Read(ctx context.Context, statement string, values ...any) *gocql.Query {
@@ -66,7 +69,7 @@ func (s *Session) CheckTable(ctx context.Context, table string, columns []string
 	if err := s.s.checkColumns(ctx, table, columns); err != nil {
 		return err
 	}
-	return s.s.checkAccord(ctx, s.s.options.Keyspace+"."+table)
+	return s.s.checkAccord(ctx, table)
 }
 
 // CheckRights returns an error for each table on which the user lacks a right that decisions need.
@@ -74,7 +77,7 @@ func (s *Session) CheckTable(ctx context.Context, table string, columns []string
 func (s *Session) CheckRights(ctx context.Context, keys map[string]string) error {
 	tables := make(map[string]string)
 	for table, key := range keys {
-		tables[s.s.options.Keyspace+"."+table] = key
+		tables[s.s.options.Quoted(table)] = key
 	}
 	return s.s.checkRights(ctx, tables)
 }
@@ -90,9 +93,9 @@ func SetupTables(
 	return o.setup(ctx, func(version string) []step {
 		steps := []step{o.keyspaceStep(replication)}
 		for _, t := range tables {
-			name := o.Keyspace + "." + t.Name
-			table := o.step("table "+name, "tables", "table_name", t.Name)
-			table.create = fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s %s%s", name, t.Definition,
+			table := o.step("table "+o.shown(t.Name), "tables", "table_name", t.Name)
+			table.create = fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s %s%s", o.Quoted(t.Name),
+				t.Definition,
 				withoutAccord(version))
 			steps = append(steps, table)
 		}

@@ -19,9 +19,11 @@ type Store struct {
 	levels  levels
 	limiter *limiter
 	metrics *metrics
+	watch   *dedup.Watch
 
-	mu     sync.Mutex
-	scopes map[dedup.Scope]*scopeState
+	mu      sync.Mutex
+	scopes  map[dedup.Scope]*scopeState
+	decided []string // tables that must not be under Accord
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -37,10 +39,10 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 		return nil, err
 	}
 	if err = s.checkSchema(ctx); err == nil {
-		err = s.checkAccord(ctx, s.options.qualifiedTable())
+		err = s.checkAccord(ctx, s.options.Table)
 	}
 	if err != nil {
-		s.session.Close()
+		_ = s.Close()
 		return nil, fmt.Errorf("open store: cassandra: %w", err)
 	}
 	s.metrics = newMetrics(reg, s.limiter)
@@ -73,11 +75,13 @@ func dial(ctx context.Context, options Options) (*Store, error) {
 		session.Close()
 		return nil, fmt.Errorf("open store: cassandra: %w", err)
 	}
+	s.watch = dedup.NewWatch(watchEvery, s.stillFit)
 	return s, nil
 }
 
 // Close implements dedup.Store.
 func (s *Store) Close() error {
+	s.watch.Close()
 	s.session.Close()
 	return nil
 }
@@ -112,6 +116,9 @@ func (s *Store) cached(scope dedup.Scope) *scopeState {
 
 // Lookup implements dedup.Store with a serial read, which completes a claim that is in flight.
 func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
+	if err := s.watch.Err(); err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: cassandra: %w", err)
+	}
 	st, err := s.state(ctx, scope)
 	if err != nil {
 		return dedup.Answer{}, fmt.Errorf("look up an id: %w", err)

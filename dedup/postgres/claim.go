@@ -22,6 +22,10 @@ import (
 func (s *Store) Claim(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
 ) ([]dedup.Answer, error) {
+	if err := s.watch.Err(); err != nil {
+		return make([]dedup.Answer, len(claims)),
+			fmt.Errorf("claim %d ids: postgres: %w", len(claims), err)
+	}
 	c := newCall(s.pool, s.sql, scope, claims)
 	c.run = s.insist
 	var batches errgroup.Group

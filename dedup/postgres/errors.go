@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -17,6 +18,7 @@ const (
 	undefinedTable       = "42P01"
 	invalidSchema        = "3F000"
 	noPrivilege          = "42501"
+	protocolViolation    = "08P01"
 )
 
 // isNotApplied reports whether the server undid the statement for the sake of another one. Of every
@@ -43,6 +45,10 @@ func explain(ctx context.Context, err error) error {
 	case readOnlyTransaction:
 		return fmt.Errorf("%w; the server is no primary any more, the next connections look for "+
 			"one among store.postgres.hosts", err)
+	case protocolViolation: // what pgbouncer says
+		if strings.Contains(err.Error(), "statement pooling") {
+			return fmt.Errorf("%w; set pool_mode = transaction in pgbouncer, or session", err)
+		}
 	case noPrivilege:
 		return fmt.Errorf("%w; docs/stores.md lists the rights that are needed", err)
 	}
@@ -57,4 +63,20 @@ type missingError struct{ what string }
 
 func (e *missingError) Error() string {
 	return e.what + " does not exist; create it with: kdedup setup -c FILE"
+}
+
+// unfitError says why the server or a table cannot keep the promise.
+type unfitError struct{ text string }
+
+func (e *unfitError) Error() string { return e.text }
+
+func unfit(format string, values ...any) error {
+	return &unfitError{fmt.Sprintf(format, values...)}
+}
+
+// isUnfit tells what was found from that nothing could be found out.
+func isUnfit(err error) bool {
+	_, missing := errors.AsType[*missingError](err)
+	_, is := errors.AsType[*unfitError](err)
+	return is || missing
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
@@ -28,6 +29,15 @@ func (s *Store) Retries() prometheus.Counter { return s.metrics.retries }
 
 // SweptClaims counts them.
 func (s *Store) SweptClaims() prometheus.Counter { return s.metrics.swept }
+
+// SweepLag is how far the deletion lags behind, in seconds.
+func (s *Store) SweepLag() prometheus.Gauge { return s.metrics.sweepLag }
+
+// WatchEvery has the watch look in other pauses.
+func (s *Store) WatchEvery(pause time.Duration) {
+	s.watch.Close()
+	s.watch = dedup.NewWatch(pause, s.stillFit)
+}
 
 // ScopeKey is the number of a scope in the table.
 var ScopeKey = scopeKey

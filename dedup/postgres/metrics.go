@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, connections func() (inUse, limit int3
 		sweepLag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kdedup_postgres_sweep_lag_seconds",
 			Help: "How long the claims that this process deleted last had been expired, at most; " +
-				"0 when it found none.",
+				"0 when it found none. While it can delete none, how long the oldest one has been.",
 		}),
 	}
 	inUse := prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -121,14 +121,17 @@ func serverTLS(config *tls.Config, host string) *tls.Config {
 	return config
 }
 
-// checkSession refuses a connection on which an answer would not be durable.
+// checkSession refuses a server on which answers are not durable by default. What another client
+// has set for the session, behind a pooler, is another matter: each statement that counts sets it
+// right, see durable.
 func checkSession(ctx context.Context, conn *pgx.Conn) error {
-	var commit, user string
-	row := conn.QueryRow(ctx, "SELECT current_setting('synchronous_commit'), current_user")
-	if err := row.Scan(&commit, &user); err != nil {
+	var commit, source, user string
+	row := conn.QueryRow(ctx, "SELECT setting, source, current_user FROM pg_settings "+
+		"WHERE name = 'synchronous_commit'")
+	if err := row.Scan(&commit, &source, &user); err != nil {
 		return fmt.Errorf("read synchronous_commit: %w", err)
 	}
-	if commit == "off" {
+	if commit == "off" && source != "session" {
 		return fmt.Errorf("%w; run: ALTER ROLE %s SET synchronous_commit = on", errForgetful,
 			pgx.Identifier{user}.Sanitize())
 	}

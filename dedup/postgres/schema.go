@@ -119,7 +119,7 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		return err
 	}
 	if version < 130000 {
-		return fmt.Errorf("the server has version %d.%d, 13 is the oldest that works",
+		return unfit("the server has version %d.%d, 13 is the oldest that works",
 			version/10000, version%10000)
 	}
 	for _, want := range []struct {
@@ -142,7 +142,7 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		case len(have) == 0:
 			return &missingError{what: "table " + o.Schema + "." + want.name}
 		case !slices.Equal(have, want.columns):
-			return fmt.Errorf("table %s.%s has the columns %v, want %v: name another table in "+
+			return unfit("table %s.%s has the columns %v, want %v: name another table in "+
 				"store.postgres.table",
 				o.Schema, want.name, have, want.columns)
 		}
@@ -173,7 +173,7 @@ func checkRights(ctx context.Context, pool *pgxpool.Pool, table string) error {
 			return fmt.Errorf("read the rights on %s: %w", table, err)
 		}
 		if !granted {
-			return fmt.Errorf(
+			return unfit(
 				"%s may not %s; run: GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s",
 				user, right, table, pgx.Identifier{user}.Sanitize())
 		}
@@ -192,10 +192,10 @@ FROM pg_class c WHERE c.oid = to_regclass($1)`, o.claimsTable()).Scan(&logged, &
 	case err != nil:
 		return fmt.Errorf("read the schema: %w", err)
 	case !logged:
-		return fmt.Errorf("table %s.%s is unlogged, a crash of the server empties it; run: ALTER "+
+		return unfit("table %s.%s is unlogged, a crash of the server empties it; run: ALTER "+
 			"TABLE %s SET LOGGED", o.Schema, o.Table, o.claimsTable())
 	case !unique:
-		return fmt.Errorf("table %s.%s has no unique index on (scope, message_id): name another "+
+		return unfit("table %s.%s has no unique index on (scope, message_id): name another "+
 			"table in store.postgres.table", o.Schema, o.Table)
 	}
 	return nil

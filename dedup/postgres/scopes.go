@@ -14,8 +14,8 @@ import (
 func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 	err := s.bounded(ctx, func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, "INSERT INTO "+s.options.scopesTable()+
-			" (scope, consumer_group, topic, buckets, extractor) VALUES ($1, $2, $3, $4, $5) ON "+
-			"CONFLICT (scope) DO NOTHING",
+			" (scope, consumer_group, topic, buckets, extractor) SELECT $1::bigint, $2::text, "+
+			"$3::text, $4::int, $5::text FROM "+durable+" ON CONFLICT (scope) DO NOTHING",
 			scopeKey(scope), scope.ConsumerGroup, scope.Name, scope.Buckets, scope.Extractor)
 		return err
 	})

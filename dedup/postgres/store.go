@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +25,7 @@ type Store struct {
 	stop       context.CancelFunc
 	background sync.WaitGroup // the sweep
 	clock      *steadyclock.Clock
+	watch      *dedup.Watch
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -52,6 +54,7 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 			return stat.AcquiredConns(), stat.MaxConns()
 		}),
 	}
+	s.watch = dedup.NewWatch(watchEvery, s.stillFit)
 	if options.SweepInterval > 0 {
 		s.background.Go(func() { s.sweepEvery(sweeping, options.SweepInterval) })
 	}
@@ -62,6 +65,7 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
+	s.watch.Close()
 	s.pool.Close()
 	return nil
 }
@@ -70,6 +74,9 @@ func (s *Store) Close() error {
 func (s *Store) Lookup(
 	ctx context.Context, scope dedup.Scope, id dedup.ID,
 ) (answer dedup.Answer, err error) {
+	if err := s.watch.Err(); err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: postgres: %w", err)
+	}
 	err = s.bounded(ctx, func(ctx context.Context) error {
 		_, answer, err = scanOwner(s.pool.QueryRow(ctx, s.sql.lookup, scopeKey(scope), keyOf(id)))
 		return err
@@ -93,6 +100,21 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 		return fmt.Errorf("release an id: postgres: %w", explain(ctx, err))
 	}
 	return nil
+}
+
+// watchEvery is the pause between two looks at the tables. What the commit of a claim rests on goes
+// with the claim.
+const watchEvery = 30 * time.Second
+
+// stillFit asks what Open has asked.
+func (s *Store) stillFit(ctx context.Context) (problem, err error) {
+	err = s.bounded(ctx, func(ctx context.Context) error {
+		return checkSchema(ctx, s.pool, s.options)
+	})
+	if isUnfit(err) {
+		return err, nil
+	}
+	return nil, err
 }
 
 // bounded gives a statement its time. A session that has become read-only is that of a server which

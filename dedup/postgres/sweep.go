@@ -25,12 +25,24 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 			return
 		case err != nil:
 			s.metrics.sweepErrors.Inc()
+			s.noteLag(ctx)
 			s.options.Logger.Warn("expired claims were not deleted, trying again later",
 				"error", err, "after", interval)
 		case deleted > 0:
 			s.options.Logger.Debug("deleted expired claims", "claims", deleted)
 		}
 	})
+}
+
+// noteLag reads how far the deletion lags behind where nothing can be deleted. Where that cannot be
+// read, no claim can be made either.
+func (s *Store) noteLag(ctx context.Context) {
+	var late float64
+	if err := s.bounded(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, s.sql.late).Scan(&late)
+	}); err == nil {
+		s.metrics.sweepLag.Set(late)
+	}
 }
 
 // sweep deletes expired claims until there are none, or another process deletes them. They have

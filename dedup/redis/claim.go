@@ -25,6 +25,9 @@ func (s *Store) Claim(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
 ) ([]dedup.Answer, error) {
 	answers := make([]dedup.Answer, len(claims))
+	if err := s.watch.Err(); err != nil {
+		return answers, fmt.Errorf("claim %d ids: redis: %w", len(claims), err)
+	}
 	claimedAt := dedup.ClaimTime(claims, time.Now())
 	var (
 		pipelines errgroup.Group

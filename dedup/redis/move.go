@@ -187,6 +187,9 @@ func (s *Store) Import(
 	answers := make([]dedup.Answer, len(claims))
 	for from := 0; from < len(claims); from += s.options.PipelineClaims {
 		to := min(from+s.options.PipelineClaims, len(claims))
+		if err := s.watch.Err(); err != nil {
+			return answers, fmt.Errorf("import %d claims: redis: %w", len(claims), err)
+		}
 		if err := s.importSome(ctx, scope, claims[from:to], answers[from:to]); err != nil {
 			return answers, fmt.Errorf("import %d claims: redis: %w", len(claims), err)
 		}

@@ -18,6 +18,7 @@ type server struct {
 	address, version, mode, policy string
 	runID                          string // another one after each start
 	appendOnly                     bool
+	evicted                        int64 // keys, since that start
 }
 
 // ask reads INFO, which is allowed where CONFIG is not, as on managed services.
@@ -34,7 +35,12 @@ func ask(ctx context.Context, cn interface {
 			said[name] = value
 		}
 	}
+	evicted, err := strconv.ParseInt(cmp.Or(said["evicted_keys"], "0"), 10, 64)
+	if err != nil {
+		return server{}, fmt.Errorf("INFO of the server: evicted_keys: %w", err)
+	}
 	return server{
+		evicted: evicted,
 		// of Valkey the one that it is like
 		version: said["redis_version"], runID: said["run_id"],
 		mode:   cmp.Or(said["redis_mode"], said["server_mode"]), // as Redis and as Valkey calls it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -393,4 +394,49 @@ func TestANodeOfAClusterIsRefusedAsAStandaloneServer(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "set mode to cluster") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A parameter group that is applied, a CONFIG SET: no connection ends by that.
+func TestAServerThatBeginsToEvictGetsNoClaims(t *testing.T) {
+	server := startServer(t, nil)
+	options := optionsFor(server.Addr())
+	printed := &testkit.Printed{}
+	options.Logger = slog.New(slog.NewTextHandler(printed, nil))
+	store, client := open(t, options), admin(t, server.Addr())
+	wantClaimed(t, store, claimsOf(10, 1))
+	do(t, client, "config", "set", "maxmemory-policy", "allkeys-lru")
+	testkit.Eventually(t, patience, "claims that wait", func() bool {
+		answers, err := store.Claim(t.Context(), scope, claimsOf(10, 1))
+		return undecided(answers) == 10 && err != nil &&
+			strings.Contains(err.Error(), `maxmemory-policy is "allkeys-lru"`)
+	})
+	if _, err := store.Lookup(t.Context(), scope, "id-1"); err == nil ||
+		!strings.Contains(err.Error(), "allkeys-lru") {
+		t.Errorf("a look-up, which readiness asks for: %v", err)
+	}
+	do(t, client, "config", "set", "maxmemory", "1")
+	_ = client.Set(t.Context(), "other", "evicts", 0).Err() // it may be refused at last
+	do(t, client, "config", "set", "maxmemory", "0", "maxmemory-policy", "noeviction")
+	testkit.Eventually(t, patience, "claims again", func() bool {
+		answers, err := store.Claim(t.Context(), scope, claimsOf(10, 1))
+		return undecided(answers) == 0 && err == nil
+	})
+	if got := printed.String(); !strings.Contains(got, "the server has evicted keys") {
+		t.Errorf("logged: %s", got)
+	}
+}
+
+func TestAServerThatStopsToWriteItsFileIsTold(t *testing.T) {
+	server := startServer(t, map[string]string{"appendonly": "yes"})
+	options := optionsFor(server.Addr())
+	printed := &testkit.Printed{}
+	options.Logger = slog.New(slog.NewTextHandler(printed, nil))
+	open(t, options)
+	if got := printed.String(); got != "" {
+		t.Errorf("logged: %s", got)
+	}
+	do(t, admin(t, server.Addr()), "config", "set", "appendonly", "no")
+	testkit.Eventually(t, patience, "the warning", func() bool {
+		return strings.Contains(printed.String(), "appendonly is off")
+	})
 }

@@ -19,6 +19,8 @@ type Store struct {
 	client  goredis.UniversalClient
 	options Options
 	metrics *metrics
+	watch   *dedup.Watch
+	seen    map[string]server // what each server said last, by its address; the watch has it
 
 	mu sync.Mutex // of what eachMaster collects
 }
@@ -37,14 +39,10 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 		return nil, errors.Join(fmt.Errorf("open store: redis %v: %w", options.Addresses, err),
 			s.client.Close())
 	}
-	for _, one := range servers {
-		if !one.appendOnly {
-			options.Logger.Warn(
-				"the store forgets its claims when its server restarts: appendonly is off", "redis",
-				one.address)
-		}
-	}
+	s.seen = make(map[string]server)
+	s.note(servers)
 	s.metrics = newMetrics(reg)
+	s.watch = dedup.NewWatch(watchEvery, s.stillFit)
 	return s, nil
 }
 
@@ -67,6 +65,7 @@ func Setup(ctx context.Context, options Options, say func(string)) error {
 
 // Close implements dedup.Store.
 func (s *Store) Close() error {
+	s.watch.Close()
 	if err := s.client.Close(); err != nil {
 		return fmt.Errorf("close store: redis: %w", err)
 	}
@@ -75,6 +74,9 @@ func (s *Store) Close() error {
 
 // Lookup implements dedup.Store; the driver asks masters only.
 func (s *Store) Lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error) {
+	if err := s.watch.Err(); err != nil {
+		return dedup.Answer{}, fmt.Errorf("look up an id: redis: %w", err)
+	}
 	value, err := s.client.Get(ctx, claimPrefix(s.options.KeyPrefix, scope)+string(id)).Bytes()
 	if errors.Is(err, goredis.Nil) {
 		return dedup.Answer{}, nil

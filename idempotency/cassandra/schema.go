@@ -3,6 +3,7 @@ package cassandra
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gocql/gocql"
@@ -14,7 +15,7 @@ import (
 // repeated. Rows end by their TTL alone, so tombstones are kept no longer than Paxos state: 3
 // hours.
 func Schema(o Options) string {
-	return "CREATE TABLE IF NOT EXISTS " + o.withDefaults().Table + ` (
+	return "CREATE TABLE IF NOT EXISTS " + o.withDefaults().quotedTable() + ` (
 	namespace blob, id blob,
 	owner blob, revision bigint,
 	state text,        -- started, completed, failed or released
@@ -24,6 +25,18 @@ func Schema(o Options) string {
 	response blob,
 	PRIMARY KEY ((namespace, id))
 ) WITH compaction = {'class': 'LeveledCompactionStrategy'} AND gc_grace_seconds = 10800`
+}
+
+// quotedTable names the table as CQL understands the option, with quotes around all of it: a name
+// may be a word that CQL reserves.
+func (o Options) quotedTable() string {
+	parts := strings.Split(o.Table, ".")
+	for i, part := range parts {
+		if !strings.HasPrefix(part, `"`) {
+			parts[i] = `"` + strings.ToLower(part) + `"`
+		}
+	}
+	return strings.Join(parts, ".")
 }
 
 // Setup creates the table, unless it exists. The keyspace has to be there.

@@ -33,7 +33,8 @@ const DefaultTable = "idempotency_keys"
 
 // Options may all be left zero.
 type Options struct {
-	// optionally with its keyspace: "billing.keys"; "": DefaultTable, in the session's keyspace
+	// optionally with its keyspace: "billing.keys"; "": DefaultTable, in the session's keyspace. As
+	// everywhere in CQL, capitals count only in names with quotes around them.
 	Table  string
 	Serial gocql.SerialConsistency // of the Paxos rounds; 0: LOCAL_SERIAL
 	// of what Paxos decided; 0: the session's, for which choose LOCAL_QUORUM, or QUORUM beside
@@ -53,7 +54,7 @@ var _ idempotency.Store = (*Store)(nil)
 // Open checks that the table is there; Setup makes it. The session stays the caller's.
 func Open(ctx context.Context, session *gocql.Session, o Options) (*Store, error) {
 	o = o.withDefaults()
-	s := &Store{session: session, options: o, sql: newStatements(o.Table)}
+	s := &Store{session: session, options: o, sql: newStatements(o.quotedTable())}
 	if _, err := s.Get(ctx, idempotency.Key{ID: "\x00"}); err != nil {
 		return nil, fmt.Errorf("open idempotency store: cassandra: table %s; create it with "+
 			"cassandra.Setup or with the statement of cassandra.Schema: %w", o.Table, err)

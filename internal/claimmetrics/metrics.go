@@ -23,6 +23,8 @@ type Metrics struct {
 	blocked      prometheus.Gauge
 	wait         *telemetry.Wait // for the store
 	registry     *telemetry.Wait
+	refusal      *refusal
+	waits        bool // for the store
 }
 
 // Collectors are the metric families that all dedupers of a process share.
@@ -90,6 +92,7 @@ func (c *Collectors) For(topic, lane string) *Metrics {
 		blocked:      c.blocked.WithLabelValues(topic, lane),
 		wait:         c.waits.With(0, topic, telemetry.BlockedByStore),
 		registry:     c.waits.With(0, topic, telemetry.BlockedByRegistry),
+		refusal:      &c.store.refusal,
 	}
 	m.blocked.Set(0)
 	c.mu.Lock()
@@ -128,6 +131,10 @@ func (m *Metrics) Undecided(claims int) {
 	m.ambiguous.Add(float64(claims))
 	m.blocked.Set(1)
 	m.wait.Begin()
+	if !m.waits {
+		m.waits = true
+		m.refusal.waiting.Add(1)
+	}
 }
 
 // Unresolved implements dedup.Observer. It begins a wait for the schema registry, unless the lane
@@ -142,6 +149,10 @@ func (m *Metrics) Ended() {
 	m.blocked.Set(0)
 	m.wait.End()
 	m.registry.End()
+	if m.waits {
+		m.waits = false
+		m.refusal.waiting.Add(-1)
+	}
 }
 
 // Judged implements dedup.Observer.

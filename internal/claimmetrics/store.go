@@ -3,6 +3,8 @@ package claimmetrics
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,13 +18,50 @@ type storeMetrics struct {
 	inFlight prometheus.Gauge
 	seconds  *prometheus.HistogramVec
 	errors   *prometheus.CounterVec
+	refusal  refusal
 }
+
+// refusal is why the store decides no claims, while lanes wait for that. A store that answers
+// look-ups may take no claims: it is full, or may only be read.
+type refusal struct {
+	waiting atomic.Int64 // lanes
+
+	mu    sync.Mutex
+	err   error // of the last call, if that decided nothing
+	since time.Time
+}
+
+// settled is how long a refusal must have lasted: one timeout of a busy store is none.
+const settled = 2 * time.Second
+
+func (r *refusal) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil || err == nil {
+		r.since = time.Now()
+	}
+	r.err = err
+}
+
+// now is nil while claims are decided, or nobody asks.
+func (r *refusal) now() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting.Load() == 0 || time.Since(r.since) < settled {
+		return nil
+	}
+	return r.err
+}
+
+// Refusal is why lanes wait for the store, nil if none does: what a look-up does not show.
+func (c *Collectors) Refusal() error { return c.store.refusal.now() }
 
 func newStoreMetrics(reg prometheus.Registerer) *storeMetrics {
 	m := &storeMetrics{
 		up: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kdedup_store_up",
-			Help: "1 if the store answered the last call, 0 if not; /readyz asks it too.",
+			Help: "1 if the store answered the last call, 0 if not, or if it answers look-ups and " +
+				"decides no claims; /readyz asks it too.",
 		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kdedup_store_claims_in_flight",
@@ -47,7 +86,7 @@ func (c *Collectors) Observed(s dedup.Store) dedup.Store {
 	c.store.up.Set(1)
 	return &observed{
 		Store: s, up: c.store.up, inFlight: c.store.inFlight,
-		claim: c.store.call("claim"), lookup: c.store.call("lookup"),
+		claim: c.store.call("claim"), lookup: c.store.call("lookup"), refusal: &c.store.refusal,
 	}
 }
 
@@ -65,6 +104,7 @@ type observed struct {
 	dedup.Store
 	up, inFlight  prometheus.Gauge
 	claim, lookup call
+	refusal       *refusal
 }
 
 // Unwrap is for dedup.Unwrapped.
@@ -81,6 +121,11 @@ func (o *observed) Claim(
 	decided := slices.ContainsFunc(answers, func(a dedup.Answer) bool {
 		return a.Outcome != dedup.Undecided
 	})
+	if err == nil || decided {
+		o.refusal.note(nil)
+	} else if ctx.Err() != context.Canceled {
+		o.refusal.note(err)
+	}
 	o.note(ctx, o.claim, start, decided, err)
 	return answers, err
 }
@@ -101,7 +146,11 @@ func (o *observed) note(ctx context.Context, c call, start time.Time, decided bo
 	c.seconds.Observe(time.Since(start).Seconds())
 	switch {
 	case err == nil:
-		o.up.Set(1)
+		up := 1.0
+		if o.refusal.now() != nil {
+			up = 0
+		}
+		o.up.Set(up)
 		return
 	case ctx.Err() == context.Canceled:
 		return

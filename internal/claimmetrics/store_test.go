@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -77,4 +79,55 @@ func TestClaimsAreInFlightDuringTheirCall(t *testing.T) {
 	if during != 7 || inFlight() != 0 {
 		t.Errorf("in flight: %v during the call and %v after it, want 7 and 0", during, inFlight())
 	}
+}
+
+// A server that is full, or may only be read, answers look-ups and decides no claims.
+func TestAStoreThatDecidesNoClaimsIsNotUpBecauseItAnswersLookUps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		families := NewCollectors(prometheus.NewRegistry())
+		full, lane := errors.New("the server is full"), families.For("orders", "0")
+		store := families.Observed(&claimless{err: full})
+		ask := func(claim bool, up float64, want error) {
+			t.Helper()
+			if claim {
+				_, _ = store.Claim(t.Context(), dedup.Scope{}, make([]dedup.Claim, 1))
+			}
+			_, _ = store.Lookup(t.Context(), dedup.Scope{}, "id")
+			if got := testutil.ToFloat64(families.store.up); got != up {
+				t.Errorf("up is %v, want %v", got, up)
+			}
+			if got := families.Refusal(); !errors.Is(got, want) || (got == nil) != (want == nil) {
+				t.Errorf("refused: %v, want %v", got, want)
+			}
+		}
+		ask(false, 1, nil) // nobody claims
+		ask(true, 1, nil)  // for a moment
+		lane.Undecided(1)
+		time.Sleep(settled)
+		ask(true, 0, full)
+		lane.Undecided(1) // still the same wait
+		ask(false, 0, full)
+		lane.Ended() // the partitions have moved: nobody waits
+		ask(false, 1, nil)
+		lane.Undecided(1)
+		ask(true, 0, full)
+		dedup.Unwrapped(store).(*claimless).err = nil
+		ask(true, 1, nil)
+	})
+}
+
+// claimless answers look-ups, and claims as it is told.
+type claimless struct {
+	dedup.Store
+	err error
+}
+
+func (s *claimless) Claim(
+	_ context.Context, _ dedup.Scope, claims []dedup.Claim,
+) ([]dedup.Answer, error) {
+	return make([]dedup.Answer, len(claims)), s.err
+}
+
+func (*claimless) Lookup(context.Context, dedup.Scope, dedup.ID) (dedup.Answer, error) {
+	return dedup.Answer{}, nil
 }

@@ -119,6 +119,9 @@ func (s *shard) rows(batch []*pending, now time.Time) []row {
 func (s *shard) insert(
 	ctx context.Context, batch []*pending,
 ) (rows []row, applied bool, there []row, err error) {
+	if err := s.log.session.Fit(); err != nil {
+		return nil, false, nil, err
+	}
 	now, err := s.log.time(ctx)
 	if err != nil {
 		return nil, false, nil, err

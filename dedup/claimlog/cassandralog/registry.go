@@ -56,7 +56,7 @@ func (r *registry) Withdraw(ctx context.Context, key string) error {
 
 func (r *registry) remove(ctx context.Context, key string) error {
 	return r.do(ctx, func(s *cassandra.Session) error {
-		return s.Conditional(ctx, "DELETE FROM "+r.name()+
+		return s.Conditional(ctx, "DELETE FROM "+r.table()+
 			" WHERE consumer_group = ? AND key = ? IF EXISTS", r.group, key).Iter().Close()
 	})
 }
@@ -74,6 +74,11 @@ func (r *registry) name() string {
 	return r.logs.o.Cassandra.Keyspace + "." + r.logs.o.Cassandra.Table + registrySuffix
 }
 
+// table is its name in statements.
+func (r *registry) table() string {
+	return r.logs.o.Cassandra.Quoted(r.logs.o.Cassandra.Table + registrySuffix)
+}
+
 func (r *registry) do(ctx context.Context, work func(*cassandra.Session) error) error {
 	session, err := r.logs.connect(ctx)
 	if err != nil {
@@ -88,7 +93,7 @@ func (r *registry) do(ctx context.Context, work func(*cassandra.Session) error) 
 // propose has a value stand if none does.
 func (r *registry) propose(ctx context.Context, key string, value []byte) error {
 	return r.do(ctx, func(s *cassandra.Session) error {
-		return s.Conditional(ctx, "INSERT INTO "+r.name()+
+		return s.Conditional(ctx, "INSERT INTO "+r.table()+
 			" (consumer_group, key, value) VALUES (?, ?, ?) IF NOT EXISTS",
 			r.group, key, value).Iter().Close()
 	})
@@ -97,7 +102,7 @@ func (r *registry) propose(ctx context.Context, key string, value []byte) error 
 // replace puts a value in the place of another one, which still stands, or does nothing.
 func (r *registry) replace(ctx context.Context, key string, old, value []byte) error {
 	return r.do(ctx, func(s *cassandra.Session) error {
-		return s.Conditional(ctx, "UPDATE "+r.name()+
+		return s.Conditional(ctx, "UPDATE "+r.table()+
 			" SET value = ? WHERE consumer_group = ? AND key = ? IF value = ?",
 			value, r.group, key, old).Iter().Close()
 	})
@@ -118,7 +123,7 @@ func (r *registry) read(
 	ask func(*cassandra.Session, context.Context, string, ...any) *gocql.Query, key string,
 ) (value []byte, err error) {
 	err = r.do(ctx, func(s *cassandra.Session) error {
-		err := ask(s, ctx, "SELECT value FROM "+r.name()+
+		err := ask(s, ctx, "SELECT value FROM "+r.table()+
 			" WHERE consumer_group = ? AND key = ?", r.group, key).Scan(&value)
 		if errors.Is(err, gocql.ErrNotFound) {
 			return nil

@@ -70,7 +70,7 @@ type statements struct {
 }
 
 func (l *Logs) statements() statements {
-	name := l.o.Cassandra.Keyspace + "." + l.o.Cassandra.Table
+	name := l.o.Cassandra.Quoted(l.o.Cassandra.Table)
 	const slice = " WHERE consumer_group = ? AND log = ? AND shard = ? AND slice = ?"
 	s := statements{
 		page: "SELECT seq, block FROM " + name + slice + " AND seq >= ? LIMIT " +

@@ -46,8 +46,11 @@ type parser struct {
 	markers []string
 }
 
+// quotedName is kept here without its quotes, as it stands in the tables of the schema.
+var quotedName = regexp.MustCompile(`"(\w+)"`)
+
 func parse(text string) (statement, error) {
-	p := &parser{tokens: tokenPattern.FindAllString(text, -1)}
+	p := &parser{tokens: tokenPattern.FindAllString(quotedName.ReplaceAllString(text, "$1"), -1)}
 	s := p.statement()
 	s.markers = p.markers
 	if s.kind == "" {

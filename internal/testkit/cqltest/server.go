@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -41,6 +42,20 @@ func Start(t testing.TB, dialect Dialect) *Server {
 		s.all.Wait()
 	})
 	return s
+}
+
+// AddPeers has nodes of data centres join the cluster, which do not answer.
+func (s *Server) AddPeers(centres ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialect.Peers = append(slices.Clone(s.dialect.Peers), centres...)
+}
+
+// RemovePeers has all of them leave.
+func (s *Server) RemovePeers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialect.Peers = nil
 }
 
 // Addr is where clients find the server, as host:port.

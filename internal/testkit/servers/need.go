@@ -28,6 +28,13 @@ func NeedRedis(t testing.TB) {
 	need(t, err)
 }
 
+// NeedPgbouncer is Need for a pgbouncer of one's own.
+func NeedPgbouncer(t testing.TB) {
+	t.Helper()
+	_, err := FindPgbouncer()
+	need(t, err)
+}
+
 // RedisEnv names a Redis or Valkey that tests may use, as "host:port".
 const RedisEnv = "KDEDUP_TEST_REDIS"
 

@@ -48,8 +48,10 @@ func (p *Process) checks() []server.Check {
 			return err
 		}
 		scope := wiring.ScopeOf(now.config.Topics[0], "")
-		_, err := p.store.Lookup(ctx, scope, "readiness probe")
-		return err
+		if _, err := p.store.Lookup(ctx, scope, "readiness probe"); err != nil {
+			return err
+		}
+		return p.families.claims.Refusal()
 	}}}
 	if len(now.config.SchemaRegistry.URLs) > 0 {
 		checks = append(checks, server.Check{Name: "schema registry",
