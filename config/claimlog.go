@@ -28,7 +28,9 @@ type CassandraLog struct {
 }
 
 // mostLogTable leaves room for what is behind it in the name of the second table.
-const mostLogTable = 48 - len("_registry")
+const mostLogTable = 48 - len(registrySuffix)
+
+const registrySuffix = "_registry"
 
 // logMargin is how much longer than their ttl a log keeps claims.
 const logMargin = time.Hour
@@ -53,6 +55,23 @@ func checkIndex(p *problems, section string, shards int, index, path string) {
 // Logs reports whether the claims are kept in a log, which every process reads into an index.
 func (s Store) Logs() bool {
 	return s.Type == StoreKafka || s.Type == StoreCassandra && s.Cassandra.Layout == LayoutLog
+}
+
+// longestGroup is that of a group whose index is in files: its name is that of a directory there,
+// with two digits for each byte, and a name has 255 bytes at most.
+const longestGroup = 127
+
+// checkGroup refuses a group that can have no index.
+func (s *Store) checkGroup(p *problems, path string, t Topic) {
+	if _, setting := s.IndexPath(); setting != "" && len(t.ScopeGroup) > longestGroup {
+		key := "scope_group"
+		if t.ScopeGroup == t.ConsumerGroup {
+			key = "consumer_group"
+		}
+		p.add(path+"."+key, "choose a shorter one, or index: memory beside "+setting,
+			"must be at most %d bytes where the index of a claim log is in files, got %d",
+			longestGroup, len(t.ScopeGroup))
+	}
 }
 
 // IndexPath is the directory of the index of a claim log, and the setting that names it; nil if

@@ -80,7 +80,8 @@ type Cassandra struct {
 	Layout string `mapstructure:"layout"`
 	// The log, with `layout: log`.
 	Log CassandraLog `mapstructure:"log"`
-	// Keyspace of the table: a letter, then letters, digits and `_`, at most 48.
+	// Keyspace of the table: a letter, then letters, digits and `_`, at most 48, and not one of
+	// Cassandra's own. kdedup quotes it, so capitals count, also in the table's name.
 	Keyspace string `mapstructure:"keyspace"`
 	// Table of the claims: a letter, then letters, digits and `_`, at most 48. Not used with
 	// `layout: log`.

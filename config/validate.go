@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,6 +48,7 @@ func (c Config) check(p *problems) {
 			t = t.of("topic") // for the rules that every entry has
 		}
 		t.check(p, path)
+		c.Store.checkGroup(p, path, t)
 		if c.Store.Type == StoreCassandra {
 			margin := time.Duration(0)
 			if c.Store.Logs() {
@@ -135,15 +137,7 @@ func (c ClaimLog) check(p *problems) {
 func (c Cassandra) check(p *problems) {
 	const path = "store.cassandra"
 	p.addresses(path+".hosts", c.Hosts)
-	p.cassandraName(path+".keyspace", c.Keyspace)
-	p.cassandraName(path+".table", c.Table)
-	if oneOf(p, path+".layout", c.Layout, LayoutRows, LayoutLog); c.Layout == LayoutLog {
-		c.Log.check(p, path+".log")
-		if c.Log.Table == "dedup_scopes" || c.Log.Table == c.Table {
-			p.add(path+".log.table", "", "must not be the table of another layout, got %q",
-				c.Log.Table)
-		}
-	}
+	c.checkTables(p, path)
 	if c.Username == "" && c.Password != "" {
 		p.add(path+".username", "", "is required with password")
 	}
@@ -164,6 +158,33 @@ func (c Cassandra) check(p *problems) {
 	}
 }
 
+// checkTables leaves to the server what is the server's, and keeps the tables apart.
+func (c Cassandra) checkTables(p *problems, path string) {
+	p.cassandraName(path+".keyspace", c.Keyspace)
+	if lower := strings.ToLower(c.Keyspace); lower == "system" ||
+		strings.HasPrefix(lower, "system_") {
+		p.add(path+".keyspace", "", "must not be system or begin with system_, which are "+
+			"Cassandra's own, got %q", c.Keyspace)
+	}
+	p.cassandraName(path+".table", c.Table)
+	if c.Table == scopesTable {
+		p.add(path+".table", "", "must not be %s, which keeps the settings of the scopes",
+			scopesTable)
+	}
+	if oneOf(p, path+".layout", c.Layout, LayoutRows, LayoutLog); c.Layout != LayoutLog {
+		return
+	}
+	c.Log.check(p, path+".log")
+	if others := []string{scopesTable, c.Table}; slices.Contains(others, c.Log.Table) ||
+		slices.Contains(others, c.Log.Table+registrySuffix) {
+		p.add(path+".log.table", "", "must not be the table of another layout, got %q",
+			c.Log.Table)
+	}
+}
+
+// scopesTable is beside the claims in Cassandra and in PostgreSQL.
+const scopesTable = "dedup_scopes"
+
 func (c Postgres) check(p *problems) {
 	const path = "store.postgres"
 	p.addresses(path+".hosts", c.Hosts)
@@ -171,9 +192,14 @@ func (c Postgres) check(p *problems) {
 	p.require(path+".username", c.Username)
 	c.TLS.check(p, path+".tls")
 	p.postgresName(path+".schema", c.Schema)
+	if strings.HasPrefix(c.Schema, "pg_") || c.Schema == "information_schema" {
+		p.add(path+".schema", "", "must not be information_schema or begin with pg_, which are "+
+			"PostgreSQL's own, got %q", c.Schema)
+	}
 	p.postgresName(path+".table", c.Table)
-	if c.Table == "dedup_scopes" {
-		p.add(path+".table", "", "must not be dedup_scopes, which keeps the settings of the scopes")
+	if c.Table == scopesTable {
+		p.add(path+".table", "", "must not be %s, which keeps the settings of the scopes",
+			scopesTable)
 	}
 	within(p, path+".timeout", c.Timeout, time.Second, longest)
 	within(p, path+".connections", c.Connections, 1, 100)

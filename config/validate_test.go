@@ -337,6 +337,17 @@ func TestStoreRules(t *testing.T) {
 			`store.cassandra.hosts[0]: must be host:port or a host, got "a b"`},
 		{"keyspace", cassandra(func(s *Cassandra) { s.Keyspace = "my-keyspace" }),
 			`store.cassandra.keyspace: must be a letter and then letters, digits and _, at most 48 in all, got "my-keyspace"`},
+		{"a word that CQL reserves", cassandra(func(s *Cassandra) {
+			s.Keyspace, s.Table = "Order", "select"
+		}), ""},
+		{"Cassandra's own keyspace", cassandra(func(s *Cassandra) { s.Keyspace = "System_auth" }),
+			`store.cassandra.keyspace: must not be system or begin with system_, which are ` +
+				`Cassandra's own, got "System_auth"`},
+		{"the table of the scopes", cassandra(func(s *Cassandra) { s.Table = "dedup_scopes" }),
+			"store.cassandra.table: must not be dedup_scopes, which keeps the settings of the scopes"},
+		{"the registry of a log is a table of claims", cassandra(func(s *Cassandra) {
+			s.Layout, s.Table = LayoutLog, "claim_log_registry"
+		}), `store.cassandra.log.table: must not be the table of another layout, got "claim_log"`},
 		{"table", cassandra(func(s *Cassandra) { s.Table = "1table" }),
 			`store.cassandra.table: must be a letter and then letters, digits and _, at most 48 in all, got "1table"`},
 		{"longest table", cassandra(func(s *Cassandra) { s.Table = strings.Repeat("t", 48) }), ""},
@@ -391,6 +402,9 @@ func TestPostgresRules(t *testing.T) {
 				"false; set enabled to true"},
 		{"schema", postgres(func(s *Postgres) { s.Schema = "Kdedup" }),
 			`store.postgres.schema: must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got "Kdedup"`},
+		{"PostgreSQL's own schema", postgres(func(s *Postgres) { s.Schema = "pg_claims" }),
+			`store.postgres.schema: must not be information_schema or begin with pg_, which are ` +
+				`PostgreSQL's own, got "pg_claims"`},
 		{"table", postgres(func(s *Postgres) { s.Table = "a-b" }),
 			`store.postgres.table: must be a lower-case letter and then lower-case letters, digits and _, at most 48 in all, got "a-b"`},
 		{"longest table", postgres(func(s *Postgres) { s.Table = strings.Repeat("t", 48) }), ""},

@@ -37,6 +37,13 @@ func TestTopicNameRules(t *testing.T) {
 			t.ConsumerGroup = "a b"
 		}),
 			"topics[0].fence_topic: " + notATopicName + `"a b.fence"`},
+		{"longest consumer group with an index in files", topic(func(t *Topic) {
+			t.ConsumerGroup = strings.Repeat("g", 127)
+		}), ""},
+		{"consumer group that is too long for an index in files", topic(func(t *Topic) {
+			t.ConsumerGroup = strings.Repeat("g", 128)
+		}), "topics[0].consumer_group: must be at most 127 bytes where the index of a claim log " +
+			"is in files, got 128; choose a shorter one, or index: memory beside store.kafka.path"},
 		{"consumer group with a fence topic of its own", topic(func(t *Topic) {
 			t.ConsumerGroup, t.FenceTopic = "a b", "f"
 		}), ""},

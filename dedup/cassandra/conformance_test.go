@@ -60,6 +60,7 @@ func TestConformance(t *testing.T) {
 func conform(t *testing.T, host string) {
 	t.Helper()
 	options := optionsFor(t, host)
+	options.Keyspace, options.Table = "T"+options.Keyspace[1:], "processedMessages"
 	create(t, options)
 	store := open(t, options)
 	t.Cleanup(func() { _ = store.Close() })

@@ -3,6 +3,7 @@ package cassandra_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,5 +115,37 @@ func TestOpenNamesTheRemedyOfAMissingTable(t *testing.T) {
 	_, err := cassandra.Open(t.Context(), session(t, host, keyspace(t, host)), cassandra.Options{})
 	if err == nil || !strings.Contains(err.Error(), "create it with cassandra.Setup") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// CQL reserves words, and capitals count only in quotes, as everywhere.
+func TestEveryNameOfATableWorks(t *testing.T) {
+	host := testkit.Cassandra(t)
+	space := keyspace(t, host)
+	s := session(t, host, space)
+	for _, name := range []string{"select", "Billing_Keys", space + ".Order", `"Keys"`,
+		space + `."order"`} {
+		options := cassandra.Options{Table: name}
+		if err := cassandra.Setup(t.Context(), s, options); err != nil {
+			t.Fatal(err)
+		}
+		store := open(t, s, options)
+		key := idempotency.Key{ID: "id"}
+		if _, err := store.Get(t.Context(), key); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var tables []string
+	iter := s.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?",
+		space).WithContext(t.Context()).Iter()
+	for name := ""; iter.Scan(&name); {
+		tables = append(tables, name)
+	}
+	if err := iter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(tables)
+	if want := []string{"Keys", "billing_keys", "order", "select"}; !slices.Equal(tables, want) {
+		t.Errorf("tables %q, want %q", tables, want)
 	}
 }

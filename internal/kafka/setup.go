@@ -169,12 +169,12 @@ func (s setup) create(
 		return nil
 	}
 	replicas := s.layout.replicas(s.layout.topic.Input)
-	if s.dryRun {
-		s.say("would create " + describeNew(topic, partitions, replicas, values) + s.place(topic))
-		return nil
-	}
 	for {
 		err := s.createOnce(ctx, topic, partitions, replicas, values)
+		if s.dryRun && (err == nil || isDenied(err)) {
+			s.wouldCreate(topic, describeNew(topic, partitions, replicas, values), err)
+			return nil
+		}
 		late := errors.Is(err, kerr.TopicAlreadyExists) // another setup runs, or ran just now
 		if err != nil && !late {
 			less, refused := without(err, &replicas, values)
@@ -202,7 +202,22 @@ func (s setup) create(
 	}
 }
 
-// createOnce returns an error with the brokers' own words.
+// wouldCreate says so, also to a user who only looks and may not create it.
+func (s setup) wouldCreate(topic, description string, denied error) {
+	line := "would create " + description + s.place(topic)
+	if denied != nil {
+		line += "; this user may not: " + denied.Error()
+	}
+	s.say(line)
+}
+
+func isDenied(err error) bool {
+	return errors.Is(err, kerr.TopicAuthorizationFailed) ||
+		errors.Is(err, kerr.ClusterAuthorizationFailed)
+}
+
+// createOnce returns an error with the brokers' own words. In a dry run they are only asked whether
+// they would make the topic.
 func (s setup) createOnce(
 	ctx context.Context, topic string, partitions, replicas int, values []Setting,
 ) error {
@@ -210,8 +225,15 @@ func (s setup) createOnce(
 	for _, v := range values {
 		configs[v.Key] = &v.Value
 	}
-	answer, err := s.admin(topic).CreateTopic(ctx, int32(partitions), int16(replicas), configs,
-		topic)
+	create := s.admin(topic).CreateTopics
+	if s.dryRun {
+		create = s.admin(topic).ValidateCreateTopics
+	}
+	answers, err := create(ctx, int32(partitions), int16(replicas), configs, topic)
+	answer := answers[topic]
+	if err == nil {
+		err = answer.Err
+	}
 	if err != nil && answer.ErrMessage != "" {
 		return fmt.Errorf("%w: %s", err, answer.ErrMessage)
 	}

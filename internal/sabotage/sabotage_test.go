@@ -881,6 +881,13 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup/cassandra", tests: "TestClaimsWaitWhileDataCentresWouldDecideApart",
 	},
 	{
+		guard: "names in CQL are quoted",
+		file:  "dedup/cassandra/options.go",
+		old:   "return `\"` + strings.ReplaceAll(name, `\"`, `\"\"`) + `\"`", new: "return name",
+		caughtBy: "./dedup/cassandra", tests: "TestEveryNameThatIsAdmittedWorks",
+		server: testkit.Cassandra,
+	},
+	{
 		guard: "a store that takes no claims is not up because it answers look-ups",
 		file:  "internal/claimmetrics/store.go", old: "if o.refusal.now() != nil {",
 		new:      "if false {",

@@ -31,6 +31,11 @@ func Setup(
 		return err
 	}
 	defer clusters.Close()
+	if dryRun {
+		if err := kafka.CheckCollisions(ctx, clusters, c.Topics, ClaimTopics(c)); err != nil {
+			return err
+		}
+	}
 	if err := setupEntries(ctx, clusters, c, dryRun, say); err != nil {
 		return err
 	}
