@@ -46,6 +46,9 @@ type Config struct {
 	// only. Load ignores them, because orchestrators inject such variables; log them, because one
 	// may be a typing error.
 	UnknownEnv []string `mapstructure:"-"`
+	// NumberedEnv has the variables that override a setting of an entry and name it by its number,
+	// with the input or the pattern of that entry. Another entry in front of it takes them over.
+	NumberedEnv map[string]string `mapstructure:"-"`
 }
 
 // Reload says when the file is read again. SIGHUP always does it.

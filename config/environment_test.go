@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -123,6 +125,12 @@ func TestErrorsNameTheVariable(t *testing.T) {
 			`topics[0].lanes (KDEDUP_TOPICS_0_LANES): must be a whole number, got "many"`},
 		{"KDEDUP_TOPICS_0_LANES=0",
 			"topics[0].lanes (KDEDUP_TOPICS_0_LANES): must be at least 1, got 0"},
+		{`KDEDUP_KAFKA_BROKERS="kafka-1:9092"`, `kafka.brokers[0] (KDEDUP_KAFKA_BROKERS): must ` +
+			`be host:port or a host, got "\"kafka-1:9092\""`},
+		{`KDEDUP_KAFKA_BROKERS=a:1,[b:2]`, `kafka.brokers[1] (KDEDUP_KAFKA_BROKERS): must ` +
+			`be host:port or a host, got "[b:2]"`},
+		{`KDEDUP_SERVER_HOSTS='a'`, `server.hosts[0] (KDEDUP_SERVER_HOSTS): must be a ` +
+			`host name without a port, got "'a'"`},
 		{"KDEDUP_LOG_LEVEL=${HOME}",
 			`log.level (KDEDUP_LOG_LEVEL): must be debug, info, warn or error, got "${HOME}"`},
 		{"KDEDUP_KAFKA_SASL_PASSWORD=file:/missing", "kafka.sasl.password " +
@@ -188,5 +196,89 @@ func TestVariablesThatCannotBeReplaced(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+const twoEntries = `kafka: {brokers: ["localhost:9092"]}
+topics:
+  - {input: orders, output: o.clean, consumer_group: o, message_id: {from: key}, dead_letter_topic: o.dlq}
+  - {input: "${TEAM}.payments-v1", output: p.clean, consumer_group: p, message_id: {from: key}, dead_letter_topic: p.dlq}
+`
+
+func TestAnOverrideMayNameItsInput(t *testing.T) {
+	c := mustLoad(t, twoEntries, "TEAM=eu", "KDEDUP_TOPICS_ORDERS_TTL=30d",
+		"KDEDUP_TOPICS_EU_PAYMENTS_V1_MESSAGE_ID_FROM=value_hash",
+		"KDEDUP_TOPICS_1_INPUT=refunds", "KDEDUP_TOPICS_REFUNDS_TTL=1h")
+	if c.Topics[0].TTL != 30*24*time.Hour || c.Topics[1].TTL != time.Hour {
+		t.Errorf("ttl %v and %v", c.Topics[0].TTL, c.Topics[1].TTL)
+	}
+	// The file's input has given way to another one, and so its name means nothing.
+	if diff := cmp.Diff([]string{"KDEDUP_TOPICS_EU_PAYMENTS_V1_MESSAGE_ID_FROM"},
+		c.UnknownEnv); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"KDEDUP_TOPICS_1_INPUT": "refunds"},
+		c.NumberedEnv); diff != "" {
+		t.Errorf("numbered (-want +got):\n%s", diff)
+	}
+	moved := strings.Replace(twoEntries, "topics:\n", "topics:\n  - {input: new, output: n.clean, "+
+		"consumer_group: n, message_id: {from: key}, dead_letter_topic: n.dlq}\n", 1)
+	c = mustLoad(t, moved, "TEAM=eu", "KDEDUP_TOPICS_ORDERS_TTL=30d")
+	if c.Topics[0].TTL == 30*24*time.Hour || c.Topics[1].TTL != 30*24*time.Hour {
+		t.Errorf("behind another entry: ttl %v and %v", c.Topics[0].TTL, c.Topics[1].TTL)
+	}
+}
+
+func TestAnOverrideThatMayMeanTwoEntriesIsRefused(t *testing.T) {
+	alike := strings.Replace(twoEntries, "${TEAM}.payments-v1", "ORDERS", 1)
+	for _, c := range []struct {
+		text, variable, want string
+	}{
+		{alike, "KDEDUP_TOPICS_ORDERS_TTL=1h", "KDEDUP_TOPICS_ORDERS_TTL: may mean " +
+			"topics[0].ttl or topics[1].ttl; write it into the file, or name the entry by its " +
+			"number"},
+		{twoEntries, "KDEDUP_TOPICS_0_TTL=1h KDEDUP_TOPICS_ORDERS_TTL=2h", "topics[0].ttl " +
+			"(KDEDUP_TOPICS_ORDERS_TTL): is set by KDEDUP_TOPICS_0_TTL, too; unset one of the two"},
+		{twoEntries, "KDEDUP_TOPICS_ORDERS_TTL=soon", "topics[0].ttl (KDEDUP_TOPICS_ORDERS_TTL): " +
+			`must be a duration such as 30s, 168h or 7d, got "soon"`},
+	} {
+		if got := problemsOf(t, c.text, append(strings.Fields(c.variable),
+			"TEAM=eu")...); got != c.want {
+			t.Errorf("%s: %s", c.variable, got)
+		}
+	}
+}
+
+// Whatever a topic is called, the variable that kdedup proposes finds its entry and no other.
+func TestTheProposedNameOfAnOverrideLeadsToItsEntry(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	const letters = "abcXYZ019._-"
+	for range 200 {
+		var inputs []string
+		seen := map[string]bool{}
+		text := "kafka: {brokers: [a]}\ntopics:\n"
+		for len(inputs) < 5 {
+			input := "t"
+			for range random.IntN(20) {
+				input += string(letters[random.IntN(len(letters))])
+			}
+			if seen[inVariable(input)] {
+				continue
+			}
+			seen[inVariable(input)] = true
+			text += fmt.Sprintf("  - {input: %q, output: o%d, consumer_group: g%d, "+
+				"message_id: {from: key}, on_missing_id: drop}\n", input, len(inputs), len(inputs))
+			inputs = append(inputs, input)
+		}
+		at := random.IntN(len(inputs))
+		name := NamedEnv(EnvName(fmt.Sprintf("topics[%d].batch_records", at)), inputs[at])
+		c := mustLoad(t, text, name+"=77")
+		for i, topic := range c.Topics {
+			if (topic.BatchRecords == 77) != (i == at) {
+				t.Fatalf("%s of %q: entry %d has %d", name, inputs, i, topic.BatchRecords)
+			}
+		}
 	}
 }

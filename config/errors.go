@@ -55,12 +55,20 @@ func (p *problems) addError(e *Error) {
 		}
 	}
 	if e.Place == "" {
-		e.Place = p.places[e.Path]
+		e.Place = p.place(e.Path)
 	}
 	if p.variables != nil {
 		e.Problem, e.Remedy = p.variables.hide(e.Problem), p.variables.hide(e.Remedy)
 	}
 	p.found = append(p.found, e)
+}
+
+// place is where a value stands. That of an element of a list may be that of the list.
+func (p *problems) place(path string) string {
+	if place := p.places[path]; place != "" || !strings.HasSuffix(path, "]") {
+		return place
+	}
+	return p.places[path[:strings.LastIndexByte(path, '[')]]
 }
 
 // covers reports whether path is the setting outer or lies inside it.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -60,9 +61,15 @@ func parse(data []byte, env map[string]string, p *problems) Config {
 		return Config{}
 	}
 	liftPatterns(settings)
-	unknown := override(settings, env, p.places)
+	unknown, numbered := override(settings, env, p)
 	c := decode(settings, env, p).Derived()
 	c.UnknownEnv = unknown
+	for name, at := range numbered {
+		if c.NumberedEnv == nil {
+			c.NumberedEnv = make(map[string]string)
+		}
+		c.NumberedEnv[name] = cmp.Or(c.Topics[at].Input, c.Topics[at].Pattern)
+	}
 	c.check(p)
 	return c
 }

@@ -98,6 +98,7 @@ func TestSecretsFromFiles(t *testing.T) {
 		{"without a newline", "hunter2", "hunter2"},
 		{"with spaces and two newlines", " hunter2 \n\n", " hunter2 \n"},
 		{"with something like a variable", "${HOME}\n", "${HOME}"},
+		{"with a byte order mark", "\ufeffhunter2\n", "hunter2"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,8 +126,10 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	empty, huge, missing := filepath.Join(dir, "empty"), filepath.Join(dir, "huge"),
 		filepath.Join(dir, "missing")
+	wide, marked := filepath.Join(dir, "wide"), filepath.Join(dir, "marked")
 	for path, content := range map[string][]byte{empty: []byte("\n"),
-		huge: make([]byte, maxSecretBytes+1)} {
+		huge: make([]byte, maxSecretBytes+1), wide: []byte("\xff\xfeh\x00\n\x00"),
+		marked: []byte("\ufeff\n")} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +139,10 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 			": no such file or directory"},
 		{"a folder", "file:" + dir, "read secret: read " + dir + ": is a directory"},
 		{"empty", "file:" + empty, "read secret: " + empty + " is empty"},
+		{"empty behind a byte order mark", "file:" + marked, "read secret: " + marked +
+			" is empty"},
+		{"in UTF-16", "file:" + wide, "read secret: " + wide + " is written in UTF-16; save it " +
+			"as UTF-8"},
 		{"huge", "file:" + huge, "read secret: " + huge + " is longer than 65536 bytes"},
 	}
 	for _, test := range tests {

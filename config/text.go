@@ -109,7 +109,7 @@ func splitList(text string) []string {
 }
 
 // readSecret follows file:PATH and otherwise returns the text. One newline at the end of the file
-// is left out, because editors put it there.
+// is left out, and a byte order mark at its beginning, because editors put them there.
 func readSecret(text string) (Secret, error) {
 	path, inFile := strings.CutPrefix(text, "file:")
 	if !inFile {
@@ -128,7 +128,13 @@ func readSecret(text string) (Secret, error) {
 		return "", &Error{Problem: fmt.Sprintf("read secret: %s is longer than %d bytes", path,
 			maxSecretBytes)}
 	}
-	secret := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+	text = string(content)
+	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
+		return "", &Error{Problem: fmt.Sprintf("read secret: %s is written in UTF-16", path),
+			Remedy: "save it as UTF-8"}
+	}
+	text = strings.TrimPrefix(text, "\ufeff") // a byte order mark, which editors put there
+	secret := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	if secret == "" {
 		return "", &Error{Problem: fmt.Sprintf("read secret: %s is empty", path)}
 	}

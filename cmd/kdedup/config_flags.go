@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,6 +127,11 @@ func (f *configFlags) loadLevel(
 	log, level := process.NewLogger(c.Log, to, f.named)
 	for _, name := range c.UnknownEnv {
 		log.Warn("environment variable overrides no setting", "name", name)
+	}
+	if names := slices.Sorted(maps.Keys(c.NumberedEnv)); len(names) > 0 && len(c.Topics) > 1 {
+		log.Warn("variables name entries of topics by their numbers: an entry that is put in front "+
+			"of them takes the settings over", "names", names, "hint",
+			"name the input, such as "+config.NamedEnv(names[0], c.NumberedEnv[names[0]]))
 	}
 	return c, log, level, nil
 }

@@ -190,3 +190,27 @@ func TestTheVersionIsAFlagToo(t *testing.T) {
 		t.Errorf("%d: %q, want %q", code, text, first)
 	}
 }
+
+// Whoever puts an entry in front of them has to know.
+func TestNumberedOverridesAreToldWhereThereAreSeveralEntries(t *testing.T) {
+	const warning = "variables name entries of topics by their numbers"
+	one := write(t, []string{"127.0.0.1:1"}, ordersTopic)
+	two := write(t, []string{"127.0.0.1:1"}, ordersTopic+"  - {input: payments, output: p.clean, "+
+		"consumer_group: p, message_id: {from: key}, on_missing_id: drop}\n")
+	for _, c := range []struct {
+		path, variable string
+		told           bool
+	}{
+		{one, "KDEDUP_TOPICS_0_TTL", false}, {two, "KDEDUP_TOPICS_1_TTL", true},
+		{two, "KDEDUP_TOPICS_PAYMENTS_TTL", false},
+	} {
+		t.Run(c.variable, func(t *testing.T) {
+			t.Setenv(c.variable, "48h")
+			code, text := kdedup(t.Context(), "validate", "--offline", "-c", c.path)
+			if code != 0 || strings.Contains(text, warning) != c.told || c.told &&
+				!strings.Contains(text, "KDEDUP_TOPICS_PAYMENTS_TTL") {
+				t.Errorf("%d: %s", code, text)
+			}
+		})
+	}
+}

@@ -75,7 +75,7 @@ func (f families) forget(input string) {
 // ConfigHash is equal for processes that do the same. The instance differs on purpose, and secrets
 // print as hidden.
 func ConfigHash(c config.Config) string {
-	c.Instance, c.UnknownEnv = "", nil
+	c.Instance, c.UnknownEnv, c.NumberedEnv = "", nil, nil
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic(err) // structs of texts, numbers and lists

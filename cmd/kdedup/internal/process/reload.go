@@ -110,6 +110,7 @@ func refused(from, to config.Config) error {
 	if len(restart) > 0 {
 		errs = append(errs, fmt.Errorf("restart to apply: %s", strings.Join(restart, ", ")))
 	}
+	errs = append(errs, moved(from, to)...)
 	for _, e := range wiring.Entries(to.Topics) {
 		at := slices.IndexFunc(from.Topics, func(t config.Topic) bool {
 			return t.ConsumerGroup == e.ConsumerGroup
@@ -119,6 +120,29 @@ func refused(from, to config.Config) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// moved refuses variables that name an entry by a number which is that of another one now: the
+// entry would silently lose the setting, and the other one get it.
+func moved(from, to config.Config) (errs []error) {
+	for _, name := range slices.Sorted(maps.Keys(from.NumberedEnv)) {
+		before, now := from.NumberedEnv[name], to.NumberedEnv[name]
+		stays := slices.ContainsFunc(to.Topics, func(t config.Topic) bool {
+			return t.Input == before || t.Pattern == before
+		})
+		switch {
+		case now == before:
+		case now != "":
+			errs = append(errs, fmt.Errorf("%s was about the entry of %s, and would be about that "+
+				"of %s: write %s in its place, or leave the entry where it was", name, before, now,
+				config.NamedEnv(name, before)))
+		case stays:
+			errs = append(errs, fmt.Errorf("%s was about the entry of %s, and would be about none: "+
+				"write %s in its place, or leave the entry where it was", name, before,
+				config.NamedEnv(name, before)))
+		}
+	}
+	return errs
 }
 
 // refusedEntry names the settings that give a group's offsets, fences and claims their meaning.

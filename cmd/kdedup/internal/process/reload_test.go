@@ -443,3 +443,50 @@ func TestARefusalByTheServersIsTriedAgainAndOneByTheFileIsNot(t *testing.T) {
 		}
 	}
 }
+
+// A variable names an entry by its number, and the file changes before it.
+func TestAReloadIsRefusedThatMovesAnOverrideToAnotherEntry(t *testing.T) {
+	variables := []string{"KDEDUP_TOPICS_0_TTL=30d", "KDEDUP_TOPICS_1_LANES=3"}
+	parse := func(topics ...string) config.Config {
+		t.Helper()
+		text := "kafka: {brokers: [a]}\ntopics:\n" + strings.Join(topics, "")
+		c, _, err := config.Parse("f", []byte(text), variables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	now := parse(orders(), payments())
+	for _, c := range []struct {
+		name string
+		to   config.Config
+		want []string // nothing: it is put in force
+	}{
+		{"behind them", parse(orders(), payments(), refunds()), nil},
+		{"other settings", parse(orders("batch_records: 7"), payments()), nil},
+		{"the last one is gone", parse(orders()), nil},
+		{"in front of them", parse(refunds(), orders(), payments()), []string{
+			"KDEDUP_TOPICS_0_TTL was about the entry of orders, and would be about that of " +
+				"refunds: write KDEDUP_TOPICS_ORDERS_TTL in its place",
+			"KDEDUP_TOPICS_1_LANES was about the entry of payments, and would be about that of " +
+				"orders: write KDEDUP_TOPICS_PAYMENTS_LANES in its place",
+		}},
+		{"the first one is gone", parse(payments()), []string{
+			"KDEDUP_TOPICS_0_TTL was about the entry of orders, and would be about that of payments",
+			"KDEDUP_TOPICS_1_LANES was about the entry of payments, and would be about none",
+		}},
+	} {
+		text := ""
+		if err := refused(now, c.to); err != nil {
+			text = err.Error()
+		}
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is missing in %s", c.name, want, text)
+			}
+		}
+		if (text == "") != (len(c.want) == 0) {
+			t.Errorf("%s: %s", c.name, text)
+		}
+	}
+}
