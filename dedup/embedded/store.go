@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -41,6 +42,8 @@ type Store struct {
 	log     *slog.Logger
 	disk    durable.Disk
 	lock    *flock.Flock
+	locked  os.FileInfo  // the file of the lock
+	watch   *dedup.Watch // nil: nobody tends the store
 	clock   *steadyclock.Clock
 	logs    hashlog.Options
 
@@ -94,6 +97,9 @@ func Open(o Options) (*Store, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
+	if !o.untended {
+		s.watch = dedup.NewWatch(watchEvery, s.stillThere)
+	}
 	if o.SweepInterval > 0 {
 		s.background.Go(func() { s.sweepEvery(ctx, o.SweepInterval) })
 	}
@@ -111,6 +117,9 @@ func (s *Store) open() error {
 	}
 	if !mine {
 		return ErrUsed
+	}
+	if s.locked, err = os.Stat(s.lock.Path()); err != nil {
+		return errors.Join(err, s.lock.Unlock())
 	}
 	if err := s.load(); err != nil {
 		return errors.Join(err, s.closeFiles())
@@ -137,6 +146,9 @@ func (s *Store) closeFiles() (err error) {
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
+	if s.watch != nil {
+		s.watch.Close()
+	}
 	if err := errors.Join(s.clock.Save(), s.closeFiles()); err != nil {
 		return fmt.Errorf("close embedded store: %w", err)
 	}
@@ -191,6 +203,9 @@ func (s *Store) release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 func (s *Store) usable(ctx context.Context, scope dedup.Scope) (*scopeState, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if s.watch != nil && s.watch.Err() != nil {
+		return nil, s.watch.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
