@@ -80,15 +80,18 @@ func (s server) problem(mode string) error {
 	return nil
 }
 
-// servers asks every master.
+// servers asks every master. With an error those are told that have answered.
 func (s *Store) servers(ctx context.Context) (all []server, err error) {
 	err = s.eachMaster(ctx, func(ctx context.Context, master *goredis.Client) error {
 		one, err := ask(ctx, master)
+		if err != nil {
+			return err
+		}
 		one.address = master.Options().Addr
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		all = append(all, one)
-		return err
+		return nil
 	})
 	return all, err
 }

@@ -13,9 +13,6 @@ const watchEvery = 5 * time.Second
 // stillFit asks every master what Open has asked.
 func (s *Store) stillFit(ctx context.Context) (problem, err error) {
 	servers, err := s.servers(ctx)
-	if err != nil {
-		return nil, err
-	}
 	s.note(servers)
 	var problems []error
 	for _, one := range servers {
@@ -23,7 +20,10 @@ func (s *Store) stillFit(ctx context.Context) (problem, err error) {
 			problems = append(problems, fmt.Errorf("%s: %w", one.address, err))
 		}
 	}
-	return errors.Join(problems...), nil
+	if len(problems) > 0 {
+		return errors.Join(problems...), nil
+	}
+	return nil, err
 }
 
 // note tells what an operator has to know of servers and what no claim waits for.
