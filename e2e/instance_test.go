@@ -28,6 +28,9 @@ type instance struct {
 	exited chan struct{}
 	err    error // of the process; read it after exited
 
+	reading sync.Mutex // held while nobody reads the log
+	deaf    bool
+
 	mu   sync.Mutex
 	addr string // of the HTTP server
 	last string // line of the log
@@ -69,7 +72,9 @@ func (d *deployment) launch(binary, name string, variables ...string) *instance 
 func (i *instance) follow(logs io.Reader) {
 	lines := bufio.NewScanner(logs)
 	for lines.Scan() {
+		i.reading.Lock()
 		line := lines.Text()
+		i.reading.Unlock()
 		i.mu.Lock()
 		i.last = line
 		i.log.WriteString(line + "\n")
@@ -78,6 +83,19 @@ func (i *instance) follow(logs io.Reader) {
 		}
 		i.mu.Unlock()
 		_, _ = io.WriteString(i.t.Output(), i.name+": "+line+"\n")
+	}
+}
+
+// deafen has nobody read the log until hear: the pipe is full soon.
+func (i *instance) deafen() {
+	i.reading.Lock()
+	i.deaf = true
+}
+
+func (i *instance) hear() {
+	if i.deaf {
+		i.deaf = false
+		i.reading.Unlock()
 	}
 }
 
@@ -172,6 +190,7 @@ func (i *instance) get(path, accept string) []byte {
 func (i *instance) stop() {
 	i.t.Helper()
 	i.terminate()
+	i.hear()
 	<-i.exited
 	if i.err != nil {
 		i.t.Errorf("%s: stopped with %v", i.name, i.err)
@@ -189,6 +208,7 @@ func (i *instance) terminate() {
 // clear ends the process with its test. After a failure the log shows what each goroutine waited
 // for.
 func (i *instance) clear() {
+	i.hear()
 	if i.t.Failed() {
 		_ = i.cmd.Process.Signal(syscall.SIGQUIT) // it may be over already
 		<-i.exited
