@@ -196,7 +196,8 @@ type Topic struct {
 	// means for the memory of a process.
 	UnpackedBytes Bytes `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
-	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`).
+	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`),
+	// which `kdedup validate` compares.
 	// No effect with `group_protocol: consumer`, where the broker decides.
 	SessionTimeout time.Duration `mapstructure:"session_timeout"`
 	// With `delivery: exactly_once` a batch is forwarded in one transaction, which the broker

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -54,6 +55,14 @@ func isRefusedByKind(err error) bool {
 		errors.Is(err, kerr.UnsupportedVersion)
 }
 
+// isBeyondLimit tells that a start found what a broker does not admit any more.
+func isBeyondLimit(err error) bool {
+	return slices.ContainsFunc([]error{
+		kerr.InvalidSessionTimeout, kerr.InvalidTransactionTimeout, kerr.GroupMaxSizeReached,
+		kerr.InconsistentGroupProtocol, kerr.UnsupportedAssignor,
+	}, func(refusal error) bool { return errors.Is(err, refusal) })
+}
+
 // hint adds the likely remedy to errors whose text does not show it.
 func hint(err error) string {
 	switch reason := reasonOf(err); {
@@ -72,6 +81,9 @@ func hint(err error) string {
 		return "the brokers refuse the credentials under kafka.sasl, or kafka.output.sasl"
 	case reason == reasonACL:
 		return "the Kafka ACLs of this user do not allow it"
+	case isBeyondLimit(err):
+		return "the coordinator's broker admits no such value any more, or this group takes no " +
+			"such member; kdedup validate -c FILE names the setting and the limit"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return "a topic or partition is missing; kdedup setup -c FILE creates it"
 	case isRefusedByKind(err):

@@ -31,6 +31,10 @@ func TestHintNamesTheRemedyOfWhatKafkaAnswered(t *testing.T) {
 		{kerr.InvalidTopicException, "at_least_once"},
 		{kerr.InvalidRequest, "at_least_once"},
 		{consumer.ErrInputReplaced, "consumer group"},
+		{kerr.InvalidSessionTimeout, "kdedup validate"},
+		{kerr.InvalidTransactionTimeout, "kdedup validate"},
+		{kerr.GroupMaxSizeReached, "kdedup validate"},
+		{kerr.InconsistentGroupProtocol, "kdedup validate"},
 	} {
 		if got := hint(fmt.Errorf("end transaction: %w", c.err)); !strings.Contains(got, c.want) {
 			t.Errorf("%v: the hint is %q, want one with %q", c.err, got, c.want)

@@ -47,6 +47,12 @@ func Ask(ctx context.Context, client *kgo.Client) (Versions, error) {
 // (KIP-890).
 func (v Versions) TakeImplicitly() bool { return v.transactions >= 2 }
 
+// Answer reports whether the brokers answer a request in this version.
+func (v Versions) Answer(key kmsg.Key, version int16) bool {
+	is, ok := v.highest[key]
+	return ok && is >= version
+}
+
 // transactionKeys are the requests of a transaction. The offsets need the version of Kafka 2.5
 // (KIP-447): before it, a member that the group had given up could commit them.
 var transactionKeys = []struct {

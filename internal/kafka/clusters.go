@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -124,12 +125,17 @@ func (c Clusters) settings(
 	ctx context.Context, t config.Topic, topics []string,
 ) (map[string]map[string]setting, error) {
 	all := make(map[string]map[string]setting)
+	var untold []error
 	err := c.each(t, topics, func(client *kgo.Client, topics []string) error {
-		values, err := settings(ctx, kadm.NewClient(client), topics...)
+		values, cannot, err := orUntold(settings(ctx, client, topics...))
 		maps.Copy(all, values)
+		untold = append(untold, cannot)
 		return err
 	})
-	return all, err
+	if err != nil {
+		return all, err
+	}
+	return all, errors.Join(untold...)
 }
 
 // allowedOn asks what is allowed on each of the topics.

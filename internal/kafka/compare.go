@@ -28,13 +28,16 @@ func Compare(ctx context.Context, clusters Clusters, t config.Topic) (Comparison
 	if err != nil {
 		return Comparison{}, err
 	}
-	all, err := clusters.settings(ctx, t, names(t)[1:])
+	all, untold, err := orUntold(clusters.settings(ctx, t, names(t)[1:]))
 	if err != nil {
 		return Comparison{}, err
 	}
 	c := comparison{layout: l, all: all}
+	if untold != nil {
+		c.tell("%v: nothing is known of what it keeps and takes", untold)
+	}
 	// a right that run does not need
-	if c.input, err = topicSettings(ctx, clusters.admin(t, t.Input), t.Input); err != nil {
+	if c.input, err = topicSettings(ctx, clusters.Of(t, t.Input), t.Input); err != nil {
 		c.found.Unknown = fmt.Errorf("nothing is compared with the settings of %s: %w", t.Input,
 			err)
 	}
@@ -96,8 +99,13 @@ func (c *comparison) durability(topic string) {
 	}
 }
 
-// fence tells that a fence topic only grows.
+// fence tells that a fence topic only grows, or may not keep its fences.
 func (c *comparison) fence() {
+	if _, told := c.all[c.layout.topic.FenceTopic]; !told {
+		c.tell("see to it that fence topic %s is compacted, or that nothing is deleted from it: a "+
+			"fence that is deleted makes a rewind forward twice", c.layout.topic.FenceTopic)
+		return
+	}
 	if topic := c.layout.topic.FenceTopic; c.all[topic]["cleanup.policy"].value != "compact" {
 		c.tell("fence topic %s is not compacted: it keeps a fence of each batch and partition for "+
 			"ever (docs/recipes/brokers.md tells how to shorten it)", topic)

@@ -51,7 +51,7 @@ type Keeping struct {
 
 // KeepingOf needs the right to see the topic's settings.
 func KeepingOf(ctx context.Context, client *kgo.Client, topic string) (k Keeping, err error) {
-	values, err := topicSettings(ctx, kadm.NewClient(client), topic)
+	values, err := topicSettings(ctx, client, topic)
 	if err != nil {
 		return k, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
@@ -34,7 +35,7 @@ func Setup(
 		return l.missing(t.Input)
 	}
 	s := setup{layout: l, dryRun: dryRun, say: say}
-	if s.input, err = topicSettings(ctx, clusters.admin(t, t.Input), t.Input); err != nil {
+	if err := s.readInput(ctx); err != nil {
 		return err
 	}
 	limit := usualLimit
@@ -94,8 +95,22 @@ const (
 	usualLimit = 1048588
 )
 
-func (s setup) admin(topic string) *kadm.Client {
-	return s.layout.clusters.admin(s.layout.topic, cmp.Or(s.beside, topic))
+func (s setup) client(topic string) *kgo.Client {
+	return s.layout.clusters.Of(s.layout.topic, cmp.Or(s.beside, topic))
+}
+
+func (s setup) admin(topic string) *kadm.Client { return kadm.NewClient(s.client(topic)) }
+
+// readInput reads what new topics take over from the input. What cannot be asked for they get from
+// the brokers, which is told.
+func (s *setup) readInput(ctx context.Context) (err error) {
+	t, untold := s.layout.topic, error(nil)
+	s.input, untold, err = orUntold(topicSettings(ctx, s.layout.clusters.Of(t, t.Input), t.Input))
+	if untold != nil {
+		s.say(fmt.Sprintf("%v: new topics get the brokers' defaults, not what %s has", untold,
+			t.Input))
+	}
+	return err
 }
 
 func (s setup) place(topic string) string {

@@ -46,7 +46,7 @@ func SetupBeside(
 		return fmt.Errorf("list topics: %w", err)
 	}
 	maps.Copy(l.details, details)
-	if s.input, err = topicSettings(ctx, clusters.admin(t, t.Input), t.Input); err != nil {
+	if err := s.readInput(ctx); err != nil {
 		return err
 	}
 	if l.exists(topic.Name) && topic.AtLeast != "" {
@@ -58,7 +58,7 @@ func SetupBeside(
 
 // raise alters a setting whose value is too small.
 func (s setup) raise(ctx context.Context, topic Beside) error {
-	values, err := topicSettings(ctx, s.admin(topic.Name), topic.Name)
+	values, err := topicSettings(ctx, s.client(topic.Name), topic.Name)
 	if err != nil {
 		return err
 	}

@@ -38,15 +38,12 @@ func TargetOf(
 	if err != nil {
 		return Target{}, false, fmt.Errorf("describe topic %s: %w", topic, err)
 	}
-	keys, err := topicSettings(ctx, admin, topic)
+	keys, _, err := orUntold(topicSettings(ctx, client, topic))
 	if err != nil {
 		return Target{}, true, err
 	}
-	target = Target{Partitions: len(details[topic].Partitions),
+	target = Target{Partitions: len(details[topic].Partitions), MaxBytes: largestBatch(keys),
 		Compacted: strings.Contains(keys["cleanup.policy"].value, "compact")}
-	if n, err := strconv.Atoi(keys["max.message.bytes"].value); err == nil {
-		target.MaxBytes = n
-	}
 	deletes := strings.Contains(keys["cleanup.policy"].value, "delete") &&
 		keys["message.timestamp.type"].value != "LogAppendTime"
 	ms, err := strconv.ParseInt(keys["retention.ms"].value, 10, 64)

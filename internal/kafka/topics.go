@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
 )
@@ -91,7 +90,7 @@ func Check(ctx context.Context, clusters Clusters, t config.Topic) []error {
 	if len(problems) > 0 {
 		return problems
 	}
-	return checkFence(ctx, clusters.admin(t, t.FenceTopic), t.FenceTopic)
+	return append(problems, checkFence(ctx, clusters.Of(t, t.FenceTopic), t.FenceTopic)...)
 }
 
 func (l layout) missing(name string) error {
@@ -104,13 +103,15 @@ func (l layout) missing(name string) error {
 }
 
 // checkFence refuses a fence topic from which fences are deleted. One that cannot be compacted
-// keeps all of them: the reader looks at its end only.
-func checkFence(ctx context.Context, admin *kadm.Client, fence string) []error {
-	values, err := settings(ctx, admin, fence)
-	if err != nil {
+// keeps all of them: the reader looks at its end only. Of one that cannot be asked, Compare tells.
+func checkFence(ctx context.Context, client *kgo.Client, fence string) []error {
+	v, untold, err := orUntold(topicSettings(ctx, client, fence))
+	switch {
+	case err != nil:
 		return []error{err}
+	case untold != nil:
+		return nil
 	}
-	v := values[fence]
 	if v["cleanup.policy"].value == "compact" || keepsAll(v) {
 		return nil
 	}
@@ -127,55 +128,16 @@ func keepsAll(topic map[string]setting) bool {
 	return topic["retention.ms"].value == "-1" && (bytes.value == "-1" || !bytes.known())
 }
 
-// setting is one of a topic's configuration.
-type setting struct {
-	value string
-	own   bool // it is set for the topic, and not the brokers' default
-}
-
-// known reports whether the brokers have such a setting.
-func (s setting) known() bool { return s != setting{} }
-
-// settings reads the configuration of topics: topic -> key -> setting.
-func settings(
-	ctx context.Context, admin *kadm.Client, topics ...string,
-) (map[string]map[string]setting, error) {
-	described, err := admin.DescribeTopicConfigs(ctx, topics...)
-	if err != nil {
-		return nil, denied(fmt.Errorf("describe topics: %w", err),
-			"topic "+strings.Join(topics, ", "), kmsg.ACLOperationDescribeConfigs)
-	}
-	values := make(map[string]map[string]setting)
-	for _, d := range described {
-		if d.Err != nil {
-			return nil, fmt.Errorf("describe topic %s: %w", d.Name, d.Err)
-		}
-		values[d.Name] = make(map[string]setting)
-		for _, c := range d.Configs {
-			values[d.Name][c.Key] = setting{c.MaybeValue(),
-				c.Source == kmsg.ConfigSourceDynamicTopicConfig}
-		}
-	}
-	return values, nil
-}
-
-func topicSettings(
-	ctx context.Context, admin *kadm.Client, topic string,
-) (map[string]setting, error) {
-	all, err := settings(ctx, admin, topic)
-	return all[topic], err
-}
-
 // Limits are what topics admit.
 type Limits struct {
-	MaxBytes  map[string]int  // max.message.bytes by topic
+	MaxBytes  map[string]int  // by topic: max.message.bytes, or segment.bytes if that is less
 	Compacted map[string]bool // topics that take no record without a key
 }
 
 // LimitsOf reads those of each topic that kdedup writes for the pipeline.
 func LimitsOf(ctx context.Context, clusters Clusters, t config.Topic) (Limits, error) {
-	values, err := clusters.settings(ctx, t, slices.DeleteFunc(names(t)[1:],
-		func(name string) bool { return name == t.DeadLetterTopic }))
+	values, _, err := orUntold(clusters.settings(ctx, t, slices.DeleteFunc(names(t)[1:],
+		func(name string) bool { return name == t.DeadLetterTopic })))
 	if err != nil {
 		return Limits{}, err
 	}
@@ -187,10 +149,22 @@ func LimitsOf(ctx context.Context, clusters Clusters, t config.Topic) (Limits, e
 	}
 	limits := Limits{make(map[string]int), make(map[string]bool)}
 	for topic, keys := range values {
-		if n, err := strconv.Atoi(keys["max.message.bytes"].value); err == nil {
+		if n := largestBatch(keys); n > 0 {
 			limits.MaxBytes[topic] = n
 		}
 		limits.Compacted[topic] = strings.Contains(keys["cleanup.policy"].value, "compact")
 	}
 	return limits, nil
+}
+
+// largestBatch is 0 if it is not known. A batch has to fit into a segment, too.
+func largestBatch(topic map[string]setting) int {
+	least := 0
+	for _, key := range []string{"max.message.bytes", "segment.bytes"} {
+		n, err := strconv.Atoi(topic[key].value)
+		if err == nil && n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
 }

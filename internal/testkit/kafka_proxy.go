@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -19,19 +20,37 @@ import (
 type kafkaProxy struct {
 	listener net.Listener
 	upstream string
-	hidden   []kmsg.Key
-	places   map[string]string // of all brokers: address -> that of its proxy
-	all      sync.WaitGroup
+	gaps
+	places map[string]string // of all brokers: address -> that of its proxy
+	all    sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	conns  []net.Conn
 }
 
+// gaps are what a proxy lacks.
+type gaps struct {
+	hidden []kmsg.Key
+	untold bool // DescribeConfigs knows no topic
+}
+
 // HidingProxies starts a proxy before each broker of a Kafka, and returns their addresses. They
 // answer as if the brokers did not know the hidden requests, and break the connection of a client
 // that sends one. They stop with the test.
 func HidingProxies(t testing.TB, brokers []string, hidden ...kmsg.Key) []string {
+	t.Helper()
+	return startProxies(t, brokers, gaps{hidden: hidden})
+}
+
+// RenamingProxies are as HidingProxies, and know no topic in DescribeConfigs that Metadata has: as
+// those that give a tenant other names for topics, and forget them where settings are asked for.
+func RenamingProxies(t testing.TB, brokers []string) []string {
+	t.Helper()
+	return startProxies(t, brokers, gaps{untold: true})
+}
+
+func startProxies(t testing.TB, brokers []string, lacks gaps) []string {
 	t.Helper()
 	meta, err := kadm.NewClient(KafkaClient(t, brokers)).BrokerMetadata(t.Context())
 	if err != nil {
@@ -44,7 +63,7 @@ func HidingProxies(t testing.TB, brokers []string, hidden ...kmsg.Key) []string 
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &kafkaProxy{listener: listener, hidden: hidden, places: places,
+		p := &kafkaProxy{listener: listener, gaps: lacks, places: places,
 			upstream: net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))}
 		places[p.upstream] = listener.Addr().String()
 		proxies = append(proxies, p)
@@ -152,7 +171,7 @@ func (p *kafkaProxy) answers(client io.Writer, server io.Reader, asked <-chan re
 // changed is an answer without what is hidden, and with the proxies' addresses.
 func (p *kafkaProxy) changed(r request, frame []byte) ([]byte, error) {
 	if !slices.Contains([]kmsg.Key{kmsg.Metadata, kmsg.FindCoordinator, kmsg.ApiVersions,
-		kmsg.DescribeCluster}, r.key) {
+		kmsg.DescribeCluster}, r.key) && !(p.untold && r.key == kmsg.DescribeConfigs) {
 		return frame, nil
 	}
 	answer := kmsg.ResponseForKey(int16(r.key))
@@ -176,6 +195,12 @@ func (p *kafkaProxy) changed(r request, frame []byte) ([]byte, error) {
 			func(k kmsg.ApiVersionsResponseApiKey) bool {
 				return slices.Contains(p.hidden, kmsg.Key(k.ApiKey))
 			})
+	case *kmsg.DescribeConfigsResponse:
+		for i := range answer.Resources {
+			if of := &answer.Resources[i]; of.ResourceType == kmsg.ConfigResourceTypeTopic {
+				of.ErrorCode, of.Configs = kerr.UnknownTopicOrPartition.Code, nil
+			}
+		}
 	case *kmsg.MetadataResponse:
 		for i := range answer.Brokers {
 			p.move(&answer.Brokers[i].Host, &answer.Brokers[i].Port)

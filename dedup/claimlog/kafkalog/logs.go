@@ -163,7 +163,8 @@ func settings(ctx context.Context, admin *kadm.Client, topic string) (map[string
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read its settings: %w", err)
+		return nil, fmt.Errorf("read its settings, without which it is not known how long it keeps "+
+			"claims: %w", err)
 	}
 	return values, nil
 }

@@ -10,13 +10,19 @@ import (
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
-// deliveries finds out whether entries can have the delivery that they name. The brokers are asked
-// once for all of them.
+// deliveries finds out whether entries can have the delivery that they name, and the timeouts. The
+// brokers are asked once for all of them.
 type deliveries struct {
 	clusters kafka.Clusters
 	config   config.Config
+	limits   *kafka.BrokerLimits
 	asked    bool
 	missing  error // why there are no transactions
+}
+
+func newDeliveries(clusters kafka.Clusters, c config.Config) *deliveries {
+	return &deliveries{clusters: clusters, config: c,
+		limits: kafka.NewBrokerLimits(clusters.Input)}
 }
 
 // check refuses exactly_once where the brokers have no transactions.
@@ -49,9 +55,20 @@ func (d *deliveries) checkTopics(ctx context.Context, e Entry) (problems []error
 	return problems
 }
 
+// checkLimits refuses settings that the brokers never admit.
+func (d *deliveries) checkLimits(ctx context.Context, e Entry) (problems []error) {
+	for _, err := range d.limits.Check(ctx, e.Topic, transactionalIDs(d.config, e.Topic)) {
+		problems = append(problems, fmt.Errorf("%s.%w", e.Path, err))
+	}
+	return problems
+}
+
 // setUp makes the topics of an entry, if it can have its delivery on these brokers and on them.
 func (d *deliveries) setUp(ctx context.Context, e Entry, dryRun bool, say func(string)) error {
 	if err := d.check(ctx, e); err != nil {
+		return err
+	}
+	if err := errors.Join(d.checkLimits(ctx, e)...); err != nil {
 		return err
 	}
 	if err := kafka.Setup(ctx, d.clusters, e.Topic, dryRun, say); err != nil {

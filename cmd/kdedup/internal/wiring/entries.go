@@ -56,7 +56,7 @@ func CheckTopics(
 	if err := checkClaimLogs(ctx, clusters.Input, c); err != nil {
 		problems = append(problems, err)
 	}
-	transactions := deliveries{clusters: clusters, config: c}
+	transactions := newDeliveries(clusters, c)
 	for _, e := range entries {
 		members := transactionalIDs(c, e.Topic)
 		if err := transactions.check(ctx, e); err != nil {
@@ -64,6 +64,7 @@ func CheckTopics(
 		}
 		found := kafka.CheckRights(ctx, clusters, e.Topic, members)
 		if len(found) == 0 { // without rights the topics seem to be missing
+			problems = append(problems, transactions.checkLimits(ctx, e)...)
 			found = kafka.Check(ctx, clusters, e.Topic)
 		}
 		if len(found) == 0 && len(members) > 0 {

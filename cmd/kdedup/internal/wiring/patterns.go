@@ -56,7 +56,7 @@ func SetupMissing(
 	ctx context.Context, clusters kafka.Clusters, c config.Config, entries []Entry,
 	log *slog.Logger,
 ) error {
-	transactions := deliveries{clusters: clusters, config: c}
+	transactions := newDeliveries(clusters, c)
 	var problems []error
 	for _, e := range entries {
 		if !e.AutoSetup {

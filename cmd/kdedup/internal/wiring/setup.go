@@ -53,7 +53,7 @@ func Setup(
 func setupEntries(
 	ctx context.Context, clusters kafka.Clusters, c config.Config, dryRun bool, say func(string),
 ) error {
-	transactions := deliveries{clusters: clusters, config: c}
+	transactions := newDeliveries(clusters, c)
 	var problems []error
 	for _, e := range Entries(c.Topics) {
 		problems = append(problems, transactions.setUp(ctx, e, dryRun, say))
