@@ -23,7 +23,7 @@ func Default() Config {
 		SchemaRegistry: SchemaRegistry{URLs: []string{}, Headers: []string{},
 			OAuth: RegistryOAuth{Scopes: []string{}}, Timeout: 5 * time.Second},
 		Server: Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
-		Metrics: Metrics{PerPartition: true,
+		Metrics: Metrics{PerPartition: true, PerTopic: PerTopicAuto,
 			OTLP: MetricsOTLP{Interval: time.Minute, Timeout: 10 * time.Second}},
 		Tracing: Tracing{SampleRatio: 0.1, Timeout: 10 * time.Second},
 		Log:     Log{Level: "info", Format: "text"},

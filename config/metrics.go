@@ -8,9 +8,25 @@ type Metrics struct {
 	// topic is one number for each process, and duplicates are not counted by partition: for inputs
 	// of thousands of partitions.
 	PerPartition bool `mapstructure:"per_partition"`
+	// Whether every input has series of its own. `auto`: not those of a pattern of more than 20
+	// topics. `summed`: not those of any pattern, nor those that the file names, which are added up
+	// as `named topics`. `all`: yes. What is added up has the pattern in the place of the topic:
+	// all histograms, what the Kafka clients measure, failures by reason and the claims of the
+	// store. Lag, records, verdicts and lanes are never added up. docs/metrics.md has the numbers.
+	PerTopic PerTopic `mapstructure:"per_topic"`
 	// Sends what /metrics shows to a collector.
 	OTLP MetricsOTLP `mapstructure:"otlp"`
 }
+
+// PerTopic says whether inputs share series.
+type PerTopic string
+
+// Whether inputs share series.
+const (
+	PerTopicAuto   PerTopic = "auto"
+	PerTopicAll    PerTopic = "all"
+	PerTopicSummed PerTopic = "summed"
+)
 
 // MetricsOTLP sends the metrics to an OpenTelemetry collector, by OTLP, beside /metrics. See
 // docs/tracing.md, whose environment and resource also hold for them.

@@ -70,6 +70,17 @@ func (t Topic) of(topic string) Topic {
 	return t
 }
 
+// PatternOf is the entry whose pattern an entry of Expand comes from, with the pattern in the place
+// of the topic.
+func (c Config) PatternOf(t Topic) (entry Topic, found bool) {
+	for i, p := range c.Topics {
+		if p.Pattern != "" && strings.HasPrefix(t.Origin.Path, fmt.Sprintf("topics[%d] (", i)) {
+			return p.of(p.Pattern), true
+		}
+	}
+	return Topic{}, false
+}
+
 // matcher matches whole names, as Kafka's own consumers and connectors do.
 func (t Topic) matcher() (*regexp.Regexp, error) {
 	if _, err := regexp.Compile(t.Pattern); err != nil {

@@ -34,6 +34,7 @@ func (c Config) check(p *problems) {
 	c.Store.checkUnnamed(p)
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
+	oneOf(p, "metrics.per_topic", c.Metrics.PerTopic, PerTopicAuto, PerTopicAll, PerTopicSummed)
 	c.Metrics.OTLP.check(p)
 	c.Tracing.check(p)
 	oneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")

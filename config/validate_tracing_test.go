@@ -72,6 +72,8 @@ func TestTracingRules(t *testing.T) {
 func TestTheRulesForTheCollectorOfMetricsNameTheirSection(t *testing.T) {
 	testRules(t, []string{"orders"}, []rule{
 		{"on, and all else open", func(c *Config) { c.Metrics.OTLP.Enabled = true }, ""},
+		{"an unknown way to share series", func(c *Config) { c.Metrics.PerTopic = "some" },
+			`metrics.per_topic: must be auto, all or summed, got "some"`},
 		{"no scheme", func(c *Config) { c.Metrics.OTLP.Endpoint = "collector:4318" },
 			"metrics.otlp.endpoint: must be a URL such as http://collector:4318"},
 		{"a password in the URL", func(c *Config) {

@@ -208,11 +208,37 @@ func TestNoPanelIsEmpty(t *testing.T) {
 		t.Log(skip.NotTested + "the panels of PostgreSQL: run make test, which starts one")
 	}
 	p := startPrometheus(t, processes...)
+	p.showsAll(cassandra != "", redis, postgres != "")
+	p.checkRules()
+	for _, query := range runbookQueries(t) {
+		if _, err := p.ask(query); err != nil {
+			t.Errorf("the runbook asks %s: %v", query, err)
+		}
+	}
+}
+
+// Boards find their series where topics share them, too.
+func TestNoPanelIsEmptyWhereTopicsShareSeries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a real Prometheus is not for -short")
+	}
+	brokers, files := demoKafka(t), onFiles(t)
+	sharing := func(c *config.Config) { c.Metrics.PerTopic = config.PerTopicSummed }
+	startPrometheus(t, runDemo(t, brokers, sharing), runDemo(t, brokers, func(c *config.Config) {
+		files(c)
+		sharing(c)
+	})).showsAll(false, false, false)
+}
+
+// showsAll fails for each panel that is empty, but for those of stores that no process has.
+func (p monitor) showsAll(cassandra, redis, postgres bool) {
+	t := p.t
+	t.Helper()
 	empty := make(map[boardQuery]string)
 	for _, q := range boardQueries(t) {
-		if (cassandra != "" || !strings.Contains(q.expr, "kdedup_cassandra_")) &&
+		if (cassandra || !strings.Contains(q.expr, "kdedup_cassandra_")) &&
 			(redis || !strings.Contains(q.expr, "kdedup_redis_")) &&
-			(postgres != "" || !strings.Contains(q.expr, "kdedup_postgres_")) {
+			(postgres || !strings.Contains(q.expr, "kdedup_postgres_")) {
 			empty[q] = "not asked yet"
 		}
 	}
@@ -228,12 +254,6 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 	if len(empty) > 0 {
 		p.showTargets()
-	}
-	p.checkRules()
-	for _, query := range runbookQueries(t) {
-		if _, err := p.ask(query); err != nil {
-			t.Errorf("the runbook asks %s: %v", query, err)
-		}
 	}
 }
 

@@ -35,9 +35,9 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 		want                        []string
 	}{
 		{"all is well", brokers[0], filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 0,
-			"✓✓✓✓✓✓✓✓✓✓✓", nil},
+			"✓✓✓✓✓✓✓✓✓✓✓✓", nil},
 		{"a directory below a file, and an address that is taken", brokers[0],
-			filepath.Join(file, "data"), listener.Addr().String(), 1, "✓✓✓✓✓✗✗✗",
+			filepath.Join(file, "data"), listener.Addr().String(), 1, "✓✓✓✓✓✓✗✗✗",
 			[]string{"store.embedded.path: ", "server.listen: listen tcp " +
 				listener.Addr().String()}},
 		{"Kafka is not there", nobody(t), filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 1,
@@ -89,10 +89,17 @@ func TestValidateListsWhatAPatternMatches(t *testing.T) {
 	code, text := kdedup(t.Context(), "validate", "-c", path)
 	for _, want := range []string{
 		"✓ topics[0].input.pattern matches 2 topics now: tenant-a, tenant-b\n", "is valid: 2 topics",
+		"✓ about ", " series in /metrics of a process that has all partitions, ",
 	} {
 		if code != 0 || !strings.Contains(text, want) {
 			t.Errorf("exit code %d, want %q in\n%s", code, want, text)
 		}
+	}
+	shared := write(t, brokers, entry("")+"metrics: {per_topic: summed}\n")
+	code, text = kdedup(t.Context(), "validate", "-c", shared)
+	if want := "; the topics of tenant-.* share some (metrics.per_topic: summed)\n"; code != 0 ||
+		!strings.Contains(text, want) {
+		t.Errorf("exit code %d, want %q in\n%s", code, want, text)
 	}
 	code, text = kdedup(t.Context(), "validate", "-c", write(t, brokers, entry("")+entry("x.")))
 	want := "topics[1].input.pattern: matches tenant-a, as the pattern of topics[0] does"

@@ -71,8 +71,10 @@ func validate(
 	client := clusters.Input
 	reached := list.check(kafkaAnswers(c.Kafka), err)
 	if reached {
+		file := c
 		c = validatePatterns(ctx, client, c, list)
 		validateTopics(ctx, clusters, c, log, list)
+		validateSeries(ctx, client, file, c, list)
 	}
 	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
 	if !reached {

@@ -44,7 +44,7 @@ func (p *Process) newPusher(c config.Config) (*push.Pusher, error) {
 	}
 	return push.New(context.Background(), push.Options{
 		Collector: to, Interval: o.Interval, Instance: c.Instance, Version: build.Version(),
-		Gatherer: p.registry, Metrics: p.families.push, Logger: p.log,
+		Gatherer: p.summed, Metrics: p.families.push, Logger: p.log,
 	})
 }
 

@@ -121,9 +121,17 @@ func holdsFor(t config.Topic) time.Duration {
 	return t.TTL
 }
 
+// memberOf is what a lane calls itself in its group, and as a client.
+func memberOf(t config.Topic, instance string, lane int) string {
+	return fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, instance, lane)
+}
+
+// ofOutput follows in the name of its client on another cluster.
+const ofOutput = "-output"
+
 func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	instance := p.Config().Instance
-	member := fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, instance, lane)
+	member := memberOf(t, instance, lane)
 	log := p.log.With("topic", t.Input, "lane", lane)
 	o := client.Options{
 		Options: consumer.Options{
@@ -149,7 +157,7 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	}
 	if p.forwards != p.connector {
 		o.Forwarding = func() []kgo.Opt {
-			return p.forwards.Options(member+"-output", p.registry, log)
+			return p.forwards.Options(member+ofOutput, p.registry, log)
 		}
 	}
 	return o

@@ -27,6 +27,7 @@ import (
 	"github.com/kdedup/kdedup/internal/otlp/push"
 	"github.com/kdedup/kdedup/internal/registry"
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
 )
@@ -37,6 +38,8 @@ type Process struct {
 	level     *slog.LevelVar // of log
 	events    *eventLog      // the last warnings and errors of log
 	registry  *prometheus.Registry
+	summed    *telemetry.Summed // registry, as it is shown
+	sharing   sharing
 	families  families
 	connector *kafka.Connector
 	forwards  *kafka.Connector // to what is forwarded to; mostly it is connector
@@ -56,8 +59,11 @@ type Process struct {
 // Config is the configuration in force. A reload changes only its topics and what is in applied.
 func (p *Process) Config() config.Config { return p.active.Load().config }
 
-// Registry has the metrics of the process.
+// Registry has the metrics of the process, each topic's for itself.
 func (p *Process) Registry() *prometheus.Registry { return p.registry }
+
+// Shown are the metrics of the process as /metrics shows them.
+func (p *Process) Shown() prometheus.Gatherer { return p.summed }
 
 // URL is that of the status page.
 func (p *Process) URL() string { return p.server.URL() }
@@ -103,6 +109,7 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 	p.active.Store(&active{file: c, config: noTopics, since: time.Now()})
 	p.starting.Store(&notStarted{errors.New("connecting to Kafka and the store")})
 	p.families = newFamilies(p.registry, c)
+	p.summed = telemetry.NewSummed(p.registry, p.groups, addedUp)
 	if p.pusher, err = p.newPusher(c); err != nil {
 		return nil, err
 	}
