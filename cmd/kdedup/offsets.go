@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -21,7 +18,6 @@ import (
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/internal/dryrun"
 	"github.com/kdedup/kdedup/internal/kafka"
-	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/offsets"
 )
 
@@ -91,7 +87,7 @@ func (f *offsetsFlags) run(cmd *cobra.Command) error {
 	}
 	defer brokers.client.Close()
 	m := &move{look: brokers, admin: kadm.NewClient(brokers.client), from: t.Input, to: t.Output,
-		group: f.group, toGroup: cmp.Or(f.toGroup, f.group)}
+		group: f.group, toGroup: cmp.Or(f.toGroup, f.group), back: f.back}
 	if f.back {
 		m.from, m.to = m.to, m.from
 	}
@@ -135,64 +131,6 @@ func (f *offsetsFlags) check(t config.Topic) error {
 	return nil
 }
 
-// move is what is known about a group that moves from one topic to another.
-type move struct {
-	*look
-	admin          *kadm.Client
-	from, to       string // topics
-	group, toGroup string
-	input, clean   logreader.Log
-
-	committed map[int32]int64 // on the topic that the group leaves
-	now       map[int32]int64 // on the topic to which it goes, if it has been there
-	places    map[int32]offsets.Place
-}
-
-// ask describes the clean topic before the offsets are fetched, see offsets.Options.
-func (m *move) ask(ctx context.Context, t config.Topic) (err error) {
-	names, err := m.topics(ctx)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(missingTopic(t.Input, names), missingTopic(t.Output, names)); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
-	defer cancel()
-	if m.clean, err = logreader.Describe(ctx, m.client, t.Output, logreader.Bounds{}); err != nil {
-		return err
-	}
-	if m.input, err = logreader.Describe(ctx, m.client, t.Input, logreader.Bounds{}); err != nil {
-		return err
-	}
-	if m.committed, err = m.offsetsOf(ctx, m.group, m.from); err != nil {
-		return err
-	}
-	if len(m.committed) == 0 {
-		return fmt.Errorf("consumer group %s has committed no offset of %s; the groups that have "+
-			"are listed by kafka-consumer-groups.sh --list", m.group, m.from)
-	}
-	m.now, err = m.offsetsOf(ctx, m.toGroup, m.to)
-	return err
-}
-
-func (m *move) offsetsOf(ctx context.Context, group, topic string) (map[int32]int64, error) {
-	answers, err := m.admin.FetchOffsetsForTopics(ctx, group, topic)
-	if err == nil {
-		err = answers.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("fetch the offsets of consumer group %s: %w", group, err)
-	}
-	committed := make(map[int32]int64)
-	for p, o := range answers[topic] {
-		if o.At >= 0 {
-			committed[p] = o.At
-		}
-	}
-	return committed, nil
-}
-
 func (f *offsetsFlags) translate(
 	ctx context.Context, c config.Config, t config.Topic, m *move, show func(done, total int64),
 ) (err error) {
@@ -206,46 +144,8 @@ func (f *offsetsFlags) translate(
 		translation = offsets.Input
 	}
 	m.places, err = translation(ctx, offsets.Options{Connection: m.options, Input: m.input,
-		Clean: m.clean, Judge: judge}, m.committed)
+		Clean: m.clean, Judge: judge, Originals: true, Handled: m.handled}, m.committed)
 	return err
-}
-
-// placed is one row of what is printed.
-type placed struct {
-	Partition int32  `json:"partition"`
-	From      int64  `json:"from"`
-	To        int64  `json:"to"`
-	Now       *int64 `json:"now"`
-	Again     int64  `json:"again"`
-}
-
-func (m *move) rows() (rows []placed) {
-	for _, p := range slices.Sorted(maps.Keys(m.places)) {
-		row := placed{Partition: p, From: m.committed[p], To: m.places[p].Offset,
-			Again: m.places[p].Again}
-		if now, ok := m.now[p]; ok {
-			row.Now = &now
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func (m *move) print(out io.Writer, format string) error {
-	if format == formatJSON {
-		return json.NewEncoder(out).Encode(m.rows())
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "PARTITION\t%s\t%s\tCOMMITTED THERE\tAGAIN\t\n", m.from, m.to)
-	for _, row := range m.rows() {
-		now := "–"
-		if row.Now != nil {
-			now = fmt.Sprint(*row.Now)
-		}
-		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t%d\t\n", row.Partition, row.From, row.To, now,
-			row.Again)
-	}
-	return table.Flush()
 }
 
 // commit refuses a group that works: its members would commit over the offsets, or these over
@@ -282,23 +182,6 @@ func (f *offsetsFlags) commit(cmd *cobra.Command, m *move) error {
 			"was changed; run it again", m.group, m.from)
 	}
 	return m.apply(ctx, cmd.OutOrStdout())
-}
-
-func (m *move) apply(ctx context.Context, out io.Writer) error {
-	commit := make(kadm.Offsets)
-	for p, place := range m.places {
-		commit.AddOffset(m.to, p, place.Offset, -1)
-	}
-	answers, err := m.admin.CommitOffsets(ctx, m.toGroup, commit)
-	if err == nil {
-		err = answers.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("commit offsets of consumer group %s: %w", m.toGroup, err)
-	}
-	fmt.Fprintf(out, "committed for %d partitions: %s goes on on %s\n", len(commit[m.to]),
-		m.toGroup, m.to)
-	return nil
 }
 
 // openJudge opens the store that tells who owns the IDs of the pipeline. A claim log gets an index

@@ -31,7 +31,20 @@ var ErrCut = errors.New("the log was cut, or the topic replaced, while it was re
 func Read(
 	ctx context.Context, connection []kgo.Opt, log Log, each func([]*kgo.Record) error,
 ) error {
-	r := &reader{log: log, each: each, open: make(map[int32]*position)}
+	return (&reader{log: log, each: each}).run(ctx, connection)
+}
+
+// ReadAll is like Read, and hands out what no consumer is to see, too: markers, and the records of
+// aborted and open transactions. An offset that it leaves out is one that the log does not have.
+func ReadAll(
+	ctx context.Context, connection []kgo.Opt, log Log, each func([]*kgo.Record) error,
+) error {
+	return (&reader{log: log, each: each, all: true}).run(ctx, connection)
+}
+
+func (r *reader) run(ctx context.Context, connection []kgo.Opt) error {
+	log := r.log
+	r.open = make(map[int32]*position)
 	offsets := make(map[int32]kgo.Offset)
 	for p, part := range log.Partitions {
 		if part.Start < part.End {
@@ -44,7 +57,7 @@ func Read(
 	}
 	client, err := kgo.NewClient(append(connection[:len(connection):len(connection)],
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{log.Topic: offsets}),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchIsolationLevel(r.isolation()),
 		kgo.KeepControlRecords(), // the end may be a marker
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4),
@@ -67,7 +80,15 @@ type reader struct {
 	client *kgo.Client
 	log    Log
 	each   func([]*kgo.Record) error
+	all    bool                // see ReadAll
 	open   map[int32]*position // partitions that are not at their end
+}
+
+func (r *reader) isolation() kgo.IsolationLevel {
+	if r.all {
+		return kgo.ReadUncommitted()
+	}
+	return kgo.ReadCommitted()
 }
 
 // position is where the reader stands in a partition.
@@ -126,7 +147,7 @@ func (r *reader) take(partition int32, records []*kgo.Record) error {
 	at.next = records[len(records)-1].Offset + 1
 	visible := records[:0]
 	for _, record := range records {
-		if record.Offset < at.end && !record.Attrs.IsControl() {
+		if record.Offset < at.end && (r.all || !record.Attrs.IsControl()) {
 			visible = append(visible, record)
 		}
 	}

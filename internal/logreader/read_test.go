@@ -240,3 +240,30 @@ func TestReadingEndsWithTheFirstError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAllThatALogHasIsReadIfAsked(t *testing.T) {
+	testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
+		topic := testkit.Topic(t, brokers, "all", 1, nil)
+		client := testkit.KafkaClient(t, brokers, kgo.TransactionalID(topic))
+		transaction(t, client, topic, kgo.TryAbort, 0, 10)
+		transaction(t, client, topic, kgo.TryCommit, 10, 10)
+		log, err := Describe(t.Context(), client, topic, Bounds{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next int64
+		err = ReadAll(t.Context(), []kgo.Opt{kgo.SeedBrokers(brokers...)}, log,
+			func(records []*kgo.Record) error {
+				for _, r := range records {
+					if r.Offset != next {
+						t.Errorf("offset %d comes after %d", r.Offset, next-1)
+					}
+					next++
+				}
+				return nil
+			})
+		if err != nil || next != 22 {
+			t.Errorf("%d offsets were read, not 20 records and 2 markers: %v", next, err)
+		}
+	})
+}

@@ -64,8 +64,8 @@ func (r *reader) skip(ctx context.Context, leader, partition int32, at *position
 			return nil
 		}
 		fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
-			Offset: at.next, IsolationLevel: kgo.ReadCommitted(), Topic: r.log.Topic,
-			Partition: partition,
+			Offset: at.next, IsolationLevel: r.isolation(), KeepControlRecords: r.all,
+			Topic: r.log.Topic, Partition: partition,
 		}, answer, kgo.DefaultDecompressor(), nil)
 		if len(fetched.Records) > 0 && fetched.Records[0].Offset < at.end || next <= at.next {
 			return fetched.Err
@@ -80,7 +80,9 @@ func (r *reader) fetch(
 ) (*kmsg.FetchResponseTopicPartition, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = probeMaxWait, 1, probeBytes
-	req.IsolationLevel = 1 // read_committed
+	if !r.all {
+		req.IsolationLevel = 1 // read_committed
+	}
 	topic := kmsg.NewFetchRequestTopic()
 	topic.Topic, topic.TopicID = r.log.Topic, r.log.TopicID
 	p := kmsg.NewFetchRequestTopicPartition()

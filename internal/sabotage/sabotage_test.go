@@ -166,6 +166,33 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline", tests: "TestARecreatedDeadLetterTopicTakesWhatWaitedForTheOldOne",
 	},
 	{
+		guard: "an owner that is gone from the input proves nothing",
+		file:  "internal/offsets/proof.go", old: "case p.options.Originals:",
+		new:      "case true:\n\t\t\tproven[i] = true\n\t\tcase false:",
+		caughtBy: "./internal/offsets",
+		tests:    "TestWhateverThePastAConsumerMissesNothingAndRepeatsWhatIsSaid",
+	},
+	{
+		guard: "a consumer goes back before all that it has not had",
+		file:  "internal/offsets/back.go", old: "w.bound = min(w.bound, r.offset)",
+		new:      "_ = r.offset",
+		caughtBy: "./internal/offsets",
+		tests:    "TestWhateverThePastAConsumerMissesNothingAndRepeatsWhatIsSaid",
+	},
+	{
+		guard: "times are no evidence where records of the input are gone",
+		file:  "internal/offsets/times.go", old: "r.Offset == next[r.Partition] &&",
+		new:      "",
+		caughtBy: "./internal/offsets",
+		tests:    "TestWhateverThePastAConsumerMissesNothingAndRepeatsWhatIsSaid",
+	},
+	{
+		guard: "IDs that came again are counted",
+		file:  "internal/offsets/clean.go", old: "\tf.removeFrom(owner)\n", new: "",
+		caughtBy: "./internal/offsets",
+		tests:    "TestIDsThatCameAgainAreCounted",
+	},
+	{
 		guard: "a group without offsets begins at its fences",
 		file:  "consumer/start.go", old: "case !known && f.Next() > 0 && f.Of(input):",
 		new:      "case false:",
@@ -464,8 +491,8 @@ var sabotages = []sabotage{
 	},
 	{
 		guard: "a backfill claims only what is committed",
-		file:  "internal/logreader/read.go", old: "kgo.FetchIsolationLevel(kgo.ReadCommitted())",
-		new:      "kgo.FetchIsolationLevel(kgo.ReadUncommitted())",
+		file:  "internal/logreader/read.go", old: "return kgo.ReadCommitted()",
+		new:      "return kgo.ReadUncommitted()",
 		caughtBy: "./internal/backfill", tests: "TestWhatIsNotCommittedClaimsNothing",
 	},
 	{

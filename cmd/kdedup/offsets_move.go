@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/logreader"
+	"github.com/kdedup/kdedup/internal/offsets"
+)
+
+// stablePause is between two looks at transactions that are open.
+const stablePause = 100 * time.Millisecond
+
+// move is what is known about a group that moves from one topic to another.
+type move struct {
+	*look
+	admin          *kadm.Client
+	from, to       string // topics
+	group, toGroup string
+	back           bool
+	input, clean   logreader.Log
+	handled        map[int32]int64 // of the pipeline on the input, if the group goes back
+
+	committed map[int32]int64 // on the topic that the group leaves
+	now       map[int32]int64 // on the topic to which it goes, if it has been there
+	places    map[int32]offsets.Place
+}
+
+// ask takes one step after the other, see offsets.Options: what the pipeline has committed, the
+// clean topic, the group's offsets, the input.
+func (m *move) ask(ctx context.Context, t config.Topic) (err error) {
+	names, err := m.topics(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(missingTopic(t.Input, names), missingTopic(t.Output, names)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	if m.back {
+		if m.handled, err = m.offsetsOf(ctx, t.ConsumerGroup, t.Input); err != nil {
+			return err
+		}
+	}
+	if err = m.describeClean(ctx, t.Output); err != nil {
+		return err
+	}
+	if m.committed, err = m.offsetsOf(ctx, m.group, m.from); err != nil {
+		return err
+	}
+	if m.input, err = logreader.Describe(ctx, m.client, t.Input, logreader.Bounds{}); err != nil {
+		return err
+	}
+	if len(m.committed) == 0 {
+		return fmt.Errorf("consumer group %s has committed no offset of %s; the groups that have "+
+			"are listed by kafka-consumer-groups.sh --list", m.group, m.from)
+	}
+	m.now, err = m.offsetsOf(ctx, m.toGroup, m.to)
+	return err
+}
+
+// describeClean waits for the transactions that are open: the brokers may show the offsets of one
+// before its records, and what the pipeline has committed must lie before the ends.
+func (m *move) describeClean(ctx context.Context, topic string) error {
+	ends, err := m.admin.ListEndOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("list offsets of %s: %w", topic, err)
+	}
+	for {
+		m.clean, err = logreader.Describe(ctx, m.client, topic, logreader.Bounds{})
+		if err != nil {
+			return err
+		}
+		open := slices.DeleteFunc(slices.Sorted(maps.Keys(m.clean.Partitions)), func(p int32) bool {
+			end, _ := ends.Lookup(topic, p)
+			return m.clean.Partitions[p].End >= end.Offset
+		})
+		if len(open) == 0 || !m.back {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("a transaction stays open on partition %d of %s: %w", open[0], topic,
+				context.Cause(ctx))
+		case <-time.After(stablePause):
+		}
+	}
+}
+
+func (m *move) offsetsOf(ctx context.Context, group, topic string) (map[int32]int64, error) {
+	answers, err := m.admin.FetchOffsetsForTopics(ctx, group, topic)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fetch the offsets of consumer group %s: %w", group, err)
+	}
+	committed := make(map[int32]int64)
+	for p, o := range answers[topic] {
+		if o.At >= 0 {
+			committed[p] = o.At
+		}
+	}
+	return committed, nil
+}
+
+// placed is one row of what is printed.
+type placed struct {
+	Partition int32  `json:"partition"`
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+	Now       *int64 `json:"now"`
+	Again     int64  `json:"again"`
+}
+
+func (m *move) rows() (rows []placed) {
+	for _, p := range slices.Sorted(maps.Keys(m.places)) {
+		row := placed{Partition: p, From: m.committed[p], To: m.places[p].Offset,
+			Again: m.places[p].Again}
+		if now, ok := m.now[p]; ok {
+			row.Now = &now
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *move) print(out io.Writer, format string) error {
+	if format == formatJSON {
+		return json.NewEncoder(out).Encode(m.rows())
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "PARTITION\t%s\t%s\tCOMMITTED THERE\tAGAIN\t\n", m.from, m.to)
+	for _, row := range m.rows() {
+		now := "–"
+		if row.Now != nil {
+			now = fmt.Sprint(*row.Now)
+		}
+		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t%d\t\n", row.Partition, row.From, row.To, now,
+			row.Again)
+	}
+	return table.Flush()
+}
+
+func (m *move) apply(ctx context.Context, out io.Writer) error {
+	commit := make(kadm.Offsets)
+	for p, place := range m.places {
+		commit.AddOffset(m.to, p, place.Offset, -1)
+	}
+	answers, err := m.admin.CommitOffsets(ctx, m.toGroup, commit)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("commit offsets of consumer group %s: %w", m.toGroup, err)
+	}
+	fmt.Fprintf(out, "committed for %d partitions: %s goes on on %s\n", len(commit[m.to]),
+		m.toGroup, m.to)
+	return nil
+}
