@@ -9,6 +9,11 @@ type Condition struct {
 	From string `mapstructure:"from"`
 	// Name of the header, with `from: header`.
 	Name string `mapstructure:"name"`
+	// With `from: header`, whether the case of the name's letters counts: `exact` or `any`, as for
+	// `message_id`.
+	//
+	// Default: `exact`.
+	HeaderCase string `mapstructure:"header_case"`
 	// Place of the field in a document, as for `message_id`.
 	Path string `mapstructure:"path"`
 	// What of the record is the document: `value` or `key`.
@@ -22,11 +27,13 @@ type Condition struct {
 
 // Place is where the value stands.
 func (c Condition) Place() MessageID {
-	return MessageID{From: c.From, Name: c.Name, Path: c.Path, Part: c.Part}
+	return MessageID{From: c.From, Name: c.Name, HeaderCase: c.HeaderCase, Path: c.Path,
+		Part: c.Part}
 }
 
 func (c Condition) check(p *problems, path string) {
-	if c.From == "" && c.Name == "" && c.Path == "" && c.Part == "" && len(c.Is) == 0 {
+	if c.From == "" && c.Name == "" && c.Path == "" && c.Part == "" && len(c.Is) == 0 &&
+		c.HeaderCase == "" {
 		return
 	}
 	c.Place().checkPlace(p, path, []string{FromHeader, FromKey, FromJSON, FromAvro,

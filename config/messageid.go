@@ -19,6 +19,12 @@ const (
 	OccurrenceLast  = "last"
 )
 
+// Cases of a header's name.
+const (
+	HeaderExact = "exact"
+	HeaderAny   = "any"
+)
+
 // Steps of a normalization.
 const (
 	NormalizeTrim    = "trim"
@@ -54,8 +60,15 @@ type MessageID struct {
 	// `first_of`: the first of `parts` that is not missing; an ID is the same whichever part has
 	// it.
 	From string `mapstructure:"from"`
-	// Name of the header, case-sensitive. Required with `from: header`, refused otherwise.
+	// Name of the header. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
+	// With `from: header`, whether capital and small letters of ASCII in the name are different:
+	// `exact` or `any`. Take `any` for headers that come from HTTP requests, where receivers write
+	// `X-GitHub-Delivery`, `X-Github-Delivery` or `x-github-delivery`. The ID is the same in any
+	// case of the name.
+	//
+	// Default: `exact`.
+	HeaderCase string `mapstructure:"header_case"`
 	// With `from: header`, which one counts if the header stands more than once: `first`, what the
 	// producer set, or `last`, what was appended behind it.
 	//

@@ -12,6 +12,7 @@ type preset struct {
 	messageID   MessageID
 	fingerprint Fingerprint // the default if empty
 	onTombstone Action      // the default if empty
+	before      *earlier    // nil if it always stood for the same
 }
 
 // Presets of message_id.
@@ -33,19 +34,22 @@ var presets = map[string]preset{
 		messageID:   MessageID{From: FromValueHash, Ignore: debeziumOwn},
 		fingerprint: Fingerprint{Of: FingerprintAll, Ignore: debeziumOwn},
 		onTombstone: ActionForward,
+		before: &earlier{
+			messageID:   MessageID{From: FromValueHash, Ignore: debeziumOwnBefore},
+			fingerprint: Fingerprint{Of: FingerprintAll, Ignore: debeziumOwnBefore},
+		},
 	},
 	PresetDebeziumOutbox: {
 		messageID: MessageID{From: FromHeader, Name: "id",
 			Normalize: []string{NormalizeUnquote, NormalizeUUID}},
 	},
 	PresetCloudEvents: {
-		messageID: MessageID{From: FromFirstOf, Parts: []MessageID{
-			{From: FromComposite, Parts: []MessageID{
-				{From: FromHeader, Name: "ce_source"}, {From: FromHeader, Name: "ce_id"}}},
-			{From: FromComposite, Parts: []MessageID{
-				{From: FromJSON, Path: "source"}, {From: FromJSON, Path: "id"}}},
-		}},
+		messageID: MessageID{From: FromFirstOf, Parts: append(slices.Clone(cloudEventsPlaces),
+			inHeaders("ce_source", "ce_id", HeaderAny),
+			inHeaders("ce-source", "ce-id", HeaderAny))},
 		fingerprint: Fingerprint{Of: FingerprintNone},
+		before: &earlier{messageID: MessageID{From: FromFirstOf, Parts: cloudEventsPlaces},
+			fingerprint: Fingerprint{Of: FingerprintNone}, sameIDs: true},
 	},
 	PresetStripe: {
 		messageID: MessageID{From: FromJSON, Path: "id"},
@@ -53,20 +57,16 @@ var presets = map[string]preset{
 			Ignore: []string{"pending_webhooks"}},
 	},
 	PresetShopify: {
-		messageID: MessageID{From: FromFirstOf, Parts: []MessageID{
-			{From: FromComposite, Parts: []MessageID{
-				{From: FromHeader, Name: "X-Shopify-Topic"},
-				{From: FromHeader, Name: "X-Shopify-Event-Id"}}},
-			{From: FromComposite, Parts: []MessageID{
-				{From: FromHeader, Name: "x-shopify-topic"},
-				{From: FromHeader, Name: "x-shopify-event-id"}}},
-		}},
+		messageID: MessageID{From: FromFirstOf, Parts: append(slices.Clone(shopifySpellings),
+			inHeaders("x-shopify-topic", "x-shopify-event-id", HeaderAny))},
+		before: &earlier{messageID: MessageID{From: FromFirstOf, Parts: shopifySpellings},
+			sameIDs: true},
 	},
 	PresetGitHub: {
-		messageID: MessageID{From: FromFirstOf, Parts: []MessageID{
-			{From: FromHeader, Name: "X-GitHub-Delivery"},
-			{From: FromHeader, Name: "x-github-delivery"},
-		}},
+		messageID: MessageID{From: FromFirstOf, Parts: append(slices.Clone(gitHubSpellings),
+			MessageID{From: FromHeader, Name: "x-github-delivery", HeaderCase: HeaderAny})},
+		before: &earlier{messageID: MessageID{From: FromFirstOf, Parts: gitHubSpellings},
+			sameIDs: true},
 	},
 	PresetSpring: {
 		messageID: MessageID{From: FromHeader, Name: "id",
@@ -89,12 +89,47 @@ var presets = map[string]preset{
 }
 
 // debeziumOwn are the fields of a change that tell about the connector: when it read the change,
-// how far it had come before, and its version. With the schema in each record, a change is in
-// payload.
-var debeziumOwn = []string{
-	"ts_ms", "ts_us", "ts_ns", "source.version", "source.sequence",
-	"payload.ts_ms", "payload.ts_us", "payload.ts_ns", "payload.source.version",
-	"payload.source.sequence",
+// how far it had come before, its version, and whether it was taking a snapshot. It counts the
+// changes of a transaction from 1 again when it goes on within one. The times of the source are
+// not among them: MongoDB tells by one of them where a change stands. With the schema in each
+// record, a change is in payload.
+var debeziumOwn = withPayload("ts_ms", "ts_us", "ts_ns", "transaction", "source.version",
+	"source.sequence", "source.snapshot")
+
+// debeziumOwnBefore are those of the version that counted transaction.
+var debeziumOwnBefore = withPayload("ts_ms", "ts_us", "ts_ns", "source.version",
+	"source.sequence")
+
+func withPayload(fields ...string) []string {
+	all := fields
+	for _, field := range fields {
+		all = append(all, "payload."+field)
+	}
+	return all
+}
+
+// The places that were all in an earlier version come first: so each ID that it found is found as
+// it was.
+var (
+	cloudEventsPlaces = []MessageID{
+		inHeaders("ce_source", "ce_id", ""),
+		{From: FromComposite, Parts: []MessageID{
+			{From: FromJSON, Path: "source"}, {From: FromJSON, Path: "id"}}},
+	}
+	gitHubSpellings = []MessageID{
+		{From: FromHeader, Name: "X-GitHub-Delivery"},
+		{From: FromHeader, Name: "x-github-delivery"},
+	}
+	shopifySpellings = []MessageID{
+		inHeaders("X-Shopify-Topic", "X-Shopify-Event-Id", ""),
+		inHeaders("x-shopify-topic", "x-shopify-event-id", ""),
+	}
+)
+
+func inHeaders(first, second, headerCase string) MessageID {
+	return MessageID{From: FromComposite, Parts: []MessageID{
+		{From: FromHeader, Name: first, HeaderCase: headerCase},
+		{From: FromHeader, Name: second, HeaderCase: headerCase}}}
 }
 
 // Presets are the names that message_id.preset may have, in their order.

@@ -40,6 +40,9 @@ func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
 	if m.checkOption(p, path, "occurrence", m.Occurrence != "", FromHeader) {
 		oneOf(p, path+".occurrence", m.Occurrence, OccurrenceFirst, OccurrenceLast)
 	}
+	if m.checkOption(p, path, "header_case", m.HeaderCase != "", FromHeader) {
+		oneOf(p, path+".header_case", m.HeaderCase, HeaderExact, HeaderAny)
+	}
 	if m.checkOption(p, path, "part", m.Part != "", fields...) {
 		oneOf(p, path+".part", m.Part, PartValue, PartKey)
 	}

@@ -85,11 +85,17 @@ func (f *backfillFlags) run(
 	if err != nil {
 		return err
 	}
-	claimer, closeStore, err := f.claimer(cmd.Context(), c, t, log)
+	schemas, err := wiring.Schemas(c, log)
 	if err != nil {
 		return err
 	}
-	counts, err := f.claim(cmd, c, t, clean, claimer, log)
+	defer schemas.Close()
+	e := wiring.Entry{Topic: t, Schemas: schemas}
+	claimer, closeStore, err := f.claimer(cmd.Context(), c, &e, log)
+	if err != nil {
+		return err
+	}
+	counts, err := f.claim(cmd, c, e, clean, claimer, log)
 	return errors.Join(err, printBackfill(cmd.OutOrStdout(), f.dryRun, counts), closeStore())
 }
 
@@ -160,10 +166,11 @@ func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *
 // claimer opens the store and registers the scope; for a dry run it only compares it, and takes an
 // embedded store that does not exist yet for an empty one.
 func (f *backfillFlags) claimer(
-	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
-) (dedup.Claimer, func() error, error) {
+	ctx context.Context, c config.Config, e *wiring.Entry, log *slog.Logger,
+) (claimer dedup.Claimer, closeStore func() error, err error) {
 	if f.dryRun && wiring.NotMade(c.Store) {
-		return dryrun.Claimer{Store: emptyStore{}}, func() error { return nil }, nil
+		e.Extractor, err = wiring.ExtractorOf(e.Topic, e.Schemas)
+		return dryrun.Claimer{Store: emptyStore{}}, func() error { return nil }, err
 	}
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
@@ -171,7 +178,6 @@ func (f *backfillFlags) claimer(
 	if err != nil {
 		return nil, nil, err
 	}
-	e := wiring.Entry{Topic: t}
 	if err = e.Compare(opening, store); err == nil {
 		err = wiring.CheckMoved(opening, store, e.ClaimScope())
 	}
@@ -198,8 +204,8 @@ func (emptyStore) Lookup(context.Context, dedup.Scope, dedup.ID) (dedup.Answer, 
 }
 
 func (f *backfillFlags) claim(
-	cmd *cobra.Command, c config.Config, t config.Topic, clean logreader.Log, claimer dedup.Claimer,
-	log *slog.Logger,
+	cmd *cobra.Command, c config.Config, e wiring.Entry, clean logreader.Log,
+	claimer dedup.Claimer, log *slog.Logger,
 ) (backfill.Counts, error) {
 	input, err := kafka.NewConnector(cmd.Context(), c.Kafka, log)
 	if err != nil {
@@ -209,22 +215,13 @@ func (f *backfillFlags) claim(
 	if err != nil {
 		return backfill.Counts{}, err
 	}
-	schemas, err := wiring.Schemas(c, log)
-	if err != nil {
-		return backfill.Counts{}, err
-	}
-	defer schemas.Close()
-	extractor, err := wiring.ExtractorOf(t, schemas)
-	if err != nil {
-		return backfill.Counts{}, err
-	}
 	line := newProgress(cmd.ErrOrStderr())
 	defer line.end()
 	counts, err := backfill.Run(cmd.Context(), backfill.Options{
 		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-backfill", log), Clean: clean,
-		Judge: dedup.New(wiring.ScopeOf(t, extractor.String()), claimer,
-			dedup.Options{Extractor: extractor, Logger: log}),
-		BatchRecords: t.BatchRecords, Progress: line.show,
+		Judge: dedup.New(e.ClaimScope(), claimer,
+			dedup.Options{Extractor: e.Extractor, Logger: log}),
+		BatchRecords: e.BatchRecords, Progress: line.show,
 	})
 	if err != nil && cmd.Context().Err() != nil {
 		return counts, fmt.Errorf("interrupted; what was claimed stands, run it again to go on: %w",

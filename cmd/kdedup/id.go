@@ -74,25 +74,27 @@ func (f *idFlags) asked(cmd *cobra.Command, text string) (q asked, err error) {
 // with opens the store for the work.
 func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err error) {
 	task := &lookup.Question{Config: q.config, Topic: q.topic}
-	task.Scope = wiring.ScopeOf(q.topic, q.extractor.String())
+	e := wiring.Entry{Topic: q.topic}
 	line := newProgress(q.says)
-	task.Store, err = openClaims(ctx, q.config, task.Scope,
+	task.Store, err = openClaims(ctx, q.config, &e,
 		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, line.show, q.log)
 	line.end()
 	if err != nil {
 		return err
 	}
 	defer task.Store.Close()
+	task.Scope = e.ClaimScope()
 	if task.ID, err = meant(ctx, task.Store, task.Scope, q.ids); err != nil {
 		return err
 	}
 	return work(task)
 }
 
-// openClaims opens the store to look at claims of a scope. Of a claim log it keeps only some, in
-// memory, or all where only is nil, in the files that the configuration names.
+// openClaims opens the store to look at claims of an entry, and finds out how its scope makes IDs.
+// Of a claim log it keeps only some, in memory, or all where only is nil, in the files that the
+// configuration names.
 func openClaims(
-	ctx context.Context, c config.Config, scope dedup.Scope, only claimlog.Only,
+	ctx context.Context, c config.Config, e *wiring.Entry, only claimlog.Only,
 	show func(done, total int64), log *slog.Logger,
 ) (store dedup.Store, err error) {
 	if err := wiring.CheckMade(c.Store); err != nil {
@@ -111,12 +113,8 @@ func openClaims(
 			_ = store.Close() // nothing was written
 		}
 	}()
-	registered, found, err := store.Registered(ctx, scope)
-	if err == nil && found {
-		err = dedup.CompareScopes(scope, registered)
-	}
-	if err == nil {
-		err = wiring.AwaitShowing(ctx, store, scope, show)
+	if err = e.Compare(ctx, store); err == nil {
+		err = wiring.AwaitShowing(ctx, store, e.ClaimScope(), show)
 	}
 	return store, err
 }

@@ -8,13 +8,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/proposal"
 	"github.com/kdedup/kdedup/internal/report"
 )
 
 // chooseID proposes, and asks.
 func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sample) error {
+	finds, err := findersOfPresets()
+	if err != nil {
+		return err
+	}
+	sample.Finds = finds
 	judgement := proposal.Judge(sample, time.Now(), nil)
 	if f.id.given() {
 		return f.takeID(p, f.id.MessageID, sample, judgement)
@@ -35,7 +45,7 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 	for {
 		answer, err := f.ask(ctx, "Message ID: a number, or "+idForms, usual, "--id")
 		if err != nil {
-			return noID(err, sample)
+			return noID(err, sample, judgement)
 		}
 		err = f.answered(answer, p, sample, judgement, kinds)
 		if !f.retry(err) {
@@ -44,14 +54,33 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 	}
 }
 
+// findersOfPresets ask the code of run: what init proposes finds the IDs of the records.
+func findersOfPresets() (func(preset string, r *kgo.Record) bool, error) {
+	extractors := make(map[string]*messageid.Extractor)
+	for _, preset := range config.Presets() {
+		e, err := wiring.ExtractorOf(config.DefaultTopic().WithPreset(preset), nil)
+		if err != nil {
+			return nil, fmt.Errorf("preset %s: %w", preset, err)
+		}
+		extractors[preset] = e
+	}
+	return func(preset string, r *kgo.Record) bool {
+		_, missing := extractors[preset].Extract(r)
+		return missing == dedup.NotMissing
+	}, nil
+}
+
 // noID says why an ID is to be named where nobody can be asked.
-func noID(err error, s proposal.Sample) error {
+func noID(err error, s proposal.Sample, j proposal.Judgement) error {
 	if !errors.As(err, new(usageError)) {
 		return err
 	}
 	why := "nothing on the newest records of " + s.Topic + " names a message"
-	if len(s.Records) == 0 {
+	switch {
+	case len(s.Records) == 0:
 		why = "topic " + s.Topic + " is empty, so nothing shows where its message ID will stand"
+	case j.Registry != "":
+		why += ": " + j.Registry
 	}
 	return usageError{fmt.Errorf("%s: name the place by --id, as %s", why, idForms)}
 }

@@ -213,12 +213,8 @@ func openJudge(
 		return nil, nil, err
 	}
 	opened = append(opened, func() error { schemas.Close(); return nil })
-	extractor, err := wiring.ExtractorOf(t, schemas)
-	if err != nil {
-		return nil, nil, err
-	}
-	scope := wiring.ScopeOf(t, extractor.String())
-	store, err := openClaims(ctx, c, scope, nil, show, log)
+	e := wiring.Entry{Topic: t, Schemas: schemas}
+	store, err := openClaims(ctx, c, &e, nil, show, log)
 	if errors.Is(err, embedded.ErrUsed) {
 		err = fmt.Errorf("%w. Stop the process for as long as this takes", err)
 	}
@@ -226,6 +222,6 @@ func openJudge(
 		return nil, nil, err
 	}
 	opened = append(opened, store.Close)
-	return dedup.New(scope, dryrun.Claimer{Store: store},
-		dedup.Options{Extractor: extractor, Logger: log}), closeJudge, nil
+	return dedup.New(e.ClaimScope(), dryrun.Claimer{Store: store},
+		dedup.Options{Extractor: e.Extractor, Logger: log}), closeJudge, nil
 }

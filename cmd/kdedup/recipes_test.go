@@ -169,6 +169,69 @@ func runRecipe(t *testing.T, brokers []string, preset string) {
 	mustHold(t, brokers, topic+".duplicates", copies, "duplicate")
 }
 
+// What an earlier version claimed for a preset that has changed since stays claimed: run, validate
+// and the commands go by the IDs that the scope was made with, and say so.
+func TestAScopeOfAnEarlierVersionGoesOnByItsIDs(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t)
+	topic := testkit.Topic(t, brokers, "earlier", 1, nil)
+	now := fmt.Sprintf("instance: one\nkafka: {brokers: [%q]}\nserver: {listen: '127.0.0.1:0'}\n"+
+		"store: {type: embedded, embedded: {path: %q}}\ntopics:\n  - input: %s\n    output: %[3]s"+
+		".clean\n    consumer_group: %[3]s-dedup\n    duplicates_topic: %[3]s.duplicates\n"+
+		"    dead_letter_topic: %[3]s.dlq\n    message_id: {preset: debezium}\n", brokers[0],
+		filepath.Join(t.TempDir(), "store"), topic)
+	own := "[ts_ms, ts_us, ts_ns, source.version, source.sequence, payload.ts_ms, payload.ts_us, " +
+		"payload.ts_ns, payload.source.version, payload.source.sequence]"
+	before := strings.Replace(now, "message_id: {preset: debezium}", "message_id: {from: "+
+		"value_hash, ignore: "+own+"}\n    fingerprint: {ignore: "+own+"}\n"+
+		"    on_tombstone: forward", 1)
+	path := filepath.Join(t.TempDir(), "kdedup.yaml")
+	write := func(file string) {
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &place{t: t, client: testkit.KafkaClient(t, brokers), broker: brokers[0], input: topic,
+		path: path}
+	send := func(at, transaction int) {
+		value := fmt.Sprintf(`{"after":{"id":1},"source":{"lsn":7},"op":"c","ts_ms":%d,`+
+			`"transaction":{"total_order":%d}}`, at, transaction)
+		if err := p.client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte("1"),
+			Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(before)
+	if code, text := kdedup(t.Context(), "setup", "-c", path); code != 0 {
+		t.Fatalf("setup: %d: %s", code, text)
+	}
+	send(1, 5)
+	p.runUntil(1)
+	write(now)
+	send(2, 5) // a copy by the rule of before
+	p.runUntil(2)
+	if got := p.clean(); len(got) != 1 {
+		t.Errorf("the clean topic has %d records: the claim of the earlier version is lost", len(got))
+	}
+	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 0 ||
+		!strings.Contains(text, "docs/recipes/debezium.md says what that lets through") {
+		t.Errorf("validate: %d: %s", code, text)
+	}
+	if code, text := kdedup(t.Context(), "backfill", "-c", path, "--force"); code != 0 ||
+		!regexp.MustCompile(`(?m)^ +1 +by a record of the input`).MatchString(text) {
+		t.Errorf("backfill: %d: %s", code, text)
+	}
+	another := strings.Replace(now, "message_id:", "scope: another\n    message_id:", 1)
+	write(another)
+	if code, text := kdedup(t.Context(), "backfill", "-c", path, "--force"); code != 0 {
+		t.Errorf("backfill: %d: %s", code, text)
+	}
+	send(3, 1) // a copy by the rule of now
+	p.runUntil(3)
+	if got := p.clean(); len(got) != 1 {
+		t.Errorf("the clean topic has %d records: the new scope does not know the message", len(got))
+	}
+}
+
 // mustHold compares a topic with the messages that belong there, and their verdict.
 func mustHold(
 	t *testing.T, brokers []string, topic string, messages []recipeMessage, verdict string,

@@ -65,11 +65,11 @@ func (f *redriveFlags) open(
 		return d, err
 	}
 	d.closeSchemas = schemas.Close
-	extractor, err := wiring.ExtractorOf(t, schemas)
-	if err != nil {
+	d.entry.Schemas = schemas
+	if err = d.knowIDs(ctx); err != nil {
 		return d, err
 	}
-	d.entry.Extractor = extractor
+	extractor := d.entry.Extractor
 	d.options = redrive.Options{
 		Connection: func() []kgo.Opt {
 			return connector.AdminOptions("kdedup-"+c.Instance+"-redrive", log)
@@ -91,6 +91,39 @@ func (f *redriveFlags) open(
 		}
 	}
 	return d, d.ask(ctx, f.letters(t))
+}
+
+// knowIDs finds out how the IDs of letters are made: if the entry's preset has changed, the scope
+// knows what it stood for. The store is opened for their claims once the IDs are known.
+func (d *redriving) knowIDs(ctx context.Context) (err error) {
+	if d.entry.Extractor, err = wiring.ExtractorOf(d.entry.Topic, d.entry.Schemas); err != nil {
+		return err
+	}
+	if _, sameIDs, changed := d.entry.Before(); sameIDs || !changed {
+		return nil
+	}
+	return d.withStore(ctx, nil, func(store dedup.Store) error {
+		return errors.Join(d.entry.Compare(ctx, store), store.Close())
+	})
+}
+
+// withStore opens the store for these IDs.
+func (d *redriving) withStore(
+	ctx context.Context, ids map[dedup.ID]bool, use func(dedup.Store) error,
+) error {
+	if err := wiring.CheckMade(d.config.Store); err != nil {
+		return err
+	}
+	store, err := wiring.OpenStoreFor(ctx, d.config,
+		func(_ string, id dedup.ID) bool { return ids[id] }, d.log)
+	if errors.Is(err, embedded.ErrUsed) {
+		return fmt.Errorf("%w. To redrive, stop the process that runs, and start it again "+
+			"afterwards", err)
+	}
+	if err != nil {
+		return err
+	}
+	return use(store)
 }
 
 // passes tells what the pipeline lets through.
@@ -174,25 +207,15 @@ func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Wr
 // openStore opens the store for the IDs that were found, and refuses one that lacks the claims of
 // what the pipeline has handled.
 func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
-	c, e := d.config, &d.entry
-	if err := wiring.CheckMade(c.Store); err != nil {
-		return err
-	}
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	store, err := wiring.OpenStoreFor(opening, c,
-		func(_ string, id dedup.ID) bool { return found.IDs[id] }, d.log)
-	if errors.Is(err, embedded.ErrUsed) {
-		return fmt.Errorf("%w. To redrive, stop the process that runs, and start it again "+
-			"afterwards", err)
-	}
-	if err != nil {
+	if err := d.withStore(opening, found.IDs, func(store dedup.Store) error {
+		d.store, d.options.Store = store, store
+		return d.entry.Compare(opening, store)
+	}); err != nil {
 		return err
 	}
-	d.store, d.options.Store = store, store
-	if err := e.Compare(opening, store); err != nil {
-		return err
-	}
+	store, c, e := d.store, d.config, &d.entry
 	knowledge, err := wiring.NewKnowledge(opening, d.clusters.Input, store, c.Store)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func (f *reportFlags) proposed(
 	}
 	j := proposal.Judge(sample, time.Now(), nil)
 	if len(j.Choices) == 0 {
-		return t, noID(usageError{errors.New("--id")}, sample)
+		return t, noID(usageError{errors.New("--id")}, sample, j)
 	}
 	first := j.Choices[0]
 	t.MessageID, t.Fingerprint.Ignore = messageID(first), first.Ignore

@@ -11,7 +11,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -31,6 +30,9 @@ type Source struct {
 	// header, key, json, avro, protobuf, json_schema, value_hash, composite or first_of
 	From string
 	Name string // of the header
+	// HeaderCase says whether the case of the name's letters counts: HeaderExact, the default, or
+	// HeaderAny, by which letters of ASCII are the same in either case, as in HTTP.
+	HeaderCase string
 	// Occurrence of a header that stands more than once: OccurrenceFirst, the default, or
 	// OccurrenceLast.
 	Occurrence string
@@ -56,6 +58,12 @@ type Source struct {
 const (
 	OccurrenceFirst = "first"
 	OccurrenceLast  = "last"
+)
+
+// Cases of a header's name.
+const (
+	HeaderExact = "exact"
+	HeaderAny   = "any"
 )
 
 // Parts of a record.
@@ -204,6 +212,13 @@ func bounded(id dedup.ID) dedup.ID {
 	return dedup.ID(longIDPrefix + string(sum[:]))
 }
 
+// As is the extractor under a name of an earlier version, all of whose IDs it finds as they were.
+func (e *Extractor) As(name string) *Extractor {
+	renamed := *e
+	renamed.name = name
+	return &renamed
+}
+
 // String describes the source without ambiguity. It is stored with a scope: claims that were made
 // with another one mean nothing.
 func (e *Extractor) String() string { return e.name }
@@ -219,46 +234,8 @@ func shared(b []byte) (dedup.ID, dedup.MissingReason) {
 	return dedup.ID(unsafe.String(unsafe.SliceData(b), len(b))), dedup.NotMissing
 }
 
-func newHeader(s Source) (find finder, name string, err error) {
-	switch {
-	case s.Name == "":
-		return nil, "", errors.New("from header needs a name")
-	case s.Occurrence == OccurrenceLast:
-		return fromLastHeader(s.Name), "header_last:" + strconv.Quote(s.Name), nil
-	case s.Occurrence == "" || s.Occurrence == OccurrenceFirst:
-		return fromHeader(s.Name), "header:" + strconv.Quote(s.Name), nil
-	}
-	return nil, "", fmt.Errorf("occurrence %q is not first or last", s.Occurrence)
-}
-
 // bytesOf shares memory with the ID, and is not modified.
 func bytesOf(id dedup.ID) []byte { return unsafe.Slice(unsafe.StringData(string(id)), len(id)) }
-
-// fromHeader takes the first header of that name: what the producer set, not what a proxy or an
-// interceptor appended behind it.
-func fromHeader(name string) finder {
-	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		for i := range r.Headers {
-			if r.Headers[i].Key == name {
-				return shared(r.Headers[i].Value)
-			}
-		}
-		return "", dedup.MissingAbsent
-	}
-}
-
-// fromLastHeader takes what was appended last, for records that are sent on with an ID of their
-// own.
-func fromLastHeader(name string) finder {
-	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		for i := len(r.Headers) - 1; i >= 0; i-- {
-			if r.Headers[i].Key == name {
-				return shared(r.Headers[i].Value)
-			}
-		}
-		return "", dedup.MissingAbsent
-	}
-}
 
 func fromKey(r *kgo.Record) (dedup.ID, dedup.MissingReason) { return shared(r.Key) }
 

@@ -18,6 +18,8 @@ type Judgement struct {
 	Choices []*Candidate
 	// Refused are not the message ID. Those that look most like one are first.
 	Refused []*Candidate
+	// Registry says what a schema registry has to do with the values, and is empty if nothing.
+	Registry string
 
 	table *table
 }
@@ -28,7 +30,7 @@ func Judge(s Sample, now time.Time, finders []Finder) Judgement {
 		finders = Finders()
 	}
 	t := newTable(s.Topic, s.Records, now, finders)
-	j := &judge{table: t, contents: t.contents()}
+	j := &judge{table: t, contents: t.contents(), registry: serialized(s.Records)}
 	for _, c := range t.columns {
 		j.all = append(j.all, t.candidate(c))
 	}
@@ -42,12 +44,20 @@ func (j Judgement) Of(p Place) (*Candidate, error) {
 	if _, err := messageid.New(p.Source()); err != nil {
 		return nil, err
 	}
-	return j.table.candidate(j.table.column(p)), nil
+	c := j.table.candidate(j.table.column(p))
+	if p.From == hashPlace.From && j.Registry != "" {
+		c.Doubt = "Mind: " + j.Registry + "."
+	}
+	return c, nil
 }
+
+// hashPlace is the last resort.
+var hashPlace = Place{From: "value_hash"}
 
 type judge struct {
 	*table
 	contents tally // of the records
+	registry string
 	all      []*Candidate
 }
 
@@ -181,7 +191,7 @@ func (j *judge) refuseByContents() {
 
 // addHash adds the last resort.
 func (j *judge) addHash() {
-	place := Place{From: "value_hash"}
+	place := hashPlace
 	column := j.column(place)
 	if column == nil || j.alive == 0 {
 		return
@@ -190,7 +200,9 @@ func (j *judge) addHash() {
 		Doubt: "With it, equal values count as copies: of messages that are equal, and no copies, " +
 			"only the first is forwarded."}
 	c.set(count(c.ids, j.content))
-	if c.spread() < telling && c.Have > 1 {
+	if j.registry != "" {
+		c.Refused = j.registry
+	} else if c.spread() < telling && c.Have > 1 {
 		c.Refused = "it has only " + plural(c.Distinct, "different value", "different values") +
 			", so equal ones need not be copies"
 	}
@@ -198,7 +210,8 @@ func (j *judge) addHash() {
 }
 
 func (j *judge) judgement() Judgement {
-	found := Judgement{Tombstones: len(j.records) - j.alive, Choices: j.open(), table: j.table}
+	found := Judgement{Tombstones: len(j.records) - j.alive, Choices: j.open(),
+		Registry: j.registry, table: j.table}
 	for _, c := range j.all {
 		if c.Refused != "" {
 			c.rate(j.topic, 0)

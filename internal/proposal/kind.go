@@ -49,7 +49,7 @@ var kinds = []signs{
 // nearlyAll of the records must have the signs of a kind.
 const nearlyAll = 0.9
 
-// Kind finds out what wrote the records, if it is known.
+// Kind finds out what wrote the records, if it is known and its preset finds their IDs.
 func (s Sample) Kind() (k Kind, known bool) {
 	have := make(map[string]int)
 	for _, r := range s.Records {
@@ -60,7 +60,8 @@ func (s Sample) Kind() (k Kind, known bool) {
 		fields := fieldsOf(r.Value)
 		seen := make(map[string]bool)
 		for _, signs := range kinds {
-			if !seen[signs.kind] && signs.on(r, fields) {
+			if !seen[signs.kind] && signs.on(r, fields) &&
+				(s.Finds == nil || s.Finds(signs.kind, r)) {
 				seen[signs.kind] = true
 				have[signs.kind]++
 			}

@@ -166,6 +166,14 @@ var sabotages = []sabotage{
 		caughtBy: "./pipeline", tests: "TestARecreatedDeadLetterTopicTakesWhatWaitedForTheOldOne",
 	},
 	{
+		guard:    "a scope goes on by what its preset stood for when it was made",
+		file:     "cmd/kdedup/internal/wiring/entries.go",
+		old:      "e.Extractor, e.KeepsEarlier = was, true",
+		new:      "e.Extractor = e.Extractor.As(registered)",
+		caughtBy: "./cmd/kdedup/internal/wiring",
+		tests:    "TestAScopeGoesOnByWhatItsPresetStoodForWhenItWasMade",
+	},
+	{
 		guard: "an owner that is gone from the input proves nothing",
 		file:  "internal/offsets/proof.go", old: "case p.options.Originals:",
 		new:      "case true:\n\t\t\tproven[i] = true\n\t\tcase false:",

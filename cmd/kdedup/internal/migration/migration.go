@@ -100,7 +100,13 @@ func (m *Migration) compare(ctx context.Context, p *pair) error {
 			}
 		}
 	}
-	before, now := p.olds[0].Extractor.String(), p.news[0].Extractor.String()
+	before := p.olds[0].Extractor.String()
+	for i := range p.news { // which may not be registered yet
+		if err := p.news[i].Recall(before); err != nil {
+			return err
+		}
+	}
+	now := p.news[0].Extractor.String()
 	if before != now {
 		return fmt.Errorf("message_id of %s is %s in the file of --from, and %s in the other one: "+
 			"the claims are of other IDs", p.news[0].Input, before, now)

@@ -19,6 +19,9 @@ func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
 		if err := e.Compare(ctx, p.store); err != nil {
 			return err
 		}
+		if e.KeepsEarlier {
+			p.log.Warn(e.Earlier(), "topic", e.Input)
+		}
 		return k.Check(ctx, p.clusters.Input, e)
 	}); err != nil {
 		return err

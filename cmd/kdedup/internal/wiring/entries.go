@@ -23,6 +23,8 @@ type Entry struct {
 	Store     string               // the identity of the store, once the scope is registered
 	// Ends are those of the input at the first start of its pattern; nil: it starts by itself.
 	Ends map[int32]kadm.ListedOffset
+	// KeepsEarlier says that the scope goes on as an earlier version read its preset, see Recall.
+	KeepsEarlier bool
 }
 
 // Entries are the topics in their order.
@@ -97,6 +99,9 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 	if err != nil || !found {
 		return err
 	}
+	if err := e.Recall(registered.Extractor); err != nil {
+		return err
+	}
 	mismatch := dedup.CompareScopes(e.ClaimScope(), registered)
 	if mismatch == nil {
 		return nil
@@ -105,6 +110,35 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 		return errors.Join(mismatch, err)
 	}
 	return nil
+}
+
+// Recall takes what the entry's preset stood for when its scope was registered. Other processes may
+// still claim by that, and the claims there are must mean what they meant. So it holds for as long
+// as the scope, if IDs are others now.
+func (e *Entry) Recall(registered string) error {
+	before, sameIDs, changed := e.Before()
+	if !changed || e.Extractor.String() == registered {
+		return nil
+	}
+	was, err := ExtractorOf(before, e.Schemas)
+	switch {
+	case err != nil:
+		return err
+	case was.String() != registered:
+		return nil // CompareScopes tells
+	case sameIDs:
+		e.Extractor = e.Extractor.As(registered)
+	default:
+		e.Extractor, e.KeepsEarlier = was, true
+	}
+	return nil
+}
+
+// Earlier says what an operator should know of a scope that KeepsEarlier.
+func (e *Entry) Earlier() string {
+	return fmt.Sprintf("scope %s/%s goes on by what preset: %s stood for when it was made: IDs are "+
+		"others since, and its claims would mean nothing. docs/recipes/%[3]s.md says what that "+
+		"lets through, and how to go over", e.ScopeGroup, e.Scope, e.MessageID.Preset)
 }
 
 // amender is the store as one that can register a scope again, and whether the scope has claims,

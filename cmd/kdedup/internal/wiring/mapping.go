@@ -62,8 +62,9 @@ func conditionOf(c config.Condition, schemas messageid.Registry) *messageid.Cond
 
 // sourceOf is where a message ID stands.
 func sourceOf(m config.MessageID, schemas messageid.Registry) messageid.Source {
-	s := messageid.Source{From: m.From, Name: m.Name, Occurrence: m.Occurrence, Path: m.Path,
-		Part: m.Part, Normalize: m.Normalize, Ignore: m.Ignore, Only: m.Only, Format: m.Format,
+	s := messageid.Source{From: m.From, Name: m.Name, HeaderCase: m.HeaderCase,
+		Occurrence: m.Occurrence, Path: m.Path, Part: m.Part, Normalize: m.Normalize,
+		Ignore: m.Ignore, Only: m.Only, Format: m.Format,
 		Registry: schemas, HMACKey: []byte(m.HMACKey.Reveal())}
 	for _, part := range m.Parts {
 		s.Parts = append(s.Parts, sourceOf(part, schemas))

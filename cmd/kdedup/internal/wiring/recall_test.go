@@ -1,0 +1,156 @@
+package wiring
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/memory"
+)
+
+func presetEntry(preset string) Entry {
+	return Entry{Topic: orders().WithPreset(preset)}
+}
+
+// beforeOf is the extractor of the version before a preset changed.
+func beforeOf(t *testing.T, topic config.Topic) dedup.Extractor {
+	t.Helper()
+	before, _, changed := topic.Before()
+	if !changed {
+		t.Fatal("the preset has always stood for the same")
+	}
+	e, err := ExtractorOf(before, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func change(transaction, sequence, snapshot string) *kgo.Record {
+	return &kgo.Record{Key: []byte("k"), Value: []byte(`{"after":{"id":1},"source":{"lsn":7,` +
+		`"sequence":"` + sequence + `","snapshot":"` + snapshot + `","ts_ms":3},"transaction":` +
+		transaction + `,"op":"u","ts_ms":` + sequence + `}`)}
+}
+
+// The claims of a scope are of the IDs that its version found: copies of them stay copies, and
+// other processes may be of that version.
+func TestAScopeGoesOnByWhatItsPresetStoodForWhenItWasMade(t *testing.T) {
+	store := memory.New(memory.Options{})
+	defer store.Close()
+	e := presetEntry(config.PresetDebezium)
+	before := beforeOf(t, e.Topic)
+	if err := store.Register(t.Context(), ScopeOf(e.Topic, before.String())); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Compare(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	if !e.KeepsEarlier || !strings.Contains(e.Earlier(), "docs/recipes/debezium.md") {
+		t.Errorf("it keeps what was: %v: %s", e.KeepsEarlier, e.Earlier())
+	}
+	if err := e.Register(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	r := change(`{"total_order":1}`, "1", "false")
+	if got, want := idOf(t, e.Extractor, r), idOf(t, before, r); got != want {
+		t.Error("the ID is another one than that of the version that made the scope")
+	}
+
+	fresh := presetEntry(config.PresetDebezium)
+	fresh.Scope = "another"
+	if err := fresh.Compare(t.Context(), store); err != nil || fresh.KeepsEarlier {
+		t.Errorf("a new scope keeps what was: %v, %v", fresh.KeepsEarlier, err)
+	}
+	if idOf(t, fresh.Extractor, r) != idOf(t, fresh.Extractor,
+		change(`{"total_order":9,"data_collection_order":4}`, "2", "last")) {
+		t.Error("a change that is sent again after a restart is another message")
+	}
+}
+
+// A preset that finds more than it did, and nothing in another way, holds for all its scopes.
+func TestAPresetThatFindsMoreGoesOnWithItsClaims(t *testing.T) {
+	for preset, names := range map[string][]string{
+		config.PresetGitHub:      {"X-GitHub-Delivery"},
+		config.PresetShopify:     {"X-Shopify-Topic", "X-Shopify-Event-Id"},
+		config.PresetCloudEvents: {"ce_source", "ce_id"},
+	} {
+		store := memory.New(memory.Options{})
+		defer store.Close()
+		e := presetEntry(preset)
+		before := beforeOf(t, e.Topic)
+		scope := ScopeOf(e.Topic, before.String())
+		if err := store.Register(t.Context(), scope); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Compare(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Register(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		if e.KeepsEarlier {
+			t.Errorf("%s: the scope keeps what was", preset)
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		found := 0
+		for range 2000 {
+			r := withHeaders(random, names)
+			was, missing := before.Extract(r)
+			now, none := e.Extractor.Extract(r)
+			switch {
+			case none != dedup.NotMissing && len(r.Headers) >= 2*len(names):
+				t.Fatalf("%s: no ID in %v", preset, r.Headers)
+			case missing == dedup.NotMissing && now != was:
+				t.Fatalf("%s: the ID of %v was %q and is %q", preset, r.Headers, was, now)
+			case missing != dedup.NotMissing && none == dedup.NotMissing:
+				found++
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s finds no more than it did", preset)
+		}
+	}
+}
+
+// withHeaders has each name once or twice, in any case, and values of a few.
+func withHeaders(random *rand.Rand, names []string) *kgo.Record {
+	r := new(kgo.Record)
+	for range 1 + random.IntN(2) {
+		for _, name := range names {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: spelled(random, name),
+				Value: []byte{byte('a' + random.IntN(4))}})
+		}
+	}
+	return r
+}
+
+func spelled(random *rand.Rand, name string) string {
+	switch random.IntN(4) {
+	case 0:
+		return name
+	case 1:
+		return strings.ToLower(name)
+	}
+	letters := []byte(name)
+	for i := range letters {
+		if random.IntN(2) == 0 {
+			letters[i] = strings.ToUpper(name[i : i+1])[0]
+		} else {
+			letters[i] = strings.ToLower(name[i : i+1])[0]
+		}
+	}
+	return string(letters)
+}
+
+func idOf(t *testing.T, e dedup.Extractor, r *kgo.Record) dedup.ID {
+	t.Helper()
+	id, missing := e.Extract(r)
+	if missing != dedup.NotMissing {
+		t.Fatalf("no ID: %v", missing)
+	}
+	return id
+}
