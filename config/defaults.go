@@ -95,7 +95,7 @@ func DefaultTopic() Topic {
 		OnStoreOutage:      ActionBlock,
 		OutageGrace:        30 * time.Second,
 		Partitioner:        PartitionerPreserve,
-		Compression:        CompressionSnappy,
+		Compression:        CompressionInput,
 		Start:              StartEarliest,
 		BatchRecords:       20_000,
 		BatchBytes:         16 << 20,

@@ -39,6 +39,7 @@ const (
 	PartitionerPreserve Partitioner = "preserve"
 	PartitionerByKey    Partitioner = "by_key"
 
+	CompressionInput  Compression = "input"
 	CompressionNone   Compression = "none"
 	CompressionGzip   Compression = "gzip"
 	CompressionSnappy Compression = "snappy"
@@ -170,9 +171,11 @@ type Topic struct {
 	// least as many partitions as the input, and those of the input that it lacks wait. `by_key`:
 	// the partition follows from the key, as with Kafka's own producer.
 	Partitioner Partitioner `mapstructure:"partitioner"`
-	// How kdedup compresses what it writes: `none`, `gzip`, `snappy`, `lz4` or `zstd`. Brokers with
-	// `compression.type` on the topic compress it again. Azure Event Hubs takes `none` and `gzip`
-	// only.
+	// How kdedup compresses what it writes. `input`: each batch as those are that it was made of,
+	// so that who could read the input can read the clean topic (KafkaJS has no Snappy). If they
+	// differ, it takes one of theirs. Else `none`, `gzip`, `snappy`, `lz4` or `zstd`.
+	// Brokers with `compression.type` on the topic compress it again. Azure Event Hubs takes `none`
+	// and `gzip` only.
 	Compression Compression `mapstructure:"compression"`
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
 	// start. That is decided once, for the partitions that the input has then, and for the topics

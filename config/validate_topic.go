@@ -51,7 +51,7 @@ func (t Topic) checkChoices(p *problems, path string) {
 	oneOf(p, path+".on_store_outage", t.OnStoreOutage, ActionBlock, ActionForward)
 	oneOf(p, path+".ttl_from", t.TTLFrom, TTLFromFirst, TTLFromLast)
 	oneOf(p, path+".partitioner", t.Partitioner, PartitionerPreserve, PartitionerByKey)
-	oneOf(p, path+".compression", t.Compression, CompressionNone, CompressionGzip,
+	oneOf(p, path+".compression", t.Compression, CompressionInput, CompressionNone, CompressionGzip,
 		CompressionSnappy, CompressionLZ4, CompressionZstd)
 	oneOf(p, path+".start", t.Start, StartEarliest, StartLatest)
 	oneOf(p, path+".group_protocol", t.GroupProtocol, ProtocolClassic, ProtocolConsumer)

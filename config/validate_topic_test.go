@@ -127,7 +127,7 @@ func TestTopicChoices(t *testing.T) {
 		{"on_store_outage", topic(func(t *Topic) { t.OnStoreOutage = "drop" }),
 			`topics[0].on_store_outage: must be block or forward, got "drop"`},
 		{"compression", topic(func(t *Topic) { t.Compression = "brotli" }),
-			`topics[0].compression: must be none, gzip, snappy, lz4 or zstd, got "brotli"`},
+			`topics[0].compression: must be input, none, gzip, snappy, lz4 or zstd, got "brotli"`},
 		{"ttl_from", topic(func(t *Topic) { t.TTLFrom = "newest" }),
 			`topics[0].ttl_from: must be first or last, got "newest"`},
 		{"partitioner", topic(func(t *Topic) { t.Partitioner = "bykey" }),

@@ -49,6 +49,9 @@ var ErrUnfinished = errors.New("more records are refused than there is time to f
 // have been written and others not: the caller aborts.
 func (o *Outgoing) Send(ctx context.Context, to Producer, isolation Isolation) error {
 	n, began := len(o.records), time.Now()
+	if o.topics.Input != nil {
+		o.topics.Input.see(o.polled)
+	}
 	var failed failures
 	promise := failed.promise // once: in the loop it would be allocated for every record
 	for i := range o.records {

@@ -16,7 +16,9 @@ type Topics struct {
 	Compacted  map[string]bool // topics that refuse records without a key, as far as known
 	outdated   bool            // see Outdated
 	ByKey      bool            // choose the output partition by key, not by the input's number
-	// Compression of what is sent: the zero value is none.
+	// Compression of what is sent: that of the input, or else a codec, of which the zero value is
+	// none.
+	Input       *InputCodec
 	Compression kgo.CompressionCodec
 }
 
@@ -46,7 +48,7 @@ func (t *Topics) limit(topic string) int {
 func (t *Topics) Producer() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(t.partitioner()),
-		kgo.ProducerBatchCompression(t.Compression),
+		t.compression(),
 		// Nothing is sent while a batch is added: what is added behind a refused batch would be
 		// written, out of order.
 		kgo.ManualFlushing(),
@@ -56,6 +58,13 @@ func (t *Topics) Producer() []kgo.Opt {
 		// A request is assembled in one piece of memory, which the client keeps.
 		kgo.BrokerMaxWriteBytes(int32(2 * t.largest())),
 	}
+}
+
+func (t *Topics) compression() kgo.Opt {
+	if t.Input != nil {
+		return kgo.WithCompressor(t.Input)
+	}
+	return kgo.ProducerBatchCompression(t.Compression)
 }
 
 // lengthPrefix is what the client counts to a batch and the broker does not.

@@ -167,9 +167,9 @@ func (d *redriving) ask(ctx context.Context, letters string) (err error) {
 	}
 	o.Target = redrive.Target{Partitions: target.Partitions, Retention: target.Retention,
 		Topics: forwarder.Topics{Output: name, MaxBytes: map[string]int{},
-			Compacted:   map[string]bool{name: target.Compacted},
-			ByKey:       o.Into == redrive.Clean && t.Partitioner == config.PartitionerByKey,
-			Compression: wiring.CompressionOf(t)}}
+			Compacted: map[string]bool{name: target.Compacted},
+			ByKey:     o.Into == redrive.Clean && t.Partitioner == config.PartitionerByKey}}
+	wiring.Compress(t, &o.Target.Topics)
 	if target.MaxBytes > 0 {
 		o.Target.MaxBytes[name] = target.MaxBytes
 	}

@@ -173,12 +173,16 @@ func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *
 		switch {
 		case err != nil:
 			problems = append(problems, fmt.Errorf("%s: %w", e.Path, err))
+			continue
 		case n.None() && wiring.NeedsIDs(e.Topic):
 			problems = append(problems, n)
 		case n.None():
 			log.Warn("records without a message ID pass unclaimed", "reason", n.Error())
 		case n.Remark() != "":
 			log.Info(n.String())
+		}
+		if codecs := n.Compression(); codecs != "" {
+			log.Info(codecs)
 		}
 	}
 	return errors.Join(problems...)

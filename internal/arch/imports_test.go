@@ -99,8 +99,8 @@ var layers = []struct {
 	// pipeline. A command may use the process, never the other way round.
 	{"cmd/kdedup/internal/build", nil},
 	{"cmd/kdedup/internal/wiring", []string{
-		"config", "consumer/client", "dedup/...", "fence", "internal/brokers", "internal/certs",
-		"internal/kafka", "internal/logreader", "internal/registry", "pipeline",
+		"config", "consumer/client", "dedup/...", "fence", "forwarder", "internal/brokers",
+		"internal/certs", "internal/kafka", "internal/logreader", "internal/registry", "pipeline",
 	}},
 	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
 		"fence", "internal/kafka", "internal/server"}},

@@ -174,6 +174,11 @@ var sabotages = []sabotage{
 		tests:    "TestAScopeGoesOnByWhatItsPresetStoodForWhenItWasMade",
 	},
 	{
+		guard: "the clean topic has the codec of the input",
+		file:  "forwarder/send.go", old: "if o.topics.Input != nil {", new: "if false {",
+		caughtBy: "./forwarder", tests: "TestBatchesAreCompressedAsTheInputIs",
+	},
+	{
 		guard: "an owner that is gone from the input proves nothing",
 		file:  "internal/offsets/proof.go", old: "case p.options.Originals:",
 		new:      "case true:\n\t\t\tproven[i] = true\n\t\tcase false:",

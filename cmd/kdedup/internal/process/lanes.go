@@ -71,9 +71,9 @@ func (p *Process) join(
 	topics := &forwarder.Topics{
 		Output: t.Output, Duplicates: t.DuplicatesTopic, DeadLetter: t.DeadLetterTopic,
 		MaxBytes: limits.MaxBytes, Compacted: limits.Compacted,
-		ByKey:       t.Partitioner == config.PartitionerByKey,
-		Compression: wiring.CompressionOf(t),
+		ByKey: t.Partitioner == config.PartitionerByKey,
 	}
+	wiring.Compress(t, topics)
 	options := p.memberOptions(t, lane)
 	options.Room = room
 	options.Store = e.Store

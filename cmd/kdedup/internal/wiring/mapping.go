@@ -9,6 +9,7 @@ import (
 	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -124,9 +125,13 @@ func meaning[Value ~string, Meaning any](of map[Value]Meaning, value Value) Mean
 	return found
 }
 
-// CompressionOf is that of the records that a topic's pipeline writes.
-func CompressionOf(t config.Topic) kgo.CompressionCodec {
-	return meaning(compressions, t.Compression)
+// Compress says how the records are compressed that a topic's pipeline writes.
+func Compress(t config.Topic, to *forwarder.Topics) {
+	if t.Compression == config.CompressionInput {
+		to.Input = forwarder.NewInputCodec()
+		return
+	}
+	to.Compression = meaning(compressions, t.Compression)
 }
 
 var compressions = map[config.Compression]kgo.CompressionCodec{

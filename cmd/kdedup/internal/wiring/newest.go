@@ -27,6 +27,7 @@ type Newest struct {
 	exempt         int             // no ID is looked for in them, for only_if
 	tombstones     int             // nor in these, for on_tombstone
 	whole          int             // of those that were found: fingerprint names fields they lack
+	codecs         map[uint8]bool  // of the batches, by Kafka's numbers
 	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
 	reason         string          // why the last record without an ID has none
 }
@@ -35,7 +36,8 @@ type Newest struct {
 func LookAtNewest(
 	ctx context.Context, client *kgo.Client, connection []kgo.Opt, e Entry,
 ) (Newest, error) {
-	n := Newest{entry: e, headers: make(map[string]bool), field: make(map[string]bool)}
+	n := Newest{entry: e, codecs: make(map[uint8]bool),
+		headers: make(map[string]bool), field: make(map[string]bool)}
 	log, err := logreader.Describe(ctx, client, e.Input, logreader.Bounds{MaxRecords: newestLooked})
 	if err == nil {
 		err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
@@ -73,6 +75,7 @@ func (e *Entry) LookAtNewest(
 
 func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {
 	n.looked++
+	n.codecs[r.Attrs.CompressionType()] = true
 	switch missing {
 	case dedup.NotMissing:
 		n.found++
@@ -137,6 +140,26 @@ func (n Newest) String() string {
 	}
 	return fmt.Sprintf("message_id of %s: found in %d of the newest %d records%s", n.entry.Input,
 		n.found, n.looked, n.Remark())
+}
+
+// codecNames are in the order of their numbers.
+var codecNames = []config.Compression{config.CompressionNone, config.CompressionGzip,
+	config.CompressionSnappy, config.CompressionLZ4, config.CompressionZstd}
+
+// Compression tells what the clean topic's readers will have to unpack, as far as it follows from
+// the input.
+func (n Newest) Compression() string {
+	if n.entry.Topic.Compression != config.CompressionInput || len(n.codecs) == 0 {
+		return ""
+	}
+	var seen []string
+	for _, codec := range slices.Sorted(maps.Keys(n.codecs)) {
+		if int(codec) < len(codecNames) {
+			seen = append(seen, string(codecNames[codec]))
+		}
+	}
+	return fmt.Sprintf("compression of %s: that of %s, whose newest records have %s",
+		n.entry.Output, n.entry.Input, strings.Join(seen, " and "))
 }
 
 // Remark is what somebody may not know of the records, or empty.
