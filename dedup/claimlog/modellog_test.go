@@ -36,7 +36,7 @@ type modelLog struct {
 
 	number uint64
 	late   []lateBlock
-	// offsets of owners whose blocks came to stand while clocks were wrong: they may hold for longer
+	// offsets of owners whose blocks came to stand while clocks were wrong: they may hold longer
 	// than the log keeps them
 	unsure map[int64]bool
 }

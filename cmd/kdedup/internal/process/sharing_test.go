@@ -107,7 +107,7 @@ func (r *reloading) restart(text string) {
 // families are shown whatever the setting, and their number is told beforehand.
 func TestAPatternOfManyTopicsHasFewSeries(t *testing.T) {
 	r := startReloading(t, neverLook)
-	const topics = 24
+	const topics = 30
 	r.many(0, 20)
 	pattern := strings.Replace(tenants("auto_setup: true"), "lanes: 1", "lanes: 2", 1)
 	r.write(pattern)
