@@ -517,6 +517,14 @@ var sabotages = []sabotage{
 		tests:    "TestPinStartCommitsTheEndOnce/fake",
 	},
 	{
+		guard:    "what one entry lacks stops no other one",
+		file:     "cmd/kdedup/internal/process/admit.go",
+		old:      "if err == nil || len(entries) == 0",
+		new:      "if true || len(entries) == 0",
+		caughtBy: "./cmd/kdedup/internal/process",
+		tests:    "TestWhatOneEntryLacksStopsNoOtherOne",
+	},
+	{
 		guard:    "a partition without a counterpart waits by itself",
 		file:     "consumer/narrow.go",
 		old:      "if reason, is := narrow[p]; is {",

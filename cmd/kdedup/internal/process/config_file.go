@@ -80,7 +80,7 @@ func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *Conf
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			if p.active.Load().file.HasPatterns() {
+			if p.active.Load().file.HasPatterns() || p.incomplete() {
 				p.rescan(ctx, giveUp)
 			}
 			look.Reset(nextLook(p.lookEvery))

@@ -66,6 +66,10 @@ func (p *Process) checks() []server.Check {
 			Func: func(context.Context) error { return r.Ready() }, Notes: r.Held,
 		})
 	}
+	for input, reason := range now.refused {
+		checks = append(checks, server.Check{Name: "topic " + input,
+			Func: func(context.Context) error { return reason }})
+	}
 	return checks
 }
 

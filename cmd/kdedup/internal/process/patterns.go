@@ -35,6 +35,8 @@ type looks struct {
 	// ends of the inputs that were there at the first start of their pattern, see dateStarts
 	ends  map[string]map[int32]kadm.ListedOffset
 	begun map[string]bool // patterns that have begun, by their names in the store
+
+	refused map[string]error // why entries with names have no pipeline, by input; see admit
 }
 
 // expand asks the cluster for its topics. A topic that is missing must be missing in two looks: a
@@ -105,8 +107,8 @@ func (p *Process) rescan(ctx context.Context, giveUp context.CancelFunc) {
 		err = p.apply(ctx, file, to, giveUp, asLook)
 	}
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("the topics of the patterns were not looked at, what runs goes on",
-			"error", err)
+		p.log.Warn("topics of patterns, and entries that wait, were not looked at, what runs "+
+			"goes on", "error", err)
 	}
 }
 
@@ -187,14 +189,6 @@ func named(entries []wiring.Entry) (named, matched []wiring.Entry) {
 		}
 	}
 	return named, matched
-}
-
-// namedOf is the configuration without the topics of patterns.
-func namedOf(c config.Config) config.Config {
-	c.Topics = slices.DeleteFunc(slices.Clone(c.Topics), func(t config.Topic) bool {
-		return t.Origin.Pattern
-	})
-	return c
 }
 
 // over reports whether the pipeline has ended.

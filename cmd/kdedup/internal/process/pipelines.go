@@ -20,6 +20,7 @@ type active struct {
 	config    config.Config // of file, with an entry for each pipeline
 	since     time.Time
 	pipelines []*pipelineRun
+	refused   map[string]error // why entries with names have no pipeline, by input
 }
 
 // pipelineRun is one pipeline, from its first batch to its last.
@@ -60,12 +61,25 @@ func (a *active) wait() error {
 func (r *pipelineRun) begin(ctx context.Context, giveUp context.CancelFunc) {
 	ctx, r.stop = context.WithCancel(ctx)
 	go func() {
-		defer close(r.ended)
-		defer r.stop()
-		if r.err = r.Run(ctx); ctx.Err() == nil && !r.lostInput() {
+		r.err = r.Run(ctx)
+		alone := ctx.Err() == nil && !r.lostInput()
+		r.stop()
+		close(r.ended)
+		if alone {
 			giveUp()
 		}
 	}()
+}
+
+// endWithTheLast ends the process when no pipeline can go on, or at a record for which the file
+// says so (fail). Until then one that cannot is not ready, and each look tries to begin it again.
+func (p *Process) endWithTheLast(end context.CancelFunc) {
+	pipelines := p.active.Load().pipelines
+	runs := func(r *pipelineRun) bool { return !r.over() }
+	fails := func(r *pipelineRun) bool { return r.over() && errors.Is(r.err, pipeline.ErrStop) }
+	if !slices.ContainsFunc(pipelines, runs) || slices.ContainsFunc(pipelines, fails) {
+		end()
+	}
 }
 
 // end has the pipelines finish their batches, side by side, and returns when they have left their
@@ -111,6 +125,7 @@ func (p *Process) activate(
 		c.Topics = append(c.Topics, t)
 	}
 	next.config = c
+	next.refused = p.stillRefused(all)
 	next.since = time.Now()
 	p.active.Store(next)
 	return made

@@ -147,11 +147,11 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return err
 	}
 	entries, matched := named(wiring.Entries(c.Topics))
-	if err := wiring.SetupMissing(ctx, p.clusters, c, entries, p.log); err != nil {
-		return err
-	}
-	if err := wiring.CheckTopics(ctx, p.clusters, namedOf(c), entries); err != nil {
-		return err
+	entries, refusal := p.admit(ctx, entries, func(some []wiring.Entry) error {
+		return p.checkNamed(ctx, c, some)
+	})
+	if refusal != nil && (len(matched) == 0 || !errors.As(refusal, new(noneAdmitted))) {
+		return refusal
 	}
 	p.tellSettings(ctx, entries)
 	if p.schemas, err = wiring.Schemas(c, p.log); err != nil {
@@ -172,15 +172,25 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if p.tracing, err = openTracing(ctx, c, p.families.tracing, p.log); err != nil {
 		return err
 	}
-	if err := p.register(ctx, entries); err != nil {
-		return err
+	if len(entries) > 0 {
+		entries, err = p.admit(ctx, entries, func(some []wiring.Entry) error {
+			return p.register(ctx, some)
+		})
+		if refusal = errors.Join(refusal, err); err != nil &&
+			(len(matched) == 0 || !errors.As(err, new(noneAdmitted))) {
+			return err
+		}
 	}
 	if matched, err = p.prepareMatched(whole, file, c, matched); err != nil {
 		return err
 	}
+	if refusal != nil && len(entries)+len(matched) == 0 {
+		return refusal
+	}
 	if err := p.registry.Register(metrics); err != nil {
 		return fmt.Errorf("register the store's metrics: %w", err)
 	}
+	p.accept(entries)
 	p.activate(file, c, nil, append(entries, matched...))
 	p.families.config.Loaded(ConfigHash(file), p.active.Load().since)
 	p.starting.Store(nil)
@@ -188,8 +198,8 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	return nil
 }
 
-// Run works until ctx ends or a pipeline cannot go on; then all the others stop too. Meanwhile it
-// applies what the file says; a nil file stays as it was read.
+// Run works until ctx ends, or no pipeline can go on. Meanwhile it applies what the file says; a
+// nil file stays as it was read.
 func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -200,7 +210,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	notifySystemd(p.log, systemdReady) // systemd would end a start that waits for Kafka
 	var pushing sync.WaitGroup
 	pushing.Go(func() { p.push(ctx, serving) })
-	err := p.work(ctx, cancel, file)
+	err := p.work(ctx, func() { p.endWithTheLast(cancel) }, file)
 	cancel()
 	stopServing() // metrics stay readable while the last batches end
 	pushing.Wait()

@@ -52,7 +52,7 @@ func (p *Process) apply(
 	ctx context.Context, file, to config.Config, giveUp context.CancelFunc, why cause,
 ) (err error) {
 	c := p.active.Load().changeTo(to, why == asReload)
-	if c.fresh, err = p.prepare(ctx, file, to, c.fresh); err != nil {
+	if c.fresh, err = p.prepare(ctx, file, to, c.fresh, why); err != nil {
 		return err
 	}
 	if why == asLook && len(c.fresh)+len(c.ended) == 0 {
@@ -169,10 +169,11 @@ func refusedEntry(e wiring.Entry, before config.Topic) (errs []error) {
 
 // prepare does for some entries what a start does for all, before anything that runs is touched.
 func (p *Process) prepare(
-	ctx context.Context, file, to config.Config, fresh []wiring.Entry,
+	ctx context.Context, file, to config.Config, fresh []wiring.Entry, why cause,
 ) ([]wiring.Entry, error) {
 	fresh, matched := named(fresh)
-	if err := p.prepareNamed(ctx, fresh); err != nil {
+	fresh, err := p.prepareOrWait(ctx, fresh, why)
+	if err != nil {
 		return nil, unready{err}
 	}
 	ready, err := p.prepareMatched(ctx, file, to, matched)
@@ -182,19 +183,49 @@ func (p *Process) prepare(
 	return append(fresh, ready...), nil
 }
 
+// prepareOrWait prepares entries with names. Those that wait already, or have ended by themselves,
+// are tried each for itself. Any other one that cannot begin refuses the reload that brings it.
+func (p *Process) prepareOrWait(
+	ctx context.Context, fresh []wiring.Entry, why cause,
+) ([]wiring.Entry, error) {
+	prepare := func(some []wiring.Entry) error { return p.prepareNamed(ctx, some) }
+	var brought, waiting []wiring.Entry
+	for _, e := range fresh {
+		if why == asReload && p.looks.refused[e.Input] == nil {
+			brought = append(brought, e)
+		} else {
+			waiting = append(waiting, e)
+		}
+	}
+	if err := prepare(brought); err != nil {
+		return nil, err
+	}
+	admitted, err := p.admit(ctx, waiting, prepare)
+	if err != nil && !errors.As(err, new(noneAdmitted)) {
+		return nil, err
+	}
+	p.accept(admitted)
+	return append(brought, admitted...), nil
+}
+
 func (p *Process) prepareNamed(ctx context.Context, fresh []wiring.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := wiring.SetupMissing(ctx, p.clusters, p.Config(), fresh, p.log); err != nil {
-		return err
-	}
-	if err := wiring.CheckTopics(ctx, p.clusters, p.Config(), fresh); err != nil {
+	if err := p.checkNamed(ctx, p.Config(), fresh); err != nil {
 		return err
 	}
 	return p.register(ctx, fresh)
+}
+
+// checkNamed makes what entries lack that ask for it, and asks the brokers whether they can begin.
+func (p *Process) checkNamed(ctx context.Context, c config.Config, entries []wiring.Entry) error {
+	if err := wiring.SetupMissing(ctx, p.clusters, c, entries, p.log); err != nil {
+		return err
+	}
+	return wiring.CheckTopics(ctx, p.clusters, withOnly(c, entries), entries)
 }
 
 // unready marks what may be good without another file: a topic is made, or the store comes back.

@@ -76,6 +76,16 @@ func head(t *testing.T, broker string) string {
 // startReloading runs orders and payments until the test ends. The topics of refunds exist too.
 func startReloading(t *testing.T, every time.Duration) *reloading {
 	t.Helper()
+	r := newReloading(t)
+	r.write(orders(), payments())
+	r.run(every)
+	r.waitReady()
+	return r
+}
+
+// newReloading makes the topics.
+func newReloading(t *testing.T) *reloading {
+	t.Helper()
 	cluster, brokers := testkit.FakeKafka(t, kfake.SeedTopics(4, "orders", "payments", "refunds"))
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -96,8 +106,6 @@ func startReloading(t *testing.T, every time.Duration) *reloading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.write(orders(), payments())
-	r.run(every)
 	return r
 }
 
@@ -132,7 +140,6 @@ func (r *reloading) run(every time.Duration) {
 			r.t.Logf("log:\n%s", r.log.String())
 		}
 	})
-	r.waitReady()
 }
 
 // write puts a file in the place of the one before, as an editor does.

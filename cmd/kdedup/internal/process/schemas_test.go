@@ -53,6 +53,7 @@ func TestRecordsWaitForTheSchemaRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.run(neverLook)
+	r.waitReady()
 
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {

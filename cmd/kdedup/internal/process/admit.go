@@ -1,0 +1,98 @@
+package process
+
+import (
+	"context"
+	"maps"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/config"
+)
+
+// What one entry lacks stops no other one. An entry that is refused at a start waits, and each
+// look tries it again. A start at which all are refused ends, as one with a single entry does.
+
+// admit returns the entries that pass a check. The others are noted with the reason. An outage
+// concerns all, and is no refusal.
+func (p *Process) admit(
+	ctx context.Context, entries []wiring.Entry, check func([]wiring.Entry) error,
+) (admitted []wiring.Entry, err error) {
+	err = check(entries)
+	if err == nil || len(entries) == 0 || outage(err) || ctx.Err() != nil {
+		return entries, err
+	}
+	for i := range entries {
+		one := entries[i : i+1]
+		switch refusal := check(one); {
+		case refusal == nil:
+			admitted = append(admitted, one...)
+		case outage(refusal) || ctx.Err() != nil:
+			return nil, refusal
+		default:
+			p.refuse(one[0], refusal)
+		}
+	}
+	if len(admitted) == 0 {
+		return nil, noneAdmitted{err}
+	}
+	return admitted, nil
+}
+
+// noneAdmitted is why all entries were refused.
+type noneAdmitted struct{ error }
+
+func (n noneAdmitted) Unwrap() error { return n.error }
+
+// refuse notes why an entry waits, and tells it once.
+func (p *Process) refuse(e wiring.Entry, reason error) {
+	before := p.looks.refused[e.Input]
+	if before == nil || before.Error() != reason.Error() {
+		p.log.Error("an entry cannot begin, the others go on: it is tried again",
+			"topic", e.Input, "error", reason)
+	}
+	next := maps.Clone(p.looks.refused) // /readyz reads the earlier one
+	if next == nil {
+		next = make(map[string]error)
+	}
+	next[e.Input] = reason
+	p.looks.refused = next
+}
+
+// accept forgets why entries waited.
+func (p *Process) accept(entries []wiring.Entry) {
+	next := maps.Clone(p.looks.refused)
+	for _, e := range entries {
+		delete(next, e.Input)
+	}
+	p.looks.refused = next
+}
+
+// stillRefused forgets entries that are in the file no more.
+func (p *Process) stillRefused(topics []config.Topic) map[string]error {
+	still := make(map[string]error)
+	for _, t := range topics {
+		if reason := p.looks.refused[t.Input]; reason != nil {
+			still[t.Input] = reason
+		}
+	}
+	p.looks.refused = still
+	return still
+}
+
+// withOnly is a configuration for the checks of some entries alone.
+func withOnly(c config.Config, entries []wiring.Entry) config.Config {
+	c.Topics = nil
+	for _, e := range entries {
+		c.Topics = append(c.Topics, e.Topic)
+	}
+	return c
+}
+
+// incomplete reports whether an entry has no pipeline that runs.
+func (p *Process) incomplete() bool {
+	for _, r := range p.active.Load().pipelines {
+		if r.over() {
+			return true
+		}
+	}
+	return len(p.looks.refused) > 0
+}
