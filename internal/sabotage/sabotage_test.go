@@ -929,6 +929,19 @@ var sabotages = []sabotage{
 		caughtBy: "./dedup/cassandra", tests: "TestClaimsWaitWhileDataCentresWouldDecideApart",
 	},
 	{
+		guard: "a directory that was removed gets no claims",
+		file:  "dedup/embedded/store.go", old: "s.watch != nil && s.watch.Err() != nil",
+		new:      "false",
+		caughtBy: "./dedup/embedded", tests: "TestClaimsWaitWhileTheDirectoryIsGone",
+	},
+	{
+		guard: "a reload moves no override to another entry",
+		file:  "cmd/kdedup/internal/process/reload.go", old: "case now == before:",
+		new:      "case true:",
+		caughtBy: "./cmd/kdedup/internal/process",
+		tests:    "TestAReloadIsRefusedThatMovesAnOverrideToAnotherEntry",
+	},
+	{
 		guard: "names in CQL are quoted",
 		file:  "dedup/cassandra/options.go",
 		old:   "return `\"` + strings.ReplaceAll(name, `\"`, `\"\"`) + `\"`", new: "return name",
