@@ -95,6 +95,10 @@ board-pictures: ## Draw the boards by Grafana's components, of a PROMETHEUS that
 	npm --prefix tools/boards install --ignore-scripts --legacy-peer-deps --no-audit --no-fund
 	node tools/boards/draw.mjs $(PROMETHEUS) $(END) $(SECONDS)
 
+.PHONY: readers
+readers: $(WITHSERVERS) ## Read a topic with the clients that applications use, and write docs/readers.md (Go, Python, Node, Java, Rust)
+	$(WITHSERVERS) -- sh -c 'cd tools/readers && nice $(GO) run . -kafka "$$KDEDUP_TEST_KAFKA" -write ../../docs/readers.md'
+
 .PHONY: chaos
 chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|cassandra-log|kafka
 	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) CHAOS_STORE=$(STORE) \

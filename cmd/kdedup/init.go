@@ -233,6 +233,8 @@ func (f *initFlags) sayNext(ctx context.Context, p plan, client *kgo.Client) {
 		fmt.Fprintln(f.talk, namedFile(fmt.Sprintf("  kdedup %-8s -c FILE   # %s", row[0], row[1]),
 			f.output))
 	}
+	fmt.Fprintln(f.talk, "\nWhat that setting is in each client, and which clients need "+
+		"delivery: at_least_once instead: docs/readers.md")
 	fmt.Fprintln(f.talk, namedFile("\nTo count the copies on the whole topic before: "+
 		"kdedup report -c FILE", f.output))
 }

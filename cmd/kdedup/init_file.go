@@ -108,7 +108,8 @@ func (p plan) topics() string {
 		b.WriteString(commented("    ", comment) + "    " + name + ": " + value + "\n")
 	}
 	b.WriteString("topics:\n  - input: " + quoted(p.input) + "\n")
-	setting("Consumers read this one, with isolation.level=read_committed. kdedup setup makes it.",
+	setting("Consumers read this one, with isolation.level=read_committed: docs/readers.md has what "+
+		"that is in each client, and which need delivery: at_least_once. kdedup setup makes it.",
 		"output", quoted(p.output))
 	setting("", "consumer_group", quoted(p.group))
 	b.WriteString("\n")

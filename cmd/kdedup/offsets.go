@@ -103,6 +103,9 @@ func (f *offsetsFlags) run(cmd *cobra.Command) error {
 	if err := m.print(cmd.OutOrStdout(), f.format); err != nil {
 		return err
 	}
+	if !f.back && t.Delivery == config.DeliveryExactlyOnce {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s must read %s %s\n", m.toGroup, m.to, readerNeeds)
+	}
 	return f.commit(cmd, m)
 }
 

@@ -102,6 +102,10 @@ func (m *move) describeClean(ctx context.Context, topic string) error {
 	}
 }
 
+// readerNeeds is how a consumer must read a clean topic with transactions.
+const readerNeeds = "with isolation.level=read_committed; docs/readers.md says what that is in each " +
+	"client, and which clients need delivery: at_least_once instead"
+
 func (m *move) offsetsOf(ctx context.Context, group, topic string) (map[int32]int64, error) {
 	answers, err := m.admin.FetchOffsetsForTopics(ctx, group, topic)
 	if err == nil {
