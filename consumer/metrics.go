@@ -17,8 +17,8 @@ type Metrics struct {
 	consumed   prometheus.Counter
 	rewinds    prometheus.Counter
 	dataLoss   prometheus.Counter
-	skipped    prometheus.Counter
-	room       *prometheus.GaugeVec // by lane
+	skipped    *prometheus.CounterVec // without series before it counts: most inputs skip nothing
+	room       *prometheus.GaugeVec   // by lane
 
 	mu     sync.Mutex
 	passed map[int32]int64 // up to where skipped has counted, by partition
@@ -87,7 +87,7 @@ func NewCollectors(reg prometheus.Registerer) *Collectors {
 			Name: "kdedup_input_skipped_offsets_total",
 			Help: "Offsets of the input that are not read on purpose: those before the first " +
 				"start with start: latest, and those over which the group's offsets were set " +
-				"forward with on_skip: accept.",
+				"forward with on_skip: accept. There is no series before that.",
 		}, topic),
 		room: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kdedup_batch_limit_bytes",
@@ -123,7 +123,7 @@ func (c *Collectors) For(topic string) *Metrics {
 		consumed:   c.consumed.WithLabelValues(topic),
 		rewinds:    c.rewinds.WithLabelValues(topic),
 		dataLoss:   c.dataLoss.WithLabelValues(topic),
-		skipped:    c.skipped.WithLabelValues(topic),
+		skipped:    c.skipped.MustCurryWith(prometheus.Labels{"topic": topic}),
 		passed:     make(map[int32]int64),
 		room:       c.room.MustCurryWith(prometheus.Labels{"topic": topic}),
 	}
@@ -144,7 +144,9 @@ func (c *Collectors) Forget(topic string) {
 func (m *Metrics) Skipped(partition int32, from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.skipped.Add(float64(max(0, to-max(from, m.passed[partition]))))
+	if more := to - max(from, m.passed[partition]); more > 0 {
+		m.skipped.WithLabelValues().Add(float64(more))
+	}
 	m.passed[partition] = max(to, m.passed[partition])
 }
 

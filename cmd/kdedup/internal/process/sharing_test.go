@@ -101,6 +101,7 @@ func (r *reloading) restart(text string) {
 	r.log = testkit.Printed{}
 	r.writeText(text)
 	r.run(neverLook)
+	r.waitReady()
 }
 
 // Topics of a pattern share series once they are more than twenty, while the process runs, too. All
