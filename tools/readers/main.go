@@ -63,7 +63,11 @@ func run(ctx context.Context, broker, file, work string) (err error) {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "reading with", c.name)
-		rows = append(rows, topics.read(ctx, broker, work, c))
+		r, err := topics.read(ctx, broker, work, c)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, r)
 	}
 	if len(failed) > 0 { // the table would lack their rows
 		return fmt.Errorf("%s", strings.Join(failed, "; "))
@@ -82,8 +86,20 @@ type output struct {
 	err     string // why it did not come to the end; empty if it did
 }
 
-// read runs a client on a topic.
+// silent is what the programs say when nothing comes: the machine may be busy.
+const silent = "nothing came for a while"
+
+// read runs a client on a topic, and again if it heard nothing.
 func (c client) read(ctx context.Context, work, broker, topic, isolation string) (o output) {
+	for range 3 {
+		if o = c.readOnce(ctx, work, broker, topic, isolation); !strings.Contains(o.err, silent) {
+			break
+		}
+	}
+	return o
+}
+
+func (c client) readOnce(ctx context.Context, work, broker, topic, isolation string) (o output) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	command := c.command(work, c.name, broker, topic, isolation)

@@ -15,13 +15,22 @@ type row struct {
 	failed             []string // codecs
 }
 
-func (t *topics) read(ctx context.Context, broker, work string, c client) row {
+// read returns an error where a client heard nothing: that is no result.
+func (t *topics) read(ctx context.Context, broker, work string, c client) (row, error) {
 	r := row{client: c}
 	r.usually = c.read(ctx, work, broker, t.transactions, "default")
 	r.committed = c.read(ctx, work, broker, t.transactions, "committed")
 	r.version = r.committed.version
+	for _, o := range []output{r.usually, r.committed} {
+		if strings.Contains(o.err, silent) {
+			return r, fmt.Errorf("%s hears nothing of %s", c.name, t.transactions)
+		}
+	}
 	for _, codec := range t.codecs {
 		o := c.read(ctx, work, broker, codec.topic, "default")
+		if strings.Contains(o.err, silent) {
+			return r, fmt.Errorf("%s hears nothing of %s", c.name, codec.topic)
+		}
 		if n := count(o.values, func(v string) bool {
 			return strings.HasPrefix(v, codec.name)
 		}); n != records {
@@ -30,7 +39,7 @@ func (t *topics) read(ctx context.Context, broker, work string, c client) row {
 			r.failed = append(r.failed, codec.name)
 		}
 	}
-	return r
+	return r, nil
 }
 
 func count(values []string, is func(string) bool) (n int) {
@@ -68,7 +77,7 @@ func (o output) right() bool {
 func (o output) words() string {
 	switch {
 	case o.err != "" && len(o.values) == 0:
-		return "fails: " + o.err
+		return "fails: " + strings.TrimPrefix(o.err, "exit status 1: ")
 	case o.right():
 		return "hidden"
 	}
@@ -91,6 +100,8 @@ func (o output) words() string {
 // level is what the client does unless it is told otherwise.
 func (r row) level() string {
 	switch {
+	case r.usually.err != "":
+		return "fails"
 	case r.usually.right():
 		return "read committed"
 	case r.usually.aborted() > 0:

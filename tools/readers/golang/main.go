@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -17,6 +18,8 @@ import (
 
 // silence ends the reading: what does not come within it never does.
 const silence = 10 * time.Second
+
+var errSilent = errors.New("nothing came for a while")
 
 func main() {
 	client, broker, topic := os.Args[1], os.Args[2], os.Args[3]
@@ -62,7 +65,9 @@ func franz(broker, topic string, committed bool) error {
 		ctx, cancel := context.WithTimeout(context.Background(), silence)
 		fetches := client.PollFetches(ctx)
 		cancel()
-		if err := fetches.Err0(); err != nil {
+		if err := fetches.Err0(); errors.Is(err, context.DeadlineExceeded) {
+			return errSilent
+		} else if err != nil {
 			return err
 		}
 		for _, r := range fetches.Records() {
@@ -96,7 +101,7 @@ func byIBM(broker, topic string, committed bool) error {
 		case err := <-partition.Errors():
 			return err
 		case <-time.After(silence):
-			return context.DeadlineExceeded
+			return errSilent
 		}
 	}
 }
@@ -112,7 +117,9 @@ func segmentio(broker, topic string, committed bool) error {
 		ctx, cancel := context.WithTimeout(context.Background(), silence)
 		m, err := r.ReadMessage(ctx)
 		cancel()
-		if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return errSilent
+		} else if err != nil {
 			return err
 		}
 		if show(m.Value) {

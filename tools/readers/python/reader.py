@@ -39,6 +39,8 @@ def aiokafka(broker, topic, isolation):
         try:
             while not show((await asyncio.wait_for(consumer.getone(), SILENCE)).value):
                 pass
+        except asyncio.TimeoutError:
+            sys.exit("nothing came for a while")
         finally:
             await consumer.stop()
 
@@ -53,8 +55,10 @@ def confluent(broker, topic, isolation):
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     while True:
         message = consumer.poll(SILENCE)
-        if message is None or message.error():
-            sys.exit(str(message and message.error()))
+        if message is None:
+            sys.exit("nothing came for a while")
+        if message.error():
+            sys.exit(str(message.error()))
         if show(message.value()):
             return
 
