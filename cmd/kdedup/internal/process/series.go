@@ -21,7 +21,7 @@ const (
 	ofTopic     = 25
 	ofLane      = 5
 	ofPartition = 4
-	shareable   = 145 // of a topic, or of all that share them
+	shareable   = 146 // of a topic, or of all that share them
 	ofClient    = 20  // of a lane's client, or of all that share them
 	ofBroker    = 27  // more, for each broker
 )

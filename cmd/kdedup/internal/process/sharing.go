@@ -88,6 +88,6 @@ func addedUp(family string) bool {
 		"kdedup_lane_failures_total", "kdedup_undeliverable_total",
 		"kdedup_duplicates_near_ttl_total", "kdedup_claims_total", "kdedup_claims_ambiguous_total",
 		"kdedup_claim_retries_total", "kdedup_batches_total", "kdedup_forwards_late_total",
-		"kdedup_rebalances_total",
+		"kdedup_rebalances_total", "kdedup_rewinds_total",
 	}, family)
 }
