@@ -136,7 +136,7 @@ func TestToAskForLimitsDisturbsNoLane(t *testing.T) {
 			lane, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(real...),
 				kgo.TransactionalID(topic.ConsumerGroup+"-0@one"),
 				kgo.ConsumerGroup(topic.ConsumerGroup), kgo.ConsumeTopics(topic.Input),
-				kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.RequireStableFetchOffsets())
+				kgo.Balancers(kgo.CooperativeStickyBalancer()))
 			if err != nil {
 				t.Fatal(err)
 			}

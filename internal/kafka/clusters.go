@@ -65,10 +65,6 @@ func (c Clusters) Of(t config.Topic, topic string) *kgo.Client {
 	return c.Input
 }
 
-func (c Clusters) admin(t config.Topic, topic string) *kadm.Client {
-	return kadm.NewClient(c.Of(t, topic))
-}
-
 // place tells where a topic is, for those that may look on the wrong cluster.
 func (c Clusters) place(t config.Topic, topic string) string {
 	if c.Apart() && forwards(t, topic) {
