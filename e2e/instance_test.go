@@ -76,7 +76,9 @@ func (i *instance) follow(logs io.Reader) {
 		line := lines.Text()
 		i.reading.Unlock()
 		i.mu.Lock()
-		i.last = line
+		if strings.HasPrefix(line, "killed at ") || !strings.HasPrefix(i.last, "killed at ") {
+			i.last = line // lines of the log may come after the word of a crash point
+		}
 		i.log.WriteString(line + "\n")
 		if _, addr, ok := strings.Cut(line, `msg="serving metrics" address=`); ok {
 			i.addr, _, _ = strings.Cut(addr, " ")

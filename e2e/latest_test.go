@@ -57,11 +57,12 @@ topics:
 func (d *latest) produce(topic string, partition int32, n int, read bool) {
 	d.t.Helper()
 	for range n {
-		record := &kgo.Record{Topic: topic, Partition: partition, Headers: []kgo.RecordHeader{
-			{Key: "message-id", Value: []byte(rand.Text())}}}
-		if err := d.client.ProduceSync(d.t.Context(), record).FirstErr(); err != nil {
-			d.t.Fatal(err)
-		}
+		id := []kgo.RecordHeader{{Key: "message-id", Value: []byte(rand.Text())}}
+		// The client may not know of a new partition yet.
+		testkit.Eventually(d.t, time.Minute, "a record is taken", func() bool {
+			record := &kgo.Record{Topic: topic, Partition: partition, Headers: id}
+			return d.client.ProduceSync(d.t.Context(), record).FirstErr() == nil
+		})
 	}
 	if d.sent[topic] == nil {
 		d.sent[topic] = make(map[int32]int)

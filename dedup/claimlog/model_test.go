@@ -16,7 +16,7 @@ import (
 
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "replay this run of TestModel; 0: others each time")
-	modelSteps = flag.Int("model.steps", 3000, "length of a run of TestModel")
+	modelSteps = flag.Int("model.steps", 40_000, "length of a run of TestModel")
 )
 
 // modelProcess is a machine with its index, which may lag, restart, or find its log cut.
@@ -28,7 +28,7 @@ type modelProcess struct {
 }
 
 // smallSegments has an index forget a little at a time.
-const smallSegments = 2000
+const smallSegments = 500
 
 func (p *modelProcess) start(t *testing.T, l *modelLog) {
 	t.Helper()
@@ -264,7 +264,7 @@ func runModel(t *testing.T, seed uint64, steps int) {
 		case n < 930:
 			p.compare(t, l, ids)
 		case n < 960:
-			p.save(t, l, n < 950)
+			p.save(t, l, n >= 945)
 		case n < 970:
 			p.kill(t)
 			p.start(t, l)

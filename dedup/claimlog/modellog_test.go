@@ -103,6 +103,9 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 	}
 	switch n := r.IntN(40); {
 	case n < 30:
+		if r.IntN(20) == 0 && m.shards[shard].Version == version {
+			h.version, h.written = firstVersion, 0 // of a process that has not read as far
+		}
 		block := l.claims(r, m, shard, k.scope, h, n, ids)
 		if r.IntN(10) == 0 {
 			l.late = append(l.late, lateBlock{shard, block}) // of a process that stood still

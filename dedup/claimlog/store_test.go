@@ -444,9 +444,10 @@ func TestALateBlockClaimsNothing(t *testing.T) {
 	space.mu.Lock()
 	late := space.reading.machine.shards[0].sight()
 	h := head{version: version, log: space.reading.machine.agreed.ID, id: blockID{99, 1},
-		written: now.UnixMilli(), scope: testScope.Name}
+		scope: testScope.Name}
 	space.mu.Unlock()
 	now = now.Add(lateness + time.Second)
+	h.written = now.UnixMilli()      // its claimant had stood still before it wrote the block
 	mustClaim(t, s, claimOf("c", 3)) // the clock of the log has gone on
 	logs.stand(testScope.ConsumerGroup, 0,
 		claimsBlock(nil, h, time.Hour, late, []dedup.Claim{claimOf("b", 2)}, []int32{0}), time.Hour)

@@ -20,6 +20,7 @@ func (p *Process) admit(
 	if err == nil || len(entries) == 0 || outage(err) || ctx.Err() != nil {
 		return entries, err
 	}
+	refused := make([]error, len(entries))
 	for i := range entries {
 		one := entries[i : i+1]
 		switch refusal := check(one); {
@@ -28,7 +29,12 @@ func (p *Process) admit(
 		case outage(refusal) || ctx.Err() != nil:
 			return nil, refusal
 		default:
-			p.refuse(one[0], refusal)
+			refused[i] = refusal
+		}
+	}
+	for i, refusal := range refused {
+		if refusal != nil {
+			p.refuse(entries[i], refusal, len(admitted) > 0)
 		}
 	}
 	if len(admitted) == 0 {
@@ -42,10 +48,10 @@ type noneAdmitted struct{ error }
 
 func (n noneAdmitted) Unwrap() error { return n.error }
 
-// refuse notes why an entry waits, and tells it once.
-func (p *Process) refuse(e wiring.Entry, reason error) {
+// refuse notes why an entry waits, and tells it once; a start at which none goes on ends with it.
+func (p *Process) refuse(e wiring.Entry, reason error, others bool) {
 	before := p.looks.refused[e.Input]
-	if before == nil || before.Error() != reason.Error() {
+	if before == nil && others || before != nil && before.Error() != reason.Error() {
 		p.log.Error("an entry cannot begin, the others go on: it is tried again",
 			"topic", e.Input, "error", reason)
 	}
