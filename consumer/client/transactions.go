@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -50,7 +49,7 @@ func newTransactions(
 	if opts.Forwarding != nil {
 		return nil, errTwoClusters
 	}
-	explicit, err := explicitTransactions(ctx, &opts)
+	explicit, err := explicitTransactions(ctx, opts.Connection())
 	if err == nil {
 		err = takeOver(ctx, &opts)
 	}
@@ -96,8 +95,7 @@ func (t *Transactions) Discard(ctx context.Context) error {
 
 // Marked implements consumer.TransactionalClient.
 func (t *Transactions) Marked(ctx context.Context) (bool, error) {
-	// by the lane's own connection: it is asked for each batch
-	described, err := kadm.NewClient(t.kafka).DescribeTransactions(ctx, t.opts.TransactionalID)
+	described, err := t.admin.DescribeTransactions(ctx, t.opts.TransactionalID)
 	if err != nil {
 		return false, err
 	}
@@ -216,12 +214,12 @@ func (t *Transactions) sendOffsets(
 // explicitTransactions reports whether the broker has to be told what belongs to a transaction, as
 // before KIP-890. A start has found out that there are transactions; meanwhile another broker, or
 // another proxy, may have taken its place.
-func explicitTransactions(ctx context.Context, opts *Options) (bool, error) {
-	client, end, err := asking(opts.Asks, opts.Connection)
+func explicitTransactions(ctx context.Context, connection []kgo.Opt) (bool, error) {
+	client, err := kgo.NewClient(connection...)
 	if err != nil {
 		return false, err
 	}
-	defer end()
+	defer client.Close()
 	versions, err := brokers.Ask(ctx, client)
 	if err != nil {
 		return false, err

@@ -29,7 +29,6 @@ type Connector struct {
 	files   *certs.Follower // nil without TLS
 	login   sasl.Mechanism  // nil without SASL
 	sight   *sight
-	gate    *gate
 }
 
 // The sections of the configuration that name brokers.
@@ -63,7 +62,7 @@ func NewOutputConnector(
 func newConnector(
 	ctx context.Context, place string, k config.OutputCluster, log *slog.Logger,
 ) (c *Connector, err error) {
-	c = &Connector{brokers: k.Brokers, sight: newSight(log), gate: newGate()}
+	c = &Connector{brokers: k.Brokers, sight: newSight(log)}
 	if k.TLS.Enabled {
 		if c.files, err = certs.Client(place+".tls", filesOf(k.TLS), log); err != nil {
 			return nil, err
@@ -85,33 +84,32 @@ func filesOf(t config.TLS) certs.ClientFiles {
 func (c *Connector) Options(
 	clientID string, reg prometheus.Registerer, log *slog.Logger,
 ) []kgo.Opt {
-	return append(c.options(clientID, true), kgo.Rack(c.rack),
-		kgo.WithLogger(kslog.New(demote(log))), kgo.WithHooks(clientMetrics(reg), c.sight))
+	return append(c.options(clientID), kgo.Rack(c.rack), kgo.WithLogger(kslog.New(demote(log))),
+		kgo.WithHooks(clientMetrics(reg), c.sight))
 }
 
 // AdminOptions are those of a client that only asks and waits for the answer: all of its errors
 // reach the caller, so its lines go down by two steps. It has no rack: a replica is behind its
 // leader, and whoever waits for an answer waits for that too, as the readers of a claim log do.
 func (c *Connector) AdminOptions(clientID string, log *slog.Logger) []kgo.Opt {
-	return append(c.options(clientID, false),
+	return append(c.options(clientID),
 		kgo.WithLogger(kslog.New(demote(slog.New(demoted{log.Handler()})))))
 }
 
-func (c *Connector) options(clientID string, lane bool) []kgo.Opt {
+func (c *Connector) options(clientID string) []kgo.Opt {
 	opts := []kgo.Opt{kgo.SeedBrokers(c.brokers...), kgo.ClientID(clientID),
-		kgo.Dialer(c.gate.client(lane, c.login == nil, c.dial))}
+		kgo.DialTimeout(dialTimeout)}
+	if c.files != nil {
+		opts = append(opts, kgo.Dialer(c.dialTLS))
+	}
 	if c.login != nil {
 		opts = append(opts, kgo.SASL(c.login))
 	}
 	return opts
 }
 
-// dial takes the certificates as they are now.
-func (c *Connector) dial(ctx context.Context, network, host string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: dialTimeout}
-	if c.files == nil {
-		return plain.DialContext(ctx, network, host)
-	}
-	dialer := tls.Dialer{NetDialer: plain, Config: c.files.Current()}
+// dialTLS takes the certificates as they are now.
+func (c *Connector) dialTLS(ctx context.Context, network, host string) (net.Conn, error) {
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: c.files.Current()}
 	return dialer.DialContext(ctx, network, host)
 }
