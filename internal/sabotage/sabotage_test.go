@@ -668,7 +668,8 @@ var sabotages = []sabotage{
 		file:     "dedup/claimlog/judge.go",
 		old:      "if ends < s.Latest {",
 		new:      "if false {",
-		caughtBy: "./dedup/claimlog", tests: "TestModel",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestAnOwnerThatWasReplacedDoesNotComeBack",
 	},
 	{
 		guard:    "a block of an older version behind a newer one counts for nothing",
