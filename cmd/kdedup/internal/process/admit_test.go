@@ -27,6 +27,16 @@ func (r *reloading) waitNotReady(reason string) {
 	})
 }
 
+// waitLanes waits until both lanes of a pipeline have partitions: its group is at rest then.
+func (r *reloading) waitLanes(topic string) {
+	r.t.Helper()
+	testkit.Eventually(r.t, time.Minute, "both lanes of "+topic+" have partitions", func() bool {
+		log := r.log.String()
+		assigned := `msg="partitions assigned" topic=` + topic + " lane="
+		return strings.Contains(log, assigned+"0") && strings.Contains(log, assigned+"1")
+	})
+}
+
 // An entry whose topics do not exist waits. The others go on, at the start and in a reload that is
 // about something else. It begins when its topics are there.
 func TestWhatOneEntryLacksStopsNoOtherOne(t *testing.T) {
@@ -38,6 +48,7 @@ func TestWhatOneEntryLacksStopsNoOtherOne(t *testing.T) {
 	r.write(pipelineOf("returns"), orders(), payments())
 	r.reload()
 	r.drain("payments", 10)
+	r.waitLanes("payments")
 	before := r.look("payments")
 	r.create("returns")
 	r.waitNotReady("topics[0]: topic returns.clean does not exist")
