@@ -131,7 +131,7 @@ func (m *member) readSkips(ctx context.Context) {
 	m.mu.Lock()
 	var due []int32
 	for p, h := range m.held {
-		if h.paused && !time.Now().Before(h.until) && !m.unread[p] {
+		if h.paused && !time.Now().Before(h.until) && m.unread[p] == 0 {
 			due = append(due, p)
 		}
 	}

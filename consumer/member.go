@@ -22,8 +22,11 @@ type member struct {
 
 	mu     sync.Mutex
 	fences map[int32]fence.Fence // of the assigned partitions; partitions in unread are not in it
-	unread map[int32]bool        // assigned, but their fence was not read yet
-	warned map[int32]bool        // partitions whose rewind was reported
+	// partitions that are assigned and whose fence was not read yet, with the number of the rebalance
+	// that gave them: one may be revoked and come back meanwhile
+	unread     map[int32]int
+	rebalances int
+	warned     map[int32]bool // partitions whose rewind was reported
 	// the group's offsets of the assigned partitions, as this session found or left them
 	done map[int32]int64
 	lags map[int32]int64 // of the assigned partitions, as far as measured
@@ -50,7 +53,7 @@ func newMember(opts Options) *member {
 	m := &member{
 		opts:     opts,
 		fences:   make(map[int32]fence.Fence),
-		unread:   make(map[int32]bool),
+		unread:   make(map[int32]int),
 		warned:   make(map[int32]bool),
 		done:     make(map[int32]int64),
 		lags:     make(map[int32]int64),
@@ -91,8 +94,9 @@ func (e groupEvents) Assigned(partitions []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opts.Metrics.rebalances.Inc()
+	m.rebalances++
 	for _, p := range partitions {
-		m.unread[p] = true
+		m.unread[p] = m.rebalances
 	}
 	if len(partitions) > 0 { // a rebalance that changed nothing for this member
 		m.opts.Logger.Info("partitions assigned", "partitions", partitions)
@@ -215,7 +219,7 @@ const forever = 100 * 365 * 24 * time.Hour
 
 func (m *member) ownsLocked(partition int32) bool {
 	_, known := m.fences[partition]
-	return known || m.unread[partition]
+	return known || m.unread[partition] > 0
 }
 
 // owned lists the assigned partitions in order.

@@ -16,14 +16,26 @@ import (
 // longestNarrow is the longest pause between two looks at such a partition.
 const longestNarrow = 5 * time.Second
 
-// dueFences are the assigned partitions whose fences are to be read now.
-func (m *member) dueFences(begun map[int32]bool) []int32 {
+// dueFences are the assigned partitions whose fences are to be read now, each with the number of the
+// rebalance that gave it.
+func (m *member) dueFences(begun map[int32]bool) map[int32]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(m.unread)), func(p int32) bool {
+	now, due := time.Now(), maps.Clone(m.unread)
+	maps.DeleteFunc(due, func(p int32, _ int) bool {
 		h := m.held[p]
 		return !begun[p] || h != nil && h.narrow && now.Before(h.until)
+	})
+	return due
+}
+
+// stillDue leaves out the partitions that were revoked since, also those that have come back: they
+// are another one's now, or were, and what is known of them is of before.
+func (m *member) stillDue(due map[int32]int, partitions []int32) []int32 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool {
+		return m.unread[p] != due[p]
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -136,12 +138,12 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offs
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		begun[f.Partition] = begun[f.Partition] || len(f.Records) > 0
 	})
-	partitions := m.dueFences(begun)
-	if len(partitions) == 0 {
+	due := m.dueFences(begun)
+	if len(due) == 0 {
 		return nil, nil
 	}
-	if partitions, back, err = m.holdNarrow(ctx, partitions, committed, fetches); err != nil ||
-		len(partitions) == 0 {
+	partitions, back, err := m.holdNarrow(ctx, slices.Sorted(maps.Keys(due)), committed, fetches)
+	if err != nil || len(partitions) == 0 {
 		return back, err
 	}
 	crashpoint.At("fences-unread")
@@ -150,18 +152,18 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offs
 		return back, err
 	}
 	crashpoint.At("fences-read")
-	fences, err := m.checkStart(ctx, partitions, found)
+	fences, err := m.checkStart(ctx, due, partitions, found)
 	if err != nil {
 		return back, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range partitions {
-		if !m.unread[p] {
+	for p, f := range fences {
+		if m.unread[p] != due[p] {
 			continue // revoked meanwhile
 		}
 		delete(m.unread, p)
-		m.fences[p] = fences[p]
+		m.fences[p] = f
 		if at, known := committed[p]; known { // a Seek will change what the client says
 			m.done[p] = at.Offset
 		}

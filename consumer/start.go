@@ -42,14 +42,15 @@ var ErrRival = errors.New("two consumer groups forward one input with one scope"
 // committed there, or an operator did. What lies below was handled by nobody who wrote a fence.
 var ErrStrangeOffsets = errors.New("the offsets are not kdedup's")
 
-// checkStart returns the fences that count.
+// checkStart returns the fences that count, of the partitions that are still due.
 func (m *member) checkStart(
-	ctx context.Context, partitions []int32, found fence.Found,
+	ctx context.Context, due map[int32]int, partitions []int32, found fence.Found,
 ) (map[int32]fence.Fence, error) {
-	committed, err := m.committedOf(ctx, partitions, found)
+	committed, err := m.committedOf(ctx, due, partitions, found)
 	if err != nil {
 		return nil, err
 	}
+	partitions = m.stillDue(due, partitions)
 	fences, back := make(map[int32]fence.Fence), make(Offsets)
 	var unfenced []int32
 	for _, p := range partitions {
@@ -66,7 +67,8 @@ func (m *member) checkStart(
 				return nil, fmt.Errorf("the committed offset %d of %s[%d] is not of this topic: %w",
 					at.Offset, m.opts.Input, p, ErrInputReplaced)
 			}
-			continue // it means nothing any more
+			fences[p] = fence.Fence{} // it means nothing any more
+			continue
 		}
 		fences[p] = found.Fences[p] // a start covers nothing
 		if decided && m.goesBack(p, f, at.Offset, known, found.Input) {
@@ -126,7 +128,7 @@ func (m *member) goesBack(
 // What it says now counts for that only: it is later than the fences, and the next owner of a
 // partition may have moved both.
 func (m *member) committedOf(
-	ctx context.Context, partitions []int32, found fence.Found,
+	ctx context.Context, due map[int32]int, partitions []int32, found fence.Found,
 ) (Offsets, error) {
 	committed := m.client.Committed()
 	ambiguous := func(p int32) bool {
@@ -141,7 +143,7 @@ func (m *member) committedOf(
 		return nil, err
 	}
 	told := make(Offsets)
-	for _, p := range partitions {
+	for _, p := range m.stillDue(due, partitions) {
 		at, known := committed[p]
 		if ambiguous(p) {
 			there, some := now[p]
@@ -184,7 +186,7 @@ func (m *member) stableOffsets(ctx context.Context) (offsets Offsets, err error)
 // were revoked meanwhile are their next owner's.
 func (m *member) beginAt(ctx context.Context, offsets Offsets) error {
 	m.mu.Lock()
-	maps.DeleteFunc(offsets, func(p int32, _ kgo.EpochOffset) bool { return !m.unread[p] })
+	maps.DeleteFunc(offsets, func(p int32, _ kgo.EpochOffset) bool { return m.unread[p] == 0 })
 	m.mu.Unlock()
 	if len(offsets) == 0 {
 		return fmt.Errorf("poll: %w: %w", errPlaced, ErrRevoked)
