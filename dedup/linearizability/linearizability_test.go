@@ -92,9 +92,7 @@ func (s subject) round(t *testing.T, number int, length time.Duration) []*operat
 		},
 	}
 	for _, session := range s.sessions {
-		if err := session.Register(t.Context(), w.scope); err != nil {
-			t.Fatal(err)
-		}
+		w.register(session)
 	}
 	working, stop := context.WithTimeout(t.Context(), length)
 	defer stop()

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/pause"
 )
@@ -46,6 +48,22 @@ func (w *workload) note(operations ...*operation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.operations = append(w.operations, operations...)
+}
+
+// register tries again, as a process does: there are no faults yet, but maybe a busy machine.
+func (w *workload) register(session dedup.Store) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), settleLimit)
+	defer cancel()
+	for {
+		err := session.Register(ctx, w.scope)
+		if err == nil {
+			return
+		}
+		if !pause.For(ctx, 50*time.Millisecond) {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // client works until the context ends. After an error it rests, as every caller should.
@@ -279,15 +297,22 @@ type finder interface {
 	Find(ctx context.Context, scope dedup.Scope, ids []dedup.ID) ([]dedup.Standing, error)
 }
 
+// lookUpAll asks for several IDs at once: on a busy machine one after the other takes minutes.
 func (w *workload) lookUpAll(ctx context.Context, ids map[int]bool) error {
+	var asked errgroup.Group
+	asked.SetLimit(16)
 	for id := range ids {
-		for !w.lookUp(ctx, w.sessions[0], clients, id) {
-			if !pause.For(ctx, 50*time.Millisecond) {
-				return fmt.Errorf("look-ups fail without faults: %w", ctx.Err())
+		asked.Go(func() error {
+			for failed := 1; !w.lookUp(ctx, w.sessions[0], clients, id); failed++ {
+				if !pause.For(ctx, 50*time.Millisecond) {
+					return fmt.Errorf("one of %d look-ups failed %d times without faults: %w",
+						len(ids), failed, ctx.Err())
+				}
 			}
-		}
+			return nil
+		})
 	}
-	return nil
+	return asked.Wait()
 }
 
 func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }
