@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,16 +32,8 @@ func (s *space) checkBeginning(ctx context.Context, r *reading, spans []Span) er
 	if r.log.Retention() == 0 || s.only != nil {
 		return nil
 	}
-	from := make([]int, 0, len(spans))
-	for i, span := range spans {
-		if r.machine.ahead[i].Epoch < 0 && span.First > 0 && span.First < span.End {
-			from = append(from, i)
-		}
-	}
-	if len(from) == 0 {
-		return nil
-	}
-	return s.store.checkFirst(ctx, s.group, r.machine.agreed, spans, from)
+	return s.store.checkFirst(ctx, s.group, s.store.scopesOf(s.group), r.machine.agreed,
+		r.machine.ahead, spans)
 }
 
 // Lost implements dedup.Lossy.
@@ -75,23 +68,14 @@ func (s *Store) lost(ctx context.Context, scope dedup.Scope, settled time.Time) 
 	if err != nil {
 		return err
 	}
-	var from []int
-	emptied := true
-	for i, span := range spans {
-		emptied = emptied && span.First > 0 && span.First == span.End
-		if span.First > 0 && span.First < span.End {
-			from = append(from, i)
-		}
-	}
-	if emptied && s.o.now().Sub(settled) < scope.TTL {
+	kept := func(span Span) bool { return span.First == 0 || span.First < span.End }
+	if !slices.ContainsFunc(spans, kept) && s.o.now().Sub(settled) < scope.TTL {
 		return s.unlessAccepted(ctx, scope.ConsumerGroup, settled, fmt.Errorf(
 			"%w: it has none, and the fences of the group build on claims up to %v; %s", dedup.ErrLost,
 			settled.UTC().Format(time.RFC3339), lossRemedy))
 	}
-	if len(from) == 0 {
-		return nil
-	}
-	return s.checkFirst(ctx, scope.ConsumerGroup, agreed, spans, from)
+	return s.checkFirst(ctx, scope.ConsumerGroup, []dedup.Scope{scope}, agreed,
+		unread(agreed.Shards), spans)
 }
 
 func unread(shards int) []Position {
@@ -102,10 +86,21 @@ func unread(shards int) []Position {
 	return at
 }
 
-// checkFirst reads the first blocks of some shards.
+// checkFirst reads the first blocks of the shards of which nothing was read yet, and whose
+// beginning is gone.
 func (s *Store) checkFirst(
-	ctx context.Context, group string, agreed agreement, spans []Span, from []int,
+	ctx context.Context, group string, scopes []dedup.Scope, agreed agreement, read []Position,
+	spans []Span,
 ) error {
+	var from []int
+	for i, span := range spans {
+		if read[i].Epoch < 0 && span.First > 0 && span.First < span.End {
+			from = append(from, i)
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
 	firsts, err := s.readFirst(ctx, group, agreed, spans, from)
 	if err != nil {
 		return err
@@ -117,7 +112,10 @@ func (s *Store) checkFirst(
 			continue
 		}
 		gone := time.UnixMilli(f.front)
-		ends := gone.Add(f.longest)
+		ends, err := s.missing(ctx, scopes, shard, &f)
+		if err != nil {
+			return err
+		}
 		if !ends.After(now) {
 			continue
 		}
@@ -129,6 +127,28 @@ func (s *Store) checkFirst(
 		}
 	}
 	return nil
+}
+
+// missing is when the last claim may end that stood in front of the first blocks of a shard, and
+// was not written again behind them.
+func (s *Store) missing(
+	ctx context.Context, scopes []dedup.Scope, shard int, f *first,
+) (ends time.Time, err error) {
+	made := time.UnixMilli(f.ends)
+	if len(scopes) == 0 {
+		return made, nil
+	}
+	for _, scope := range scopes {
+		done, err := s.carriedOf(ctx, scope)
+		if err != nil {
+			return ends, err
+		}
+		if shard >= len(done.Times) || done.Times[shard] < f.front {
+			ends = slices.MaxFunc([]time.Time{ends, made, time.UnixMilli(done.Ends)},
+				time.Time.Compare)
+		}
+	}
+	return ends, nil
 }
 
 // unlessAccepted returns an error about claims that were made at a time.
@@ -160,10 +180,10 @@ func (s *Store) AcceptLoss(ctx context.Context, scope dedup.Scope) error {
 
 // first is what the first blocks of a shard say of what was in front of them.
 type first struct {
-	known   bool
-	front   int64 // the time of a block that was there, in milliseconds
-	longest time.Duration
-	done    bool
+	known bool
+	front int64 // the time of a block that was there, in milliseconds
+	ends  int64 // until when claims that were there may hold
+	done  bool
 }
 
 // firstBlocks is how many blocks of a shard are looked at.
@@ -220,5 +240,9 @@ func (f *first) note(b *block, begins int64) {
 		return
 	}
 	f.known = true
-	f.front, f.longest = max(f.front, b.seen.Time), max(f.longest, b.ttl)
+	ends := b.seen.Ends
+	if ends == 0 {
+		ends = b.seen.Time + b.ttl.Milliseconds()
+	}
+	f.front, f.ends = max(f.front, b.seen.Time), max(f.ends, ends)
 }

@@ -23,6 +23,7 @@ import (
 //
 //	ttl                          in seconds
 //	seen                         how far the claimant had read the shard when it found all of them free: place, epoch, time
+//	ends                         for how long after that time claims in front of it may hold; not in version 1
 //	after                        a time in milliseconds that they must be later than, 0 for none
 //	count                        of the claims
 //	the claims, each
@@ -114,10 +115,13 @@ type claim struct {
 	fingerprint dedup.Fingerprint
 }
 
-// sight is how far a shard was read, and the time of the last block of that.
+// sight is how far a shard was read, and what was known there.
 type sight struct {
 	Position
-	Time int64
+	Time int64 // of the last block of that
+	// until when claims in front of it may hold, at least Time; 0 in firstVersion. With it a reader
+	// whose log begins there knows whether anything is missing.
+	Ends int64
 }
 
 // life is when a claim was made, of those that are imported or renewed, and when it ends; in
@@ -129,7 +133,7 @@ func importBlock(
 	memory []byte, h head, seen sight, claims []dedup.Claim, lives []life, at []int32,
 ) []byte {
 	h.kind = kindImport
-	return seal(appendLives(h.append(memory[:0]), seen, claims, lives, at))
+	return seal(appendLives(h.append(memory[:0]), h.version, seen, claims, lives, at))
 }
 
 // renewalBlock is a block that puts off the ends of claims at the given places in a list.
@@ -138,12 +142,14 @@ func renewalBlock(
 ) []byte {
 	h.kind = kindRenewal
 	to := binary.AppendUvarint(h.append(nil), uint64(ttl/time.Second))
-	return seal(appendLives(to, seen, claims, lives, at))
+	return seal(appendLives(to, h.version, seen, claims, lives, at))
 }
 
 // appendLives writes claims with their own times.
-func appendLives(to []byte, seen sight, claims []dedup.Claim, lives []life, at []int32) []byte {
-	to = appendSight(to, seen)
+func appendLives(
+	to []byte, version byte, seen sight, claims []dedup.Claim, lives []life, at []int32,
+) []byte {
+	to = appendSight(to, version, seen)
 	to = binary.AppendUvarint(to, uint64(len(at)))
 	var (
 		last dedup.Coordinates
@@ -158,10 +164,14 @@ func appendLives(to []byte, seen sight, claims []dedup.Claim, lives []life, at [
 	return to
 }
 
-func appendSight(to []byte, seen sight) []byte {
+func appendSight(to []byte, version byte, seen sight) []byte {
 	to = binary.AppendVarint(to, seen.Next)
 	to = binary.AppendVarint(to, int64(seen.Epoch))
-	return binary.AppendVarint(to, seen.Time)
+	to = binary.AppendVarint(to, seen.Time)
+	if version > firstVersion {
+		to = binary.AppendUvarint(to, uint64(max(0, seen.Ends-seen.Time)))
+	}
+	return to
 }
 
 // claimsBlock is a block of the claims at the given places in a list, in the memory of another one.
@@ -171,7 +181,7 @@ func claimsBlock(
 	h.kind = kindClaims
 	to := h.append(memory[:0])
 	to = binary.AppendUvarint(to, uint64(ttl/time.Second))
-	to = appendSight(to, seen)
+	to = appendSight(to, h.version, seen)
 	to = binary.AppendVarint(to, latestAfter(claims, at))
 	to = binary.AppendUvarint(to, uint64(len(at)))
 	var last dedup.Coordinates

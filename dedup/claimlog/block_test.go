@@ -53,7 +53,7 @@ func places(n int) (at []int32) {
 
 func TestClaimsComeBackAsTheyWere(t *testing.T) {
 	claims := claimsInABatch()
-	data := claimsBlock(nil, testHead, 90*time.Second, sight{Position{1 << 41, 3}, 5}, claims,
+	data := claimsBlock(nil, testHead, 90*time.Second, sight{Position{1 << 41, 3}, 5, 0}, claims,
 		places(len(claims)))
 	var b block
 	for range 2 { // its memory is used again
@@ -62,7 +62,7 @@ func TestClaimsComeBackAsTheyWere(t *testing.T) {
 		}
 		if b.kind != kindClaims || b.log != testHead.log || b.head.id != testHead.id ||
 			b.scope != "orders" || b.ttl != 90*time.Second ||
-			b.seen != (sight{Position{1 << 41, 3}, 5}) {
+			b.seen != (sight{Position{1 << 41, 3}, 5, 0}) {
 			t.Errorf("head %+v, ttl %v", b.head, b.ttl)
 		}
 		if diff := cmp.Diff(claims, claimsIn(&b)); diff != "" {
@@ -91,9 +91,12 @@ func livesOf(n int) (lives []life) {
 func TestImportedClaimsComeBackAsTheyWere(t *testing.T) {
 	claims := claimsInABatch()
 	lives := livesOf(len(claims))
-	seen := sight{Position{1 << 41, 3}, 5}
 	var b block
-	for range 2 { // its memory is used again
+	for _, v := range []byte{firstVersion, version, version} { // its memory is used again
+		testHead, seen := testHead, sight{Position{1 << 41, 3}, 5, 0}
+		if testHead.version = v; v == version {
+			testHead.written, seen.Ends = -77, 1<<50
+		}
 		data := importBlock(nil, testHead, seen, claims, lives, places(len(claims)))
 		if err := b.parse(data); err != nil {
 			t.Fatal(err)
@@ -104,7 +107,8 @@ func TestImportedClaimsComeBackAsTheyWere(t *testing.T) {
 		if diff := cmp.Diff(lives, b.lives, cmp.AllowUnexported(life{})); diff != "" {
 			t.Error(diff)
 		}
-		if b.kind != kindImport || b.head.id != testHead.id || b.seen != seen || b.after != 0 {
+		if b.kind != kindImport || b.head.id != testHead.id ||
+			b.written != testHead.written || b.seen != seen || b.after != 0 {
 			t.Errorf("head %+v, seen %+v", b.head, b.seen)
 		}
 		if err := b.parse(claimsBlock(nil, testHead, time.Second, sight{}, claims,

@@ -2,7 +2,9 @@ package claimlog
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
@@ -18,8 +20,9 @@ type carry struct {
 
 // stale tells that the log keeps blocks for another time now, or that what was written again is to
 // be written once more before it goes.
-func (c *carry) stale(kept time.Duration) bool {
-	return c.kept != kept || time.Since(c.at) >= kept/2
+func (c *carry) stale(kept time.Duration, now time.Time) bool {
+	since := now.Sub(c.at)
+	return c.kept != kept || since >= kept/2 || since < 0
 }
 
 // carry sees to it that the log has all claims of a scope that hold, also where it keeps blocks for
@@ -36,13 +39,31 @@ func (s *space) carry(ctx context.Context, r *reading, scope dedup.Scope) error 
 		defer s.mu.Unlock()
 		return s.why
 	}
-	if r.machine.longest() <= (kept - Margin).Milliseconds() {
-		s.mu.Unlock()
+	c := s.carryLocked(r, scope, kept)
+	s.mu.Unlock()
+	if c == nil {
 		return nil
 	}
+	select {
+	case <-c.ended:
+		return c.err
+	case <-ctx.Done():
+		return fmt.Errorf("claims that hold for longer than the log keeps blocks, %v, are being "+
+			"written to it again: %w", kept, context.Cause(ctx))
+	}
+}
+
+// carryLocked returns the present carry of a scope, which it begins if one is due; nil if none is
+// needed.
+func (s *space) carryLocked(r *reading, scope dedup.Scope, kept time.Duration) *carry {
+	if r.machine.longest() <= (kept - Margin).Milliseconds() {
+		delete(s.carries, scope.Name) // what is claimed until the next one is new to it
+		return nil
+	}
+	now := s.store.o.now()
 	c := s.carries[scope.Name]
-	if c == nil || c.stale(kept) {
-		c = &carry{kept: kept, at: time.Now(), ended: make(chan struct{})}
+	if c == nil || c.stale(kept, now) {
+		c = &carry{kept: kept, at: now, ended: make(chan struct{})}
 		s.carries[scope.Name] = c
 		s.tasks.Go(func() {
 			defer close(c.ended)
@@ -53,13 +74,23 @@ func (s *space) carry(ctx context.Context, r *reading, scope dedup.Scope) error 
 			}
 		})
 	}
-	s.mu.Unlock()
-	select {
-	case <-c.ended:
-		return c.err
-	case <-ctx.Done():
-		return fmt.Errorf("claims that hold for longer than the log keeps blocks, %v, are being "+
-			"written to it again: %w", kept, context.Cause(ctx))
+	return c
+}
+
+// carryOn begins the carries that are due, also while nobody claims: the log forgets meanwhile.
+func (s *space) carryOn(r *reading) {
+	kept := r.log.Retention()
+	if kept == 0 || s.only != nil {
+		return
+	}
+	scopes := s.store.scopesOf(s.group)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reading != r || r.ends != nil {
+		return
+	}
+	for _, scope := range scopes {
+		s.carryLocked(r, scope, kept)
 	}
 }
 
@@ -75,7 +106,11 @@ func (m *machine) longest() (longest int64) {
 
 func (s *space) carryAll(r *reading, scope dedup.Scope, kept time.Duration) error {
 	limit := (kept - Margin).Milliseconds()
+	var done carried
 	s.mu.Lock()
+	for i := range r.machine.shards {
+		done.Times = append(done.Times, r.machine.shards[i].Time)
+	}
 	now := r.machine.progress().oldest()
 	tags := r.machine.tags(scope.Name)
 	s.mu.Unlock()
@@ -99,6 +134,7 @@ func (s *space) carryAll(r *reading, scope dedup.Scope, kept time.Duration) erro
 		if ends-owner.claimedAt <= limit {
 			return nil
 		}
+		done.Ends = max(done.Ends, ends)
 		if found[shard] = append(found[shard], dedup.ID(id)); len(found[shard]) < carryPage {
 			return nil
 		}
@@ -108,6 +144,9 @@ func (s *space) carryAll(r *reading, scope dedup.Scope, kept time.Duration) erro
 		if err == nil {
 			err = flush(shard)
 		}
+	}
+	if err == nil {
+		err = s.store.noteCarried(s.life, scope, done)
 	}
 	if err != nil {
 		return fmt.Errorf("write again what holds for longer than the log keeps blocks: %w", err)
@@ -165,4 +204,48 @@ func (s *space) carryPage(
 		ids = left
 	}
 	return nil
+}
+
+// carried is what the registry has of the last carry of a scope. Who makes an index of a log whose
+// beginning is gone believes by it that nothing is missing.
+type carried struct {
+	// of each shard, in milliseconds: what was claimed before, and is not in a block that the log
+	// keeps until it ends, was written again behind it
+	Times []int64 `json:"times"`
+	Ends  int64   `json:"ends"` // of the last claim that was written again
+}
+
+func carriedKey(scope string) string { return "carried/" + scope }
+
+// noteCarried leaves what another process has noted of a later time.
+func (s *Store) noteCarried(ctx context.Context, scope dedup.Scope, done carried) error {
+	registry, key := s.o.Opener.Registry(scope.ConsumerGroup), carriedKey(scope.Name)
+	there, err := s.carriedOf(ctx, scope)
+	if err != nil || slices.Max(there.Times) >= slices.Max(done.Times) {
+		return err
+	}
+	text, err := json.Marshal(done)
+	if err != nil {
+		return err
+	}
+	if err := registry.Withdraw(ctx, key); err != nil {
+		return err
+	}
+	_, err = registry.Decide(ctx, key, text)
+	return err
+}
+
+// carriedOf has a time for each shard; zero where nothing was noted.
+func (s *Store) carriedOf(ctx context.Context, scope dedup.Scope) (done carried, err error) {
+	text, err := s.o.Opener.Registry(scope.ConsumerGroup).Decided(ctx, carriedKey(scope.Name))
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &done)
+	}
+	if err != nil {
+		return carried{}, fmt.Errorf("read what was written again: %w", err)
+	}
+	if len(done.Times) == 0 {
+		done.Times = []int64{0}
+	}
+	return done, nil
 }

@@ -257,6 +257,31 @@ func (s *space) stateLocked() string {
 	return fmt.Sprintf("the claim log is being read, %d of %d blocks to go", r.left(), r.blocks)
 }
 
+// allShards is for readAll.
+const allShards = -1
+
+// readAll waits until all is applied that a shard has now, or all shards, and looks with mu held.
+func (s *space) readAll(ctx context.Context, r *reading, shard int, look func() error) error {
+	s.mu.Lock()
+	positions := r.machine.positions()
+	s.mu.Unlock()
+	spans, err := r.log.Spans(ctx, positions)
+	if err != nil {
+		return err
+	}
+	return s.wait(ctx, func() (bool, error) {
+		if s.reading != r {
+			return false, s.why
+		}
+		for i := range spans {
+			if (shard == allShards || shard == i) && r.machine.shards[i].Next < spans[i].End {
+				return false, nil
+			}
+		}
+		return true, look()
+	})
+}
+
 // lookup waits until all is applied that the log has now, and looks into the index. Whether a claim
 // has ended, the log's clock says, as it does for a copy that comes now.
 func (s *space) lookup(
@@ -266,40 +291,27 @@ func (s *space) lookup(
 	if err != nil {
 		return dedup.Answer{}, err
 	}
-	s.mu.Lock()
-	positions := r.machine.positions()
-	s.mu.Unlock()
-	spans, err := r.log.Spans(ctx, positions)
-	if err != nil {
-		return dedup.Answer{}, err
-	}
 	shard := r.machine.agreed.Key.shardOf(string(id), r.machine.agreed.Shards)
-	look := func() (found, timed bool, err error) {
-		err = s.wait(ctx, func() (reached bool, err error) {
-			if s.reading != r {
-				return false, s.why
-			}
-			if reached = r.machine.shards[shard].Next >= spans[shard].End; !reached {
-				return false, nil
-			}
-			now, known := s.clock.now()
-			answer, err = r.machine.lookup(shard, scope.Name, id, now)
-			found, timed = answer.Outcome != dedup.Undecided, known
-			return true, err
-		})
-		return found, timed, err
-	}
-	found, timed, err := look()
-	if err != nil || !found || timed {
+	timed := false
+	err = s.readAll(ctx, r, shard, func() (err error) {
+		var now int64
+		now, timed = s.clock.now()
+		answer, err = r.machine.lookup(shard, scope.Name, id, now)
+		return err
+	})
+	if err != nil || answer.Outcome == dedup.Undecided || timed {
 		return answer, err
 	}
-	// Who may only read has to go by its own clock.
-	if _, err := s.ahead(ctx, r, scope); err != nil {
-		s.log.Debug("the log's clock is not known", "group", s.group, "error", err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return r.machine.lookup(shard, scope.Name, id, s.store.o.now().UnixMilli())
+	_, err = s.ahead(ctx, r, scope)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reading != r {
+		return dedup.Answer{}, s.why
 	}
-	_, _, err = look()
-	return answer, err
+	now, timed := s.clock.now()
+	if !timed { // who may only read has to go by its own clock
+		s.log.Debug("the log's clock is not known", "group", s.group, "error", err)
+		now = s.store.o.now().UnixMilli()
+	}
+	return r.machine.lookup(shard, scope.Name, id, now)
 }

@@ -161,10 +161,14 @@ type fakeLog struct {
 	id    int
 }
 
-func (l *fakeLog) ID() string               { return fmt.Sprint(l.id) }
-func (l *fakeLog) Shards() int              { return l.f.shards }
-func (l *fakeLog) Retention() time.Duration { return l.f.retention }
-func (l *fakeLog) Close() error             { return nil }
+func (l *fakeLog) ID() string  { return fmt.Sprint(l.id) }
+func (l *fakeLog) Shards() int { return l.f.shards }
+func (l *fakeLog) Retention() time.Duration {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	return l.f.retention
+}
+func (l *fakeLog) Close() error { return nil }
 
 func (l *fakeLog) Append(shard int, block []byte, keep time.Duration, done func(error)) {
 	if meanwhile := l.f.beforeNext.Swap(nil); meanwhile != nil {

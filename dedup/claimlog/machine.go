@@ -170,7 +170,7 @@ func (r *recent) of(place int64) uint64 {
 	return 0
 }
 
-func (s *shardState) sight() sight { return sight{s.Position, s.Time} }
+func (s *shardState) sight() sight { return sight{s.Position, s.Time, s.Latest} }
 
 func (s shardState) clone() shardState {
 	s.Forgotten, s.Released = maps.Clone(s.Forgotten), maps.Clone(s.Released)

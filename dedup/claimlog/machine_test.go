@@ -18,7 +18,7 @@ func TestBlocksThatAreAppliedOnceMoreDecideAsBefore(t *testing.T) {
 			all = append(all, claimOf("a", offset))
 		}
 		h := head{log: 1, id: blockID{1, uint64(at)}, scope: testScope.Name}
-		sight := sight{Position{Next: seen}, now}
+		sight := sight{Position{Next: seen}, now, 0}
 		return Entry{At: at, Time: now, Block: claimsBlock(nil, h, ttl, sight, all,
 			places(len(all)))}
 	}
@@ -72,7 +72,7 @@ func TestAnOwnerThatWasReplacedDoesNotComeBack(t *testing.T) {
 	const hour = int64(time.Hour / time.Millisecond)
 	block := func(at, seen, now int64, ttl time.Duration, id string, owner int64) Entry {
 		h := head{log: 1, id: blockID{1, uint64(at)}, scope: testScope.Name}
-		read := sight{Position{Next: seen}, now}
+		read := sight{Position{Next: seen}, now, 0}
 		return Entry{At: at, Time: now, Block: claimsBlock(nil, h, ttl, read,
 			[]dedup.Claim{claimOf(id, owner)}, places(1))}
 	}

@@ -104,26 +104,11 @@ func (s *Store) view(ctx context.Context, space *space, scope dedup.Scope) (*vie
 	if err != nil {
 		return nil, err
 	}
-	space.mu.Lock()
-	positions := r.machine.positions()
-	space.mu.Unlock()
-	spans, err := r.log.Spans(ctx, positions)
-	if err != nil {
-		return nil, err
-	}
 	v := &view{space: space, reading: r, ahead: ahead,
 		now: time.Now().Add(ahead).UnixMilli()}
-	err = space.wait(ctx, func() (bool, error) {
-		if space.reading != r {
-			return false, space.why
-		}
-		for i := range r.machine.shards {
-			if r.machine.shards[i].Next < spans[i].End {
-				return false, nil
-			}
-		}
+	err = space.readAll(ctx, r, allShards, func() error {
 		v.tags = r.machine.tags(scope.Name)
-		return true, nil
+		return nil
 	})
 	return v, err
 }

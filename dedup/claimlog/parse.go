@@ -98,6 +98,9 @@ func (b *block) parseTTL(r *reader) {
 func (b *block) parseSight(r *reader) {
 	b.seen.Next, b.seen.Epoch = r.varint(), int32(r.varint())
 	b.seen.Time = r.varint()
+	if b.version > firstVersion {
+		b.seen.Ends = b.seen.Time + int64(min(r.uvarint(), math.MaxInt64>>1))
+	}
 }
 
 func (b *block) parseLives(r *reader) {

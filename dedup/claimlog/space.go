@@ -62,6 +62,7 @@ type reading struct {
 	ends    []int64 // of the shards when reading began; nil once all was read
 	blocks  int64   // how many there were to read then
 	told    time.Time
+	gap     bool // one was told
 	// since when blocks of this process stand in a shard of which nothing was read; zero: none do
 	unread []time.Time
 }
@@ -280,7 +281,8 @@ func (s *space) applyOne(ctx context.Context, r *reading, e Entry) error {
 	}
 	void := r.machine.void
 	s.tellClocks(e, void, before, front.Time)
-	if next < e.At && r.ends == nil {
+	if next < e.At && !r.gap {
+		r.gap = true
 		s.log.Warn("places of the claim log have no block, as where a topic was compacted: claims "+
 			"that stood there are not known to who reads them now", "group", s.group,
 			"shard", e.Shard, "from", next, "to", e.At)

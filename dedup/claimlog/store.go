@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -51,7 +52,8 @@ type Store struct {
 
 	mu     sync.Mutex
 	closed bool
-	spaces map[string]*space // by consumer group
+	spaces map[string]*space                 // by consumer group
+	scopes map[string]map[string]dedup.Scope // that this process has to do with, by group and name
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -71,7 +73,7 @@ func Open(o Options) *Store {
 		o.now = time.Now
 	}
 	return &Store{o: o, process: newProcess(), metrics: newMetrics(o.Registerer),
-		spaces: make(map[string]*space)}
+		spaces: make(map[string]*space), scopes: make(map[string]map[string]dedup.Scope)}
 }
 
 // Close implements dedup.Store.
@@ -98,11 +100,27 @@ func (s *Store) space(scope dedup.Scope) (*space, error) {
 	if s.closed {
 		return nil, errClosed
 	}
+	s.noteLocked(scope)
 	group := scope.ConsumerGroup
 	if s.spaces[group] == nil {
 		s.spaces[group] = s.newSpace(group)
 	}
 	return s.spaces[group], nil
+}
+
+func (s *Store) noteLocked(scope dedup.Scope) {
+	names := s.scopes[scope.ConsumerGroup]
+	if names == nil {
+		names = make(map[string]dedup.Scope)
+		s.scopes[scope.ConsumerGroup] = names
+	}
+	names[scope.Name] = scope
+}
+
+func (s *Store) scopesOf(group string) []dedup.Scope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.scopes[group]))
 }
 
 // newIndex returns an index, and the clock by which it forgets.
@@ -314,6 +332,9 @@ func (s *Store) Register(ctx context.Context, scope dedup.Scope) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.noteLocked(scope)
+	s.mu.Unlock()
 	return dedup.CompareScopes(scope, registered)
 }
 

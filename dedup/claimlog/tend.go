@@ -26,6 +26,7 @@ func (s *space) tend(ctx context.Context, clock *steadyclock.Clock, r *reading) 
 				return err
 			}
 		case <-drop.C:
+			s.carryOn(r)
 			if err := s.drop(ctx, clock, r); err != nil && ctx.Err() == nil {
 				return err
 			}
