@@ -22,8 +22,8 @@ type member struct {
 
 	mu     sync.Mutex
 	fences map[int32]fence.Fence // of the assigned partitions; partitions in unread are not in it
-	// partitions that are assigned and whose fence was not read yet, with the number of the rebalance
-	// that gave them: one may be revoked and come back meanwhile
+	// partitions that are assigned and whose fence was not read yet, with the number of the
+	// rebalance that gave them: one may be revoked and come back meanwhile
 	unread     map[int32]int
 	rebalances int
 	warned     map[int32]bool // partitions whose rewind was reported

@@ -16,8 +16,8 @@ import (
 // longestNarrow is the longest pause between two looks at such a partition.
 const longestNarrow = 5 * time.Second
 
-// dueFences are the assigned partitions whose fences are to be read now, each with the number of the
-// rebalance that gave it.
+// dueFences are the assigned partitions whose fences are to be read now, each with the number of
+// the rebalance that gave it.
 func (m *member) dueFences(begun map[int32]bool) map[int32]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
