@@ -231,7 +231,7 @@ func validateStore(
 		return false
 	}
 	entries := wiring.Entries(c.Topics)
-	if !list.check("claims of the store mean what they meant",
+	if !list.check("the claims in the store are of these settings",
 		wiring.Each(entries, func(e *wiring.Entry) error {
 			return e.Compare(ctx, store)
 		})) {
