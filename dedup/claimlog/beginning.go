@@ -143,7 +143,7 @@ func (s *Store) missing(
 		if err != nil {
 			return ends, err
 		}
-		if shard >= len(done.Times) || done.Times[shard] < f.front {
+		if done.at(shard) < f.front {
 			ends = slices.MaxFunc([]time.Time{ends, made, time.UnixMilli(done.Ends)},
 				time.Time.Compare)
 		}

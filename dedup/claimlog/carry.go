@@ -106,11 +106,8 @@ func (m *machine) longest() (longest int64) {
 
 func (s *space) carryAll(r *reading, scope dedup.Scope, kept time.Duration) error {
 	limit := (kept - Margin).Milliseconds()
-	var done carried
 	s.mu.Lock()
-	for i := range r.machine.shards {
-		done.Times = append(done.Times, r.machine.shards[i].Time)
-	}
+	done := carried{Times: r.machine.times()}
 	now := r.machine.progress().oldest()
 	tags := r.machine.tags(scope.Name)
 	s.mu.Unlock()
@@ -217,12 +214,34 @@ type carried struct {
 
 func carriedKey(scope string) string { return "carried/" + scope }
 
-// noteCarried leaves what another process has noted of a later time.
+// times are those of the shards; a shard without blocks has nothing that could be missing.
+func (m *machine) times() (times []int64) {
+	latest := int64(0)
+	for i := range m.shards {
+		times = append(times, m.shards[i].Time)
+		latest = max(latest, m.shards[i].Time)
+	}
+	for i := range times {
+		if times[i] == 0 {
+			times[i] = latest
+		}
+	}
+	return times
+}
+
+// noteCarried adds to what other processes have noted, shard by shard.
 func (s *Store) noteCarried(ctx context.Context, scope dedup.Scope, done carried) error {
 	registry, key := s.o.Opener.Registry(scope.ConsumerGroup), carriedKey(scope.Name)
 	there, err := s.carriedOf(ctx, scope)
-	if err != nil || slices.Max(there.Times) >= slices.Max(done.Times) {
+	if err != nil {
 		return err
+	}
+	done.Ends = max(done.Ends, there.Ends)
+	for i := range done.Times {
+		done.Times[i] = max(done.Times[i], there.at(i))
+	}
+	if slices.Equal(done.Times, there.Times) && done.Ends == there.Ends {
+		return nil
 	}
 	text, err := json.Marshal(done)
 	if err != nil {
@@ -235,7 +254,15 @@ func (s *Store) noteCarried(ctx context.Context, scope dedup.Scope, done carried
 	return err
 }
 
-// carriedOf has a time for each shard; zero where nothing was noted.
+// at is the time of a shard; zero where nothing was noted.
+func (c *carried) at(shard int) int64 {
+	if shard >= len(c.Times) {
+		return 0
+	}
+	return c.Times[shard]
+}
+
+// carriedOf is zero where nothing was noted.
 func (s *Store) carriedOf(ctx context.Context, scope dedup.Scope) (done carried, err error) {
 	text, err := s.o.Opener.Registry(scope.ConsumerGroup).Decided(ctx, carriedKey(scope.Name))
 	if err == nil && text != nil {
@@ -243,9 +270,6 @@ func (s *Store) carriedOf(ctx context.Context, scope dedup.Scope) (done carried,
 	}
 	if err != nil {
 		return carried{}, fmt.Errorf("read what was written again: %w", err)
-	}
-	if len(done.Times) == 0 {
-		done.Times = []int64{0}
 	}
 	return done, nil
 }

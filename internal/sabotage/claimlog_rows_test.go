@@ -136,7 +136,7 @@ var ofClaimLog = []sabotage{
 	{
 		guard:    "what was written again is not missing at the beginning of a log",
 		file:     "dedup/claimlog/beginning.go",
-		old:      "if shard >= len(done.Times) || done.Times[shard] < f.front {",
+		old:      "if done.at(shard) < f.front {",
 		new:      "if true {",
 		caughtBy: "./dedup/claimlog", tests: "TestStoresWhileSettingsChange",
 	},
