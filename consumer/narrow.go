@@ -29,24 +29,25 @@ func (m *member) dueFences(begun map[int32]bool) map[int32]int {
 	return due
 }
 
-// stillDue leaves out the partitions that were revoked since, also those that have come back: they
-// are another one's now, or were, and what is known of them is of before.
-func (m *member) stillDue(due map[int32]int, partitions []int32) []int32 {
+// stillDue lists, in order, those that were not revoked since. One that has come back is not among
+// them: it was another one's meanwhile, and what is known of it is of before.
+func (m *member) stillDue(due map[int32]int) []int32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(due)), func(p int32) bool {
 		return m.unread[p] != due[p]
 	})
 }
 
-// holdNarrow holds those of the partitions that have no counterpart, and takes their records out of
-// the fetches. It returns the others, and where the client goes on.
+// holdNarrow holds those of the partitions that have no counterpart: it takes them out of what is
+// due, and their records out of the fetches. It returns where the client goes on.
 func (m *member) holdNarrow(
-	ctx context.Context, partitions []int32, committed Offsets, fetches kgo.Fetches,
-) (wide []int32, back Offsets, err error) {
+	ctx context.Context, due map[int32]int, committed Offsets, fetches kgo.Fetches,
+) (back Offsets, err error) {
+	partitions := slices.Sorted(maps.Keys(due))
 	narrow, err := m.client.Narrow(ctx, partitions)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	first := make(map[int32]int64)
 	fetches.EachRecord(func(r *kgo.Record) {
@@ -58,9 +59,9 @@ func (m *member) holdNarrow(
 	for _, p := range partitions {
 		if reason, is := narrow[p]; is {
 			m.narrowLocked(p, max(committed[p].Offset, first[p]), reason)
+			delete(due, p)
 			continue
 		}
-		wide = append(wide, p)
 		if h := m.held[p]; h != nil && h.narrow {
 			m.opts.Logger.Info("a partition has its counterparts, and goes on", "partition", p,
 				"held_for", time.Since(h.since))
@@ -71,7 +72,7 @@ func (m *member) holdNarrow(
 	if len(narrow) > 0 {
 		back = m.withhold(fetches)
 	}
-	return wide, back, nil
+	return back, nil
 }
 
 func (m *member) narrowLocked(partition int32, offset int64, reason string) {

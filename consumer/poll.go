@@ -142,17 +142,16 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offs
 	if len(due) == 0 {
 		return nil, nil
 	}
-	partitions, back, err := m.holdNarrow(ctx, slices.Sorted(maps.Keys(due)), committed, fetches)
-	if err != nil || len(partitions) == 0 {
+	if back, err = m.holdNarrow(ctx, due, committed, fetches); err != nil || len(due) == 0 {
 		return back, err
 	}
 	crashpoint.At("fences-unread")
-	found, err := m.client.Fences(ctx, partitions)
+	found, err := m.client.Fences(ctx, slices.Sorted(maps.Keys(due)))
 	if err != nil {
 		return back, err
 	}
 	crashpoint.At("fences-read")
-	fences, err := m.checkStart(ctx, due, partitions, found)
+	fences, err := m.checkStart(ctx, due, found)
 	if err != nil {
 		return back, err
 	}

@@ -134,6 +134,9 @@ func (deaf) Poll(ctx context.Context, _ int) kgo.Fetches {
 func (deaf) Bounds(context.Context) (map[int32]Bounds, error) {
 	return map[int32]Bounds{0: {0, 1, 1}}, nil
 }
+func (deaf) Narrow(context.Context, []int32) (map[int32]string, error) {
+	return nil, nil
+}
 func (deaf) Committed() Offsets { return nil }
 func (deaf) AllowRebalance()    {}
 func (deaf) Close()             {}
@@ -193,9 +196,6 @@ func (f *forgetful) Seek(to Offsets) {
 func (f *forgetful) Pause(...int32)  {}
 func (f *forgetful) Resume(...int32) {}
 func (f *forgetful) AllowRebalance() { f.blocked = false }
-func (f *forgetful) Narrow(context.Context, []int32) (map[int32]string, error) {
-	return nil, nil
-}
 func (f *forgetful) Fences(context.Context, []int32) (fence.Found, error) {
 	return fence.Found{}, nil
 }

@@ -44,16 +44,15 @@ var ErrStrangeOffsets = errors.New("the offsets are not kdedup's")
 
 // checkStart returns the fences that count, of the partitions that are still due.
 func (m *member) checkStart(
-	ctx context.Context, due map[int32]int, partitions []int32, found fence.Found,
+	ctx context.Context, due map[int32]int, found fence.Found,
 ) (map[int32]fence.Fence, error) {
-	committed, err := m.committedOf(ctx, due, partitions, found)
+	committed, err := m.committedOf(ctx, due, found)
 	if err != nil {
 		return nil, err
 	}
-	partitions = m.stillDue(due, partitions)
 	fences, back := make(map[int32]fence.Fence), make(Offsets)
 	var unfenced []int32
-	for _, p := range partitions {
+	for _, p := range m.stillDue(due) {
 		f, decided := found.Begin(p)
 		at, known := committed[p]
 		known = known && at.Offset >= 0
@@ -92,7 +91,7 @@ func (m *member) checkStart(
 		return nil, err
 	}
 	if len(back) > 0 {
-		return nil, m.beginAt(ctx, back)
+		return nil, m.beginAt(ctx, due, back)
 	}
 	return fences, nil
 }
@@ -128,14 +127,14 @@ func (m *member) goesBack(
 // What it says now counts for that only: it is later than the fences, and the next owner of a
 // partition may have moved both.
 func (m *member) committedOf(
-	ctx context.Context, due map[int32]int, partitions []int32, found fence.Found,
+	ctx context.Context, due map[int32]int, found fence.Found,
 ) (Offsets, error) {
 	committed := m.client.Committed()
 	ambiguous := func(p int32) bool {
 		f, _ := found.Begin(p)
 		return committed[p].Offset <= 0 && f.Next() > 0 && f.Of(found.Input)
 	}
-	if !slices.ContainsFunc(partitions, ambiguous) {
+	if !slices.ContainsFunc(m.stillDue(due), ambiguous) {
 		return committed, nil
 	}
 	now, err := m.stableOffsets(ctx)
@@ -143,7 +142,7 @@ func (m *member) committedOf(
 		return nil, err
 	}
 	told := make(Offsets)
-	for _, p := range m.stillDue(due, partitions) {
+	for _, p := range m.stillDue(due) {
 		at, known := committed[p]
 		if ambiguous(p) {
 			there, some := now[p]
@@ -184,10 +183,11 @@ func (m *member) stableOffsets(ctx context.Context) (offsets Offsets, err error)
 
 // beginAt has the next session begin at other offsets. It always returns an error. Partitions that
 // were revoked meanwhile are their next owner's.
-func (m *member) beginAt(ctx context.Context, offsets Offsets) error {
-	m.mu.Lock()
-	maps.DeleteFunc(offsets, func(p int32, _ kgo.EpochOffset) bool { return m.unread[p] == 0 })
-	m.mu.Unlock()
+func (m *member) beginAt(ctx context.Context, due map[int32]int, offsets Offsets) error {
+	still := m.stillDue(due)
+	maps.DeleteFunc(offsets, func(p int32, _ kgo.EpochOffset) bool {
+		return !slices.Contains(still, p)
+	})
 	if len(offsets) == 0 {
 		return fmt.Errorf("poll: %w: %w", errPlaced, ErrRevoked)
 	}

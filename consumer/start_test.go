@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,13 +20,8 @@ type shared struct {
 }
 
 func (s *shared) Committed() Offsets { return s.committed }
-func (s *shared) Narrow(context.Context, []int32) (map[int32]string, error) {
-	return nil, nil
-}
 func (s *shared) Fences(context.Context, []int32) (fence.Found, error) {
-	if s.meanwhile != nil {
-		s.meanwhile()
-	}
+	s.meanwhile()
 	return s.found, nil
 }
 func (s *shared) GroupOffsets(context.Context) (Offsets, error) {
@@ -50,7 +46,7 @@ func TestAPartitionThatIsRevokedWhileItsFenceIsReadIsItsNextOwnersAlone(t *testi
 			s.group = Offsets{4: at(3), 5: at(9)}
 			delete(s.committed, 5)
 		}, map[int32]int64{4: 3}, false},
-		{"it goes and comes back behind what its owner between handled", func(m *member, s *shared) {
+		{"it goes, is handled, and comes back", func(m *member, s *shared) {
 			m.drop("partitions revoked", []int32{5})
 			groupEvents{m}.Assigned([]int32{5})
 			s.group = Offsets{4: at(3), 5: at(9)}
@@ -86,5 +82,26 @@ func TestAPartitionThatIsRevokedWhileItsFenceIsReadIsItsNextOwnersAlone(t *testi
 				t.Errorf("partition 5 is to be read: %v", got)
 			}
 		})
+	}
+}
+
+// Its owner between has handled more than the fence says that was read.
+func TestOffsetsThatWereMovedAreNotSetBackForAPartitionThatCameBack(t *testing.T) {
+	input := [16]byte{1}
+	m := memberOf(t, 0)
+	m.client = &shared{
+		meanwhile: func() {},
+		committed: Offsets{5: {Epoch: -1, Offset: 7}},
+		found: fence.Found{Input: input, Fences: map[int32]fence.Fence{
+			5: fence.Fence{}.Advance(fence.Span{TopicID: input, Next: 2})}},
+	}
+	m.opts.CheckScope = func(context.Context) error {
+		m.drop("partitions revoked", []int32{5})
+		groupEvents{m}.Assigned([]int32{5})
+		return nil
+	}
+	groupEvents{m}.Assigned([]int32{5})
+	if _, err := m.readFences(t.Context(), nil); !errors.Is(err, ErrRevoked) {
+		t.Errorf("got %v", err)
 	}
 }
