@@ -47,3 +47,25 @@ func claimIn(t *testing.T, s *Store, scope dedup.Scope, c dedup.Claim) dedup.Ans
 	}
 	return answers[0]
 }
+
+// Otherwise what is claimed in a scope of the same name is taken for missing by that note.
+func TestAForgottenScopeLeavesNoNoteOfWhatWasWrittenAgain(t *testing.T) {
+	logs, scope, s := loweredTTL(t)
+	registry := logs.Registry(scope.ConsumerGroup)
+	note := func() []byte {
+		text, err := registry.Decided(t.Context(), carriedKey(scope.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if note() == nil {
+		t.Fatal("nothing was noted")
+	}
+	if err := s.Forget(t.Context(), scope); err != nil {
+		t.Fatal(err)
+	}
+	if text := note(); text != nil {
+		t.Errorf("there is %s", text)
+	}
+}

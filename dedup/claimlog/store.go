@@ -303,7 +303,11 @@ func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
 		if err := space.send(ctx, r, c); err != nil {
 			return err
 		}
-		return s.o.Opener.Registry(scope.ConsumerGroup).Withdraw(ctx, scopeKey(scope))
+		registry := s.o.Opener.Registry(scope.ConsumerGroup)
+		if err := registry.Withdraw(ctx, carriedKey(scope.Name)); err != nil {
+			return err
+		}
+		return registry.Withdraw(ctx, scopeKey(scope))
 	})
 	if err != nil {
 		return fmt.Errorf("forget scope: claim log: %w", err)
