@@ -55,14 +55,12 @@ func (w *workload) register(session dedup.Store) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), settleLimit)
 	defer cancel()
-	for {
-		err := session.Register(ctx, w.scope)
-		if err == nil {
-			return
-		}
-		if !pause.For(ctx, 50*time.Millisecond) {
-			w.t.Fatal(err)
-		}
+	always := func(error) bool { return true }
+	err := pause.Repeat(ctx, 50*time.Millisecond, always, func() error {
+		return session.Register(ctx, w.scope)
+	})
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }
 
