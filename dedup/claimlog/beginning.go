@@ -105,17 +105,19 @@ func (s *Store) checkFirst(
 	if err != nil {
 		return err
 	}
+	notes := make([]carried, len(scopes))
+	for i, scope := range scopes {
+		if notes[i], err = s.carriedOf(ctx, scope); err != nil {
+			return err
+		}
+	}
 	now := s.o.now()
 	for _, shard := range from {
 		f := firsts[shard]
 		if !f.known {
 			continue
 		}
-		gone := time.UnixMilli(f.front)
-		ends, err := s.missing(ctx, scopes, shard, &f)
-		if err != nil {
-			return err
-		}
+		gone, ends := time.UnixMilli(f.front), time.UnixMilli(f.missing(shard, notes))
 		if !ends.After(now) {
 			continue
 		}
@@ -127,28 +129,6 @@ func (s *Store) checkFirst(
 		}
 	}
 	return nil
-}
-
-// missing is when the last claim may end that stood in front of the first blocks of a shard, and
-// was not written again behind them.
-func (s *Store) missing(
-	ctx context.Context, scopes []dedup.Scope, shard int, f *first,
-) (ends time.Time, err error) {
-	made := time.UnixMilli(f.ends)
-	if len(scopes) == 0 {
-		return made, nil
-	}
-	for _, scope := range scopes {
-		done, err := s.carriedOf(ctx, scope)
-		if err != nil {
-			return ends, err
-		}
-		if done.at(shard) < f.front {
-			ends = slices.MaxFunc([]time.Time{ends, made, time.UnixMilli(done.Ends)},
-				time.Time.Compare)
-		}
-	}
-	return ends, nil
 }
 
 // unlessAccepted returns an error about claims that were made at a time.
@@ -166,12 +146,8 @@ func (s *Store) unlessAccepted(ctx context.Context, group string, at time.Time, 
 
 // AcceptLoss implements dedup.Lossy.
 func (s *Store) AcceptLoss(ctx context.Context, scope dedup.Scope) error {
-	registry := s.o.Opener.Registry(scope.ConsumerGroup)
 	now := strconv.FormatInt(s.o.now().UnixMilli(), 10)
-	err := registry.Withdraw(ctx, acceptedKey)
-	if err == nil {
-		_, err = registry.Decide(ctx, acceptedKey, []byte(now))
-	}
+	err := replace(ctx, s.o.Opener.Registry(scope.ConsumerGroup), acceptedKey, []byte(now))
 	if err != nil {
 		return fmt.Errorf("accept that claims are gone: claim log: %w", err)
 	}
@@ -184,6 +160,20 @@ type first struct {
 	front int64 // the time of a block that was there, in milliseconds
 	ends  int64 // until when claims that were there may hold
 	done  bool
+}
+
+// missing is when the last claim may end that stood in front of the first blocks of the shard, and
+// was not written again behind them, by the notes of all scopes that matter; without any, of all.
+func (f *first) missing(shard int, notes []carried) (ends int64) {
+	if len(notes) == 0 {
+		return f.ends
+	}
+	for i := range notes {
+		if notes[i].at(shard) < f.front {
+			ends = max(ends, f.ends, notes[i].Ends)
+		}
+	}
+	return ends
 }
 
 // firstBlocks is how many blocks of a shard are looked at.
@@ -241,7 +231,7 @@ func (f *first) note(b *block, begins int64) {
 	}
 	f.known = true
 	ends := b.seen.Ends
-	if ends == 0 {
+	if b.version == firstVersion {
 		ends = b.seen.Time + b.ttl.Milliseconds()
 	}
 	f.front, f.ends = max(f.front, b.seen.Time), max(f.ends, ends)

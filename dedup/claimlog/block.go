@@ -23,7 +23,7 @@ import (
 //
 //	ttl                          in seconds
 //	seen                         how far the claimant had read the shard when it found all of them free: place, epoch, time
-//	ends                         for how long after that time claims in front of it may hold; not in version 1
+//	ends                         how long after it claims in front may hold; not in version 1
 //	after                        a time in milliseconds that they must be later than, 0 for none
 //	count                        of the claims
 //	the claims, each

@@ -20,9 +20,8 @@ type carry struct {
 
 // stale tells that the log keeps blocks for another time now, or that what was written again is to
 // be written once more before it goes.
-func (c *carry) stale(kept time.Duration, now time.Time) bool {
-	since := now.Sub(c.at)
-	return c.kept != kept || since >= kept/2 || since < 0
+func (c *carry) stale(kept time.Duration) bool {
+	return c.kept != kept || time.Since(c.at) >= kept/2
 }
 
 // carry sees to it that the log has all claims of a scope that hold, also where it keeps blocks for
@@ -60,10 +59,9 @@ func (s *space) carryLocked(r *reading, scope dedup.Scope, kept time.Duration) *
 		delete(s.carries, scope.Name) // what is claimed until the next one is new to it
 		return nil
 	}
-	now := s.store.o.now()
 	c := s.carries[scope.Name]
-	if c == nil || c.stale(kept, now) {
-		c = &carry{kept: kept, at: now, ended: make(chan struct{})}
+	if c == nil || c.stale(kept) {
+		c = &carry{kept: kept, at: time.Now(), ended: make(chan struct{})}
 		s.carries[scope.Name] = c
 		s.tasks.Go(func() {
 			defer close(c.ended)
@@ -231,7 +229,6 @@ func (m *machine) times() (times []int64) {
 
 // noteCarried adds to what other processes have noted, shard by shard.
 func (s *Store) noteCarried(ctx context.Context, scope dedup.Scope, done carried) error {
-	registry, key := s.o.Opener.Registry(scope.ConsumerGroup), carriedKey(scope.Name)
 	there, err := s.carriedOf(ctx, scope)
 	if err != nil {
 		return err
@@ -247,11 +244,7 @@ func (s *Store) noteCarried(ctx context.Context, scope dedup.Scope, done carried
 	if err != nil {
 		return err
 	}
-	if err := registry.Withdraw(ctx, key); err != nil {
-		return err
-	}
-	_, err = registry.Decide(ctx, key, text)
-	return err
+	return replace(ctx, s.o.Opener.Registry(scope.ConsumerGroup), carriedKey(scope.Name), text)
 }
 
 // at is the time of a shard; zero where nothing was noted.

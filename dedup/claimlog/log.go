@@ -79,6 +79,15 @@ type Registry interface {
 	Withdraw(ctx context.Context, key string) error
 }
 
+// replace has another value stand for a key. Meanwhile none may.
+func replace(ctx context.Context, r Registry, key string, value []byte) error {
+	if err := r.Withdraw(ctx, key); err != nil {
+		return err
+	}
+	_, err := r.Decide(ctx, key, value)
+	return err
+}
+
 // Opener leads to the logs. Each consumer group of scopes has one.
 type Opener interface {
 	// Open returns the log of a group, which must exist: a start creates nothing.

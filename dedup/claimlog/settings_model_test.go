@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +95,7 @@ func (m *settingsModel) begin(i int) {
 		m.t.Fatal(err)
 	}
 	if m.paths[i] != "" && m.r.IntN(2) == 0 {
-		if err := os.RemoveAll(filepath.Join(m.paths[i])); err != nil {
+		if err := os.RemoveAll(m.paths[i]); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func (m *settingsModel) run(steps int) {
 		case n < 70:
 			m.lookUp(s, m.some()[0])
 		case n < 90:
-			time.Sleep(time.Duration(m.r.Int64N(int64(m.scope.TTL))))
+			time.Sleep(time.Duration(m.r.Int64N(int64(m.scope.TTL)))) // of the bubble
 			m.retire()
 		case n < 95:
 			m.set([]time.Duration{30 * time.Minute, time.Hour, 4 * time.Hour,
@@ -253,21 +253,23 @@ func (m *settingsModel) retire() {
 	if time.Since(m.changed) < 2*settingsTimes.drop {
 		return
 	}
-	now := time.Now()
+	spared := [2]bool{m.r.IntN(3) == 0, m.r.IntN(3) == 0}
+	m.dropWhile(func(e Entry) bool {
+		until := time.UnixMilli(e.Ends).Add(-Margin / 2) // readers leave these out before
+		if !m.logs.keeps {
+			until = time.UnixMilli(e.Time).Add(m.logs.retention)
+		}
+		return !spared[e.Shard] && !until.After(time.Now())
+	})
+}
+
+// dropWhile has the log lose the first blocks of each shard for which that holds.
+func (m *settingsModel) dropWhile(over func(Entry) bool) {
 	for shard, entries := range m.logs.entries(m.scope.ConsumerGroup) {
-		ended := 0
-		for _, e := range entries {
-			until := time.UnixMilli(e.Ends).Add(-Margin / 2) // readers leave these out before
-			if !m.logs.keeps {
-				until = time.UnixMilli(e.Time).Add(m.logs.retention)
-			}
-			if until.After(now) {
-				break
-			}
-			ended++
+		stays := slices.IndexFunc(entries, func(e Entry) bool { return !over(e) })
+		if stays < 0 {
+			stays = len(entries)
 		}
-		if m.r.IntN(3) > 0 {
-			m.logs.retire(m.scope.ConsumerGroup, shard, ended)
-		}
+		m.logs.retire(m.scope.ConsumerGroup, shard, stays)
 	}
 }

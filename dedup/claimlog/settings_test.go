@@ -10,19 +10,11 @@ import (
 
 // pass lets time pass, after which the log has let go what is older.
 func (m *settingsModel) pass(d, older time.Duration) {
-	time.Sleep(d)
-	now := time.Now()
-	for shard, entries := range m.logs.entries(m.scope.ConsumerGroup) {
-		ended := 0
-		for ended < len(entries) &&
-			now.Sub(time.UnixMilli(entries[ended].Time)) > older {
-			ended++
-		}
-		m.logs.retire(m.scope.ConsumerGroup, shard, ended)
-	}
+	time.Sleep(d) // of the bubble
+	m.dropWhile(func(e Entry) bool { return time.Since(time.UnixMilli(e.Time)) > older })
 }
 
-// quietly is a log with one retention, in which two processes begin.
+// quietly has three processes begin in a log with one retention.
 func quietly(t *testing.T, test func(t *testing.T, m *settingsModel)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +50,7 @@ func TestWhatHoldsForLongIsWrittenAgainWhileNobodyClaims(t *testing.T) {
 func TestAProcessBeginsSoonAfterTheTTLWasRaised(t *testing.T) {
 	quietly(t, func(_ *testing.T, m *settingsModel) {
 		m.claim(m.stores[0], []dedup.ID{"a", "b", "c", "d"})
-		time.Sleep(5 * time.Hour)
+		time.Sleep(5 * time.Hour) // of the bubble
 		m.set(20 * time.Hour)
 		m.claim(m.stores[0], []dedup.ID{"a", "b", "c", "d"})
 		m.pass(time.Hour, 4*time.Hour+Margin) // by the retention of before

@@ -136,14 +136,14 @@ var ofClaimLog = []sabotage{
 	{
 		guard:    "what was written again is not missing at the beginning of a log",
 		file:     "dedup/claimlog/beginning.go",
-		old:      "if done.at(shard) < f.front {",
+		old:      "if notes[i].at(shard) < f.front {",
 		new:      "if true {",
 		caughtBy: "./dedup/claimlog", tests: "TestStoresWhileSettingsChange",
 	},
 	{
 		guard:    "claims in front of a log end when its blocks say, and not by the ttl of today",
 		file:     "dedup/claimlog/beginning.go",
-		old:      "if ends == 0 {",
+		old:      "if b.version == firstVersion {",
 		new:      "if true {",
 		caughtBy: "./dedup/claimlog", tests: "TestAProcessBeginsSoonAfterTheTTLWasRaised",
 	},
@@ -208,9 +208,10 @@ var ofClaimLog = []sabotage{
 		caughtBy: "./dedup/claimlog", tests: "TestBlocksThatAreAppliedOnceMoreDecideAsBefore",
 	},
 	{
-		guard: "the time of a claim log in Cassandra does not go back for a clock that is a little behind",
-		file:  "dedup/claimlog/cassandralog/append.go",
-		old:   "rows[i].time += max(0, ahead)", new: "_ = ahead",
+		guard: "the time of a claim log in Cassandra does not go back for a clock that is a " +
+			"little behind",
+		file: "dedup/claimlog/cassandralog/append.go",
+		old:  "rows[i].time += max(0, ahead)", new: "_ = ahead",
 		caughtBy: "./dedup/claimlog/cassandralog", tests: "TestABlockIsNeverBeforeTheOneInFront",
 	},
 	{
