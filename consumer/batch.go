@@ -83,6 +83,9 @@ func (b *Batch) Context(parent context.Context) (context.Context, context.Cancel
 // endingWith returns a context that ends with parent, or with other and its cause.
 func endingWith(parent, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
+	if other.Err() != nil { // AfterFunc would say so from a goroutine, when work may have begun
+		cancel(context.Cause(other))
+	}
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() {
 		stop()

@@ -98,13 +98,7 @@ func (d *latest) mustArrive(topic string) {
 
 func (d *latest) widen(to int, topics ...string) {
 	d.t.Helper()
-	answers, err := d.admin.UpdatePartitions(d.t.Context(), to, topics...)
-	if err == nil {
-		err = answers.Error()
-	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	widen(d.t, d.admin, to, topics...)
 	d.connect() // a client that knows the partitions
 }
 

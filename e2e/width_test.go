@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -39,13 +41,32 @@ func (d *deployment) arrived() map[string]int {
 
 func (d *deployment) widen(to int, topics ...string) {
 	d.t.Helper()
-	answers, err := d.admin.UpdatePartitions(d.t.Context(), to, topics...)
+	widen(d.t, d.admin, to, topics...)
+}
+
+// widen returns when the new partitions have leaders: the controller has answered before the broker
+// that a client asks for the topic hears of them.
+func widen(t *testing.T, admin *kadm.Client, to int, topics ...string) {
+	t.Helper()
+	answers, err := admin.UpdatePartitions(t.Context(), to, topics...)
 	if err == nil {
 		err = answers.Error()
 	}
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
+	testkit.Eventually(t, time.Minute, "the new partitions", func() bool {
+		found, err := admin.ListTopics(t.Context(), topics...)
+		return err == nil && !slices.ContainsFunc(topics, func(topic string) bool {
+			led := 0
+			for _, p := range found[topic].Partitions {
+				if p.Err == nil && p.Leader >= 0 {
+					led++
+				}
+			}
+			return led < to
+		})
+	})
 }
 
 // The input alone gets one more partition, and then the output; kdedup widens the fence topic.
