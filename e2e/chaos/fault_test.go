@@ -31,6 +31,10 @@ const (
 	killBroker    kind = "kill -9 the broker"
 	pauseBroker   kind = "pause the broker"
 
+	// To the topics: they get one more partition, the input first, or last.
+	growInput   kind = "grow the input, then its outputs"
+	growOutputs kind = "grow the outputs, then their input"
+
 	// To the network.
 	latency   kind = "latency"
 	cut       kind = "cut"
@@ -95,25 +99,26 @@ var parts = []part{
 		networkKinds...), nodes},
 	{"kafka", append([]kind{restartBroker, killBroker, pauseBroker, killBroker}, networkKinds...),
 		usualProcesses},
+	{"topics", []kind{growInput, growOutputs}, 1},
 }
 
 // partsFor leaves out the faults after which nodes may forget claims with a commit log that is
 // written only now and then. With the claims in Kafka no nodes are there. Where they are in a log,
 // indexes are lost.
 func partsFor(o options) []part {
-	processes, cassandra, kafka := parts[0], parts[1], parts[2]
+	processes, cassandra, kafka, topics := parts[0], parts[1], parts[2], parts[3]
 	if o.store != inCassandra {
 		processes.kinds = append(slices.Clone(processes.kinds), loseIndex)
 	}
 	if o.store == inKafka {
-		return []part{processes, kafka}
+		return []part{processes, kafka, topics}
 	}
 	if o.commitLog == periodic {
 		cassandra.kinds = slices.DeleteFunc(slices.Clone(cassandra.kinds), func(k kind) bool {
 			return k == killNodes
 		})
 	}
-	return []part{processes, cassandra, kafka}
+	return []part{processes, cassandra, kafka, topics}
 }
 
 // schedule is the endless sequence of faults of one part. It is a pure function of part and seed: a
@@ -172,6 +177,8 @@ var durations = map[kind][2]float64{
 	slowClose:     {3, 8},
 	resetPeer:     {2, 6},
 	bandwidth:     {3, 8},
+	growInput:     {0, 30}, // from the first topic to the last
+	growOutputs:   {0, 30},
 }
 
 func between(random *rand.Rand, least, most float64) time.Duration {

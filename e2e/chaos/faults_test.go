@@ -18,6 +18,9 @@ const healLimit = 5 * time.Minute
 // errSkipped says that a fault was not done and does not count.
 var errSkipped = errors.New("the process does not run now")
 
+// errGrown ends the faults of the topics.
+var errGrown = errors.New("the topics are as wide as they become")
+
 // disturb applies one fault after the other to a part until ctx ends, and heals the last one.
 func (s *storm) disturb(ctx context.Context, p part) {
 	for f := range schedule(p, s.seed) {
@@ -27,6 +30,10 @@ func (s *storm) disturb(ctx context.Context, p part) {
 		s.logf("%-9s %v, for %v", p.name, f, f.For)
 		start := time.Now()
 		err := s.apply(ctx, p, f)
+		if errors.Is(err, errGrown) {
+			s.logf("%-9s %v", p.name, err)
+			return
+		}
 		if errors.Is(err, errSkipped) {
 			s.logf("%-9s skipped: %v", p.name, err)
 			continue
@@ -64,6 +71,8 @@ func (s *storm) apply(ctx context.Context, p part, f fault) error {
 		return pauseServers(ctx, f, []*servers.Server{s.world.kafka})
 	case restartBroker:
 		return s.restartBroker(ctx, healing, f)
+	case growInput, growOutputs:
+		return s.grow(ctx, healing, f)
 	default:
 		return s.disturbNetwork(ctx, p, f)
 	}

@@ -78,9 +78,10 @@ func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	return s
 }
 
-func (s *storm) output() string     { return s.input + ".clean" }
-func (s *storm) duplicates() string { return s.input + ".duplicates" }
-func (s *storm) group() string      { return s.input + "-dedup" }
+func (s *storm) output() string      { return s.input + ".clean" }
+func (s *storm) duplicates() string  { return s.input + ".duplicates" }
+func (s *storm) deadLetters() string { return s.input + ".dlq" }
+func (s *storm) group() string       { return s.input + "-dedup" }
 
 // writeConfig returns the file of one process: each reaches the broker through a proxy of its own.
 func (s *storm) writeConfig(process int, settings string) string {
@@ -103,7 +104,7 @@ topics:
     session_timeout: %v
     %s
 `, s.world.network.kafka[process].route.Listen, s.storeSection(process), s.input, s.output(),
-		s.duplicates(), s.input+".dlq", s.group(), s.delivery, idHeader, buckets, sessionTimeout,
+		s.duplicates(), s.deadLetters(), s.group(), s.delivery, idHeader, buckets, sessionTimeout,
 		settings)
 	file := filepath.Join(s.dir, fmt.Sprintf("kdedup-%d.yaml", process))
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/internal/pause"
 )
 
 const (
-	partitions = 12
+	partitions = 12 // at first
 	// farthest is how many IDs ago the original of a copy may be, about ten seconds at the usual
 	// rate.
 	farthest = 20_000
@@ -27,8 +29,10 @@ type traffic struct {
 	topic  string
 	random *rand.Rand
 
-	ids    int // so far
-	serial int // records so far
+	width  int          // of the topic, of the one who widens it
+	ids    int          // so far
+	serial int          // records so far
+	using  atomic.Int64 // the partitions that it produces to
 	failed atomic.Int64
 }
 
@@ -41,7 +45,26 @@ func newTraffic(t *testing.T, brokers []string, topic string, seed uint64) *traf
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	return &traffic{client: client, topic: topic, random: rand.New(rand.NewPCG(seed, 1))}
+	p := &traffic{client: client, topic: topic, random: rand.New(rand.NewPCG(seed, 1)),
+		width: partitions}
+	p.using.Store(partitions)
+	return p
+}
+
+// widen returns when records go to the new partitions, too: when the client knows them.
+func (p *traffic) widen(ctx context.Context, to int) {
+	p.width = to
+	for {
+		leader, _, err := p.client.PartitionLeader(p.topic, int32(to-1))
+		if err == nil && leader >= 0 {
+			p.using.Store(int64(to))
+			return
+		}
+		p.client.ForceMetadataRefresh()
+		if !pause.For(ctx, askEvery) {
+			return
+		}
+	}
 }
 
 // run produces at a steady rate until ctx ends. While the broker is away, the client keeps what it
@@ -83,7 +106,7 @@ func (p *traffic) next() *kgo.Record {
 	if p.random.IntN(2) == 0 {
 		reach = 500
 	}
-	return p.record(max(0, p.ids-1-p.random.IntN(reach)), p.random.IntN(partitions))
+	return p.record(max(0, p.ids-1-p.random.IntN(reach)), p.random.IntN(int(p.using.Load())))
 }
 
 // record is a message or a copy of it. All have the same key and value; the attempt tells the check
@@ -95,7 +118,7 @@ func (p *traffic) record(id, shift int) *kgo.Record {
 		value[i] = 'a' + byte(random.UintN(26))
 	}
 	return &kgo.Record{
-		Topic: p.topic, Partition: int32((id + shift) % partitions),
+		Topic: p.topic, Partition: int32((id + shift) % int(p.using.Load())),
 		Key: fmt.Appendf(nil, "customer-%d", id%1000), Value: value,
 		Headers: []kgo.RecordHeader{
 			{Key: "trace", Value: nil},
