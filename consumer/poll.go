@@ -29,9 +29,14 @@ func (m *member) poll(ctx context.Context) (*Batch, error) {
 		if err != nil {
 			return nil, err
 		}
+		fetched := fetches.NumRecords()
+		m.disown(fetches)
 		if fetches.NumRecords() == 0 {
 			m.expect(withheld)
 			m.expect(narrow)
+			if fetched > 0 {
+				m.reset() // no batch is in hand
+			}
 			m.client.AllowRebalance() // which may wait for records that are withheld
 			continue
 		}
@@ -39,6 +44,26 @@ func (m *member) poll(ctx context.Context) (*Batch, error) {
 		m.expect(withheld)
 		m.expect(narrow)
 		return batch, err
+	}
+}
+
+// disown takes the records of partitions out of the fetches that were taken away since the poll. Of
+// some of them nobody has looked whether they have a counterpart in the fence topic.
+func (m *member) disown(fetches kgo.Fetches) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.taken) == 0 {
+		return
+	}
+	for i := range fetches {
+		for j := range fetches[i].Topics {
+			partitions := fetches[i].Topics[j].Partitions
+			for k := range partitions {
+				if f := &partitions[k]; m.taken[f.Partition] && !m.ownsLocked(f.Partition) {
+					f.Records = nil
+				}
+			}
+		}
 	}
 }
 

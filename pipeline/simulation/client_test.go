@@ -239,7 +239,7 @@ func (c *client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 		return nil, errAnswer
 	}
 	bounds := make(map[int32]consumer.Bounds)
-	for p, in := range c.w.input {
+	for p, in := range c.w.input[:c.w.width] {
 		bounds[int32(p)] = consumer.Bounds{End: in.end, High: in.end}
 	}
 	return bounds, ctx.Err()
@@ -265,8 +265,28 @@ func (c *client) Fences(ctx context.Context, partitions []int32) (fence.Found, e
 	return found, nil
 }
 
-// Narrow implements consumer.Client. All topics of the model have the same number of partitions.
-func (c *client) Narrow(context.Context, []int32) (map[int32]string, error) { return nil, nil }
+// Narrow implements consumer.Client.
+func (c *client) Narrow(
+	ctx context.Context, partitions []int32,
+) (narrow map[int32]string, err error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	c.pause("narrow", nil)
+	if c.w.fault(faultRequest) {
+		return nil, errAnswer
+	}
+	for _, p := range partitions {
+		if int(p) >= c.w.outputs {
+			if narrow == nil {
+				narrow = make(map[int32]string)
+			}
+			narrow[p] = "the clean topic has no such partition"
+			c.w.saw(sightNarrow)
+		}
+	}
+	return narrow, ctx.Err()
+}
 
 // CheckOffsets implements consumer.Client. All offsets of the model are kdedup's, or adopted.
 func (c *client) CheckOffsets(context.Context, []int32) error { return nil }

@@ -16,6 +16,8 @@ const drainSteps = 200_000
 func (w *world) drain() {
 	w.draining, w.storeDown, w.deadGone, w.late = true, false, false, nil
 	w.trace(-1, "no more faults from here on")
+	w.outputs = w.mix.partitions
+	w.group.changed = w.group.changed || w.width > w.mix.first // some may be nobody's yet
 	stops := w.mix.policy.OnUndeliverable == pipeline.StopAtUndeliverable
 	if w.mix.policy.OnMissingID == pipeline.Fail || stops {
 		if stops { // as an operator would

@@ -71,7 +71,7 @@ func (w *world) rebalance() {
 			m.generation = g.generation
 		}
 	}
-	for p := range g.target {
+	for p := range w.width {
 		if g.target[p] == nil || w.dice.oneIn(2) {
 			g.target[p] = g.members[w.dice.n(len(g.members))]
 		}

@@ -104,7 +104,7 @@ func (w *world) produce() {
 		return
 	}
 	w.produced++
-	p := w.dice.n(w.mix.partitions)
+	p := w.dice.n(w.width)
 	s := &source{
 		oversize: w.dice.oneIn(w.mix.oversize), ahead: w.dice.oneIn(w.mix.ahead),
 		invalid: w.dice.oneIn(w.mix.invalid),
@@ -123,7 +123,7 @@ func (w *world) produce() {
 		s.record.Key, s.oversize, s.kind = []byte("key"), false, tombstone
 	default:
 		if number := w.fill(s); w.mix.compacted {
-			p = number / 2 % w.mix.partitions // as the key says
+			p = number / 2 % w.mix.first // as the key says
 		}
 	}
 	if s.kind != exempt {

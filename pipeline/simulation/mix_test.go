@@ -62,6 +62,7 @@ const (
 	eventValidate               // leaders answer OffsetForLeaderEpoch
 	eventCompact                // the input is compacted
 	eventOperator               // an operator stops everything and changes the group's offsets
+	eventGrow                   // the input gets one more partition, or its counterparts do
 	events
 )
 
@@ -71,7 +72,7 @@ var eventWeights = [events]int{
 	eventLearn: 30, eventKick: 4, eventNotice: 12, eventCommits: 60, eventTimeout: 4,
 	eventMarker: 50, eventLateClaim: 5, eventClock: 4,
 	eventOutage: 2, eventDeadTopic: 3, eventSkip: 2, eventMoment: 20, eventValidate: 20,
-	eventCompact: 20, eventOperator: 2,
+	eventCompact: 20, eventOperator: 2, eventGrow: 5,
 }
 
 // fault is something that goes wrong within a step of a lane.
@@ -102,6 +103,7 @@ const (
 type mix struct {
 	transactional         bool
 	partitions, processes int
+	first                 int // partitions that are there from the beginning
 	batch                 int // most records of a poll
 	records               int // most records that are produced
 	policy                pipeline.Policy
@@ -164,6 +166,10 @@ func drawMix(d *dice) mix {
 	m.drawRates(d)
 	if !m.compacted {
 		m.weights[eventCompact] = 0
+	}
+	m.first = m.partitions
+	if d.oneIn(3) {
+		m.first = 1 + d.n(m.partitions)
 	}
 	return m
 }

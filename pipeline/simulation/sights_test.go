@@ -44,6 +44,7 @@ const (
 	sightStopped        // a record without an ID ended a lane
 	sightExempt         // a record passed for which only_if does not hold
 	sightTombstone      // a record without a value went where on_tombstone says
+	sightNarrow         // a partition had no counterpart yet
 	sights
 )
 
@@ -53,7 +54,7 @@ var sightNames = [sights]string{
 	"zombie fence", "fenced", "commit unknown", "polled ahead", "late claims", "awaited fence",
 	"unstable offset", "rewind", "late claim", "seek ignored", "placed", "expired offsets",
 	"renamed", "inherited", "compacted owner", "refused", "held", "skipped", "stopped",
-	"exempt", "tombstone",
+	"exempt", "tombstone", "narrow",
 }
 
 // sightings counts situations.

@@ -206,6 +206,9 @@ func (s *client) append(topic string, e *entry, partition int32) error {
 		}
 	}
 	log := s.w.topics[topic]
+	if int(partition) >= s.w.outputs && (topic == topicClean || topic == topicFence) {
+		s.w.failf("a record for partition %d of %s, which is not there", partition, topic)
+	}
 	if topic == topicFence && e.txn != nil {
 		e.txn.fences[partition] = true
 	}

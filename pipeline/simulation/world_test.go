@@ -23,7 +23,9 @@ type world struct {
 	tracer
 	sightings
 
-	input    []*partition
+	input    []*partition      // also those that are not there yet
+	width    int               // how many of them are
+	outputs  int               // partitions of the clean topic and of the fence topic
 	bySource map[int64]*source // by timestamp
 	produced int
 	ids      int
@@ -84,6 +86,7 @@ func newWorld(seed uint64, given []byte, trace bool) *world {
 
 func (w *world) makeKafka() {
 	n := w.mix.partitions
+	w.width, w.outputs = w.mix.first, w.mix.first
 	w.group.name = "orders-dedup"
 	for range n {
 		w.input = append(w.input, &partition{})
@@ -177,8 +180,25 @@ func (w *world) happen(e event) {
 		w.compact()
 	case eventOperator:
 		w.stopping = true
+	case eventGrow:
+		w.grow()
 	}
 	w.operate()
+}
+
+// grow makes a partition more: of the input, or of what is written. Members hear of it by a
+// rebalance.
+func (w *world) grow() {
+	n := w.mix.partitions
+	switch input := w.dice.oneIn(2); {
+	case input && w.width < n:
+		w.width++
+		w.group.changed = true
+		w.trace(-1, "the input has %d partitions", w.width)
+	case !input && w.outputs < n:
+		w.outputs++
+		w.trace(-1, "the clean topic and the fence topic have %d partitions", w.outputs)
+	}
 }
 
 // skip is what `kdedup skip` does: the next record of a partition is wanted out of the way.
