@@ -47,7 +47,7 @@ func startPrometheus(t *testing.T, processes ...*process.Process) monitor {
 	directory := t.TempDir()
 	file := filepath.Join(directory, "prometheus.yml")
 	text := fmt.Sprintf(
-		"global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: [%q]\n"+
+		"global: {scrape_interval: 5s, evaluation_interval: 5s}\nrule_files: [%q]\n"+
 			"scrape_configs: [{job_name: kdedup, static_configs: [{targets: [%s]}]}]\n", rules,
 		strings.Join(targets, ", "))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -128,7 +128,7 @@ type boardQuery struct{ place, expr string }
 
 // asGrafana fills in the variables as Grafana does when all is selected.
 var asGrafana = strings.NewReplacer("$topic", ".+", "$instance", ".+", "$client", ".+",
-	"$__rate_interval", "20s", "$__range", "1m")
+	"$__rate_interval", "30s", "$__range", "1m")
 
 type boardPanel struct {
 	Title   string
@@ -242,8 +242,8 @@ func (p monitor) showsAll(cassandra, redis, postgres bool) {
 			empty[q] = "not asked yet"
 		}
 	}
-	deadline := time.Now().Add(100 * time.Second)
-	testkit.Eventually(t, 2*time.Minute, "the panels", func() bool {
+	deadline := time.Now().Add(4 * time.Minute)
+	testkit.Eventually(t, 5*time.Minute, "the panels", func() bool {
 		maps.DeleteFunc(empty, func(q boardQuery, _ string) bool { return p.shows(q, empty) })
 		return len(empty) == 0 || time.Now().After(deadline)
 	})
