@@ -196,6 +196,8 @@ topics: is required, at least one entry`
 			"topics[0].batch-records (line 6): unknown key; did you mean batch_records?"},
 		{"a key in upper case", "    output", "    Lanes: 3\n    output",
 			"topics[0].Lanes (line 6): unknown key; did you mean lanes?"},
+		{"a key of another program", "    output", "    dlq: x\n    output",
+			"topics[0].dlq (line 6): unknown key; did you mean dead_letter_topic?"},
 		{"a path in place of keys", "topics:", "store.type: cassandra\ntopics:",
 			`"store.type" (line 4): unknown key`},
 		{"a store without its type", "kafka:", "store: {embedded: {path: data}}\nkafka:",

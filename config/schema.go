@@ -3,6 +3,7 @@ package config
 import (
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/kdedup/kdedup/internal/editdistance"
@@ -44,9 +45,15 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// didYouMean is the remedy for a name that is close to one of the known ones, or empty.
+// didYouMean is the remedy for a name that is close to one of the known ones, or what others call
+// one of them, or empty.
 func didYouMean(name string, known []string) string {
 	best, limit := "", max(1, len(name)/3)
+	for _, candidate := range known {
+		if slices.Contains(elsewhere[candidate], plain(name)) {
+			return "did you mean " + candidate + "?"
+		}
+	}
 	for _, candidate := range known {
 		if d := editdistance.Between(plain(name), plain(candidate)); d <= limit && candidate != "" {
 			best, limit = candidate, d-1
@@ -58,7 +65,31 @@ func didYouMean(name string, known []string) string {
 	return "did you mean " + best + "?"
 }
 
+// elsewhere are the names that settings have in other programs and in drivers, in plain letters.
+var elsewhere = map[string][]string{
+	"local_dc":          {"datacentre", "datacenter", "dc", "localdatacenter", "localdatacentre"},
+	"addresses":         {"hosts", "host", "nodes", "endpoints", "url", "urls"},
+	"hosts":             {"addresses", "address", "contactpoints", "nodes", "endpoints", "seeds"},
+	"brokers":           {"bootstrapservers", "bootstrap", "servers", "seeds", "hosts", "addresses"},
+	"consumer_group":    {"group", "groupid", "consumergroupid"},
+	"input":             {"topic", "source", "from", "inputtopic", "in"},
+	"output":            {"sink", "target", "destination", "to", "outputtopic", "out", "clean"},
+	"dead_letter_topic": {"dlq", "dlqtopic", "deadletterqueue", "deadletter"},
+	"username":          {"user", "login"},
+	"database":          {"db", "dbname"},
+	"message_id":        {"id", "key", "dedupkey", "dedupid"},
+	"ttl":               {"window", "retention", "expiry", "expiration", "duration"},
+	"mechanism":         {"type", "mechanisms", "saslmechanism"},
+	"lanes":             {"workers", "concurrency", "parallelism", "threads"},
+	"delivery":          {"processingguarantee", "guarantee", "semantics"},
+	"start":             {"autooffsetreset", "startoffset", "offsetreset"},
+	"batch_records":     {"maxpollrecords", "batchsize"},
+	"name":              {"header", "key", "field"},
+	"path":              {"field", "pointer", "jsonpath", "directory", "dir"},
+	"listen":            {"address", "addr", "port", "bind"},
+}
+
 // plain takes away what people write differently: case, dashes and underscores.
 func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }

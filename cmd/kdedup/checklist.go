@@ -1,14 +1,21 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // checklist prints what was checked as it goes, and keeps what is wrong.
@@ -17,7 +24,7 @@ type checklist struct {
 	problems []error
 }
 
-// check prints a line and reports whether all is well.
+// check prints a line, and below it what is wrong, and reports whether all is well.
 func (l *checklist) check(what string, err error) bool {
 	mark := "✓"
 	if err != nil {
@@ -25,6 +32,11 @@ func (l *checklist) check(what string, err error) bool {
 		l.problems = append(l.problems, err)
 	}
 	fmt.Fprintln(l.out, mark, what)
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(l.out, "  ", strings.TrimRight(line, "\n"))
+		}
+	}
 	return err == nil
 }
 
@@ -67,11 +79,48 @@ func checkWritable(c config.Store) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// checkListen finds out whether run could listen.
-func checkListen(c config.Server) error {
+// checkListen finds out whether run could listen. A process of kdedup that has the address is no
+// problem: most likely it is the one that runs with this file.
+func (l *checklist) checkListen(ctx context.Context, c config.Server) {
+	const what = "the address of server.listen is free"
 	listener, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("server.listen: %w", err)
+	switch {
+	case err == nil:
+		l.check(what, listener.Close())
+	case errors.Is(err, syscall.EADDRINUSE) && isOurs(ctx, c):
+		l.skip("the address of server.listen", "taken by a process of kdedup, which runs")
+	default:
+		l.check(what, fmt.Errorf("server.listen: %w", err))
 	}
-	return listener.Close()
+}
+
+// isOurs reports whether kdedup answers at the address. Probes need no password.
+func isOurs(ctx context.Context, c config.Server) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return false
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	scheme := "http"
+	if c.TLS.CertFile != "" {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		scheme+"://"+net.JoinHostPort(host, port)+"/healthz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		// It is only asked who it is.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.Header.Get("Server") == server.Name
 }

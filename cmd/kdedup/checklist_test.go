@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -38,10 +39,12 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 			"✓✓✓✓✓✓✓✓✓✓✓✓", nil},
 		{"a directory below a file, and an address that is taken", brokers[0],
 			filepath.Join(file, "data"), listener.Addr().String(), 1, "✓✓✓✓✓✓✗✗✗",
-			[]string{"store.embedded.path: ", "server.listen: listen tcp " +
+			[]string{"✗ the store's directory can be written, where it has one\n   " +
+				"store.embedded.path: ", "\n   server.listen: listen tcp " +
 				listener.Addr().String()}},
 		{"Kafka is not there", nobody(t), filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 1,
-			"✓✗✓✓✓✓✓", []string{"kafka.brokers: "}},
+			"✓✗✓-✓✓✓✓", []string{"\n   kafka.brokers: ",
+				"- topics, rights, consumer groups, message IDs: not asked"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kdedup.yaml")
@@ -72,6 +75,49 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// Beside the process that runs with the file, its port is taken.
+func TestValidateBesideTheRunningProcessIsContent(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	path := filepath.Join(t.TempDir(), "kdedup.yaml")
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: kafka, kafka: {path: %q}}\n"+
+		"server: {listen: %q}\ntopics:\n%s", brokers[0], filepath.Join(t.TempDir(), "index"),
+		freeAddress(t), ordersTopic)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, printed := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+		t.Fatal(printed)
+	}
+	r := start(t, path)
+	testkit.Eventually(t, time.Minute, "the process is ready", func() bool {
+		return strings.Contains(r.out.String(), "msg=ready")
+	})
+	code, printed := kdedup(t.Context(), "validate", "-c", path)
+	if want := "- the address of server.listen: taken by a process of kdedup"; code != 0 ||
+		!strings.Contains(printed, want) {
+		t.Errorf("exit code %d, want %q in\n%s", code, want, printed)
+	}
+	r.stopsWell()
+}
+
+func TestAStoreInKafkaIsNotAskedWhereKafkaDoesNotAnswer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kdedup.yaml")
+	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: kafka, kafka: {path: %q}}\n"+
+		"server: {listen: '127.0.0.1:0'}\ntopics:\n%s", nobody(t),
+		filepath.Join(t.TempDir(), "index"), ordersTopic)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, printed := kdedup(t.Context(), "validate", "-c", path)
+	for _, want := range []string{"✗ Kafka answers\n   kafka.brokers: ",
+		"- the store and its scopes: not asked, because Kafka does not answer"} {
+		if code != 1 || !strings.Contains(printed, want) || strings.Contains(printed, "✓ the store") &&
+			!strings.Contains(printed, "✓ the store's directory") {
+			t.Errorf("exit code %d, want %q in\n%s", code, want, printed)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The forms of what a command prints.
@@ -56,6 +57,14 @@ func (c *choice) Set(word string) error {
 		return errors.New("must be " + oneOf(c.words))
 	}
 	*c.to = word
+	return nil
+}
+
+// choicesOf are the words that a flag takes; nil if it takes others.
+func choicesOf(f *pflag.Flag) []string {
+	if c, is := f.Value.(*choice); is {
+		return c.words
+	}
 	return nil
 }
 

@@ -157,7 +157,10 @@ func (f *redriveFlags) run(cmd *cobra.Command) error {
 	if f.format == formatJSON {
 		write = report.WriteJSON
 	}
-	return errors.Join(err, write(cmd.OutOrStdout()))
+	if err == nil {
+		err = report.NothingDone()
+	}
+	return errors.Join(write(cmd.OutOrStdout()), err)
 }
 
 // check refuses flags that do not fit, before any server is asked.

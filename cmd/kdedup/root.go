@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/editdistance"
 )
 
 func newRoot() *cobra.Command {
@@ -32,7 +34,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetVersionTemplate(versionLine(build.This()) + "\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{plainly(err)}
+		return usageError{plainly(cmd, err)}
 	})
 	root.AddCommand(newInit(readsTerminal), newRun(), newValidate(), newConfig(), newSetup(),
 		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(),
@@ -54,8 +56,13 @@ func knownCommand(root *cobra.Command, args []string) error {
 	return err
 }
 
-// plainly says what a flag must be in place of what the parser of numbers says.
-func plainly(err error) error {
+// plainly says what a flag must be in place of what the parser of numbers says, and which one a
+// wrong name may stand for.
+func plainly(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return unknownFlag(cmd, unknown)
+	}
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {
 		return err
@@ -73,6 +80,25 @@ func plainly(err error) error {
 		must = "must be a whole number"
 	}
 	return fmt.Errorf("--%s %s, got %q", wrong.GetFlag().Name, must, wrong.GetValue())
+}
+
+// unknownFlag names the flag that is written like the wrong one, or has its name for a value, as
+// --format has html.
+func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	name := unknown.GetSpecifiedName()
+	best, limit := "", max(1, len(name)/3)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(choicesOf(f), name) {
+			best, limit = f.Name+" "+name, -1
+		}
+		if d := editdistance.Between(name, f.Name); d <= limit && !f.Hidden {
+			best, limit = f.Name, d-1
+		}
+	})
+	if best == "" {
+		return fmt.Errorf("%w; %s --help lists all", unknown, cmd.CommandPath())
+	}
+	return fmt.Errorf("%w; did you mean --%s?", unknown, best)
 }
 
 // markUsage makes wrong arguments of all commands usage errors.

@@ -80,15 +80,19 @@ func validate(
 	if !reached {
 		client = nil
 		c, _ = c.Expand(nil)
+		list.skip("topics, rights, consumer groups, message IDs", notAsked)
 	}
-	running := validateStore(ctx, client, c, log, list)
-	if err := checkListen(c.Server); err != nil && running {
-		list.skip("the address of server.listen", "taken, as it is while kdedup runs")
+	if !reached && c.Store.Type == config.StoreKafka {
+		list.skip("the store and its scopes", notAsked)
 	} else {
-		list.check("the address of server.listen is free", err)
+		validateStore(ctx, client, c, log, list)
 	}
+	list.checkListen(ctx, c.Server)
 	return c
 }
+
+// notAsked is why something behind Kafka was not checked.
+const notAsked = "not asked, because Kafka does not answer"
 
 func kafkaAnswers(k config.Kafka) string {
 	if k.Output.Apart() {
@@ -214,28 +218,29 @@ func openForLooking(ctx context.Context, c config.Config, log *slog.Logger) (ded
 }
 
 // validateStore opens the store and looks into each scope. An embedded store that does not exist
-// yet is not made; one that a running process uses is left alone, and running is true.
+// yet is not made; one that a running process uses is left alone. Without a client it is not asked
+// whether the claims are those of this cluster.
 func validateStore(
 	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist,
-) (running bool) {
+) {
 	store, err := openForLooking(ctx, c, log)
 	if errors.Is(err, embedded.ErrUsed) {
 		list.skip("the store and its scopes", "used by a process that runs, which has checked them")
-		return true
+		return
 	}
 	if !list.check("the store answers", err) {
-		return false
+		return
 	}
 	defer store.Close()
 	if !list.check("rights on the store", wiring.CheckRights(ctx, store)) {
-		return false
+		return
 	}
 	entries := wiring.Entries(c.Topics)
 	if !list.check("the claims in the store are of these settings",
 		wiring.Each(entries, func(e *wiring.Entry) error {
 			return e.Compare(ctx, store)
 		})) {
-		return false
+		return
 	}
 	for _, e := range entries {
 		if e.KeepsEarlier {
@@ -243,12 +248,11 @@ func validateStore(
 		}
 	}
 	if client == nil {
-		return false
+		return
 	}
 	k, err := wiring.NewKnowledge(ctx, client, store, c.Store)
 	if err == nil {
 		err = wiring.Each(entries, func(e *wiring.Entry) error { return k.Check(ctx, client, e) })
 	}
 	list.check("the store has the claims of what was handled, on this cluster", err)
-	return false
 }

@@ -104,6 +104,19 @@ func (r *Report) refuse(reason, place string) {
 	}
 }
 
+// NothingDone is an error if letters were to be redriven, and each of them was refused.
+func (r *Report) NothingDone() error {
+	var refused int64
+	for _, refusal := range r.Refused {
+		refused += refusal.Letters
+	}
+	if r.DryRun || refused == 0 || r.Redriven > 0 || r.Earlier > 0 {
+		return nil
+	}
+	return fmt.Errorf("nothing was redriven: %d of %d letters were refused, for the reasons above",
+		refused, refused)
+}
+
 // finished is the report with its lists.
 func (r *Report) finished() *Report {
 	r.Refused = []Refusal{}

@@ -27,10 +27,14 @@ func protect(o Options, local bool, probes *prober, pages http.Handler) http.Han
 	return withHeaders(g.named(open))
 }
 
+// Name is what the server calls itself in each answer. It tells no version.
+const Name = "kdedup"
+
 // withHeaders forbids browsers everything that the pages do not need.
 func withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
+		h.Set("Server", Name)
 		h.Set("Content-Security-Policy",
 			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 				"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
