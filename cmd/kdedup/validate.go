@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/embedded"
-	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
@@ -68,24 +66,22 @@ func validate(
 		defer clusters.Close()
 		err = clusters.Ping(ctx)
 	}
-	client := clusters.Input
 	reached := list.check(kafkaAnswers(c.Kafka), err)
 	if reached {
 		file := c
-		c = validatePatterns(ctx, client, c, list)
+		c = validatePatterns(ctx, clusters.Input, c, list)
 		validateTopics(ctx, clusters, c, log, list)
-		validateSeries(ctx, client, file, c, list)
+		validateSeries(ctx, clusters.Input, file, c, list)
 	}
 	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
 	if !reached {
-		client = nil
 		c, _ = c.Expand(nil)
 		list.skip("topics, rights, consumer groups, message IDs", notAsked)
 	}
 	if !reached && c.Store.Type == config.StoreKafka {
 		list.skip("the store and its scopes", notAsked)
 	} else {
-		validateStore(ctx, client, c, log, list)
+		validateStore(ctx, clusters, reached, c, log, list)
 	}
 	list.checkListen(ctx, c.Server)
 	return c
@@ -208,22 +204,14 @@ func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, lo
 	}
 }
 
-// openForLooking opens the store for who only looks into it. In the place of an embedded store that
-// does not exist it returns an empty one in memory.
-func openForLooking(ctx context.Context, c config.Config, log *slog.Logger) (dedup.Store, error) {
-	if wiring.NotMade(c.Store) {
-		return memory.New(memory.Options{}), nil
-	}
-	return wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
-}
-
 // validateStore opens the store and looks into each scope. An embedded store that does not exist
-// yet is not made; one that a running process uses is left alone. Without a client it is not asked
-// whether the claims are those of this cluster.
+// yet is not made; one that a running process uses is left alone. Where Kafka was not reached, it
+// is not asked whether the claims are those of this cluster.
 func validateStore(
-	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, list *checklist,
+	ctx context.Context, clusters kafka.Clusters, reached bool, c config.Config, log *slog.Logger,
+	list *checklist,
 ) {
-	store, err := openForLooking(ctx, c, log)
+	store, err := wiring.OpenForLooking(ctx, c, log)
 	if errors.Is(err, embedded.ErrUsed) {
 		list.skip("the store and its scopes", "used by a process that runs, which has checked them")
 		return
@@ -247,12 +235,16 @@ func validateStore(
 			list.skip("message_id of "+e.Input, e.Earlier())
 		}
 	}
-	if client == nil {
+	if !reached {
 		return
 	}
-	k, err := wiring.NewKnowledge(ctx, client, store, c.Store)
+	k, err := wiring.NewKnowledge(ctx, clusters.Input, store, c.Store)
 	if err == nil {
-		err = wiring.Each(entries, func(e *wiring.Entry) error { return k.Check(ctx, client, e) })
+		err = wiring.Each(entries, func(e *wiring.Entry) error {
+			return errors.Join(k.Check(ctx, clusters.Input, e), wiring.TellUnclaimed(ctx, clusters,
+				e, func() (dedup.Store, error) { return store, nil },
+				wiring.WarnOf(log, e.Topic)))
+		})
 	}
 	list.check("the store has the claims of what was handled, on this cluster", err)
 }

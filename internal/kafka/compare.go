@@ -78,6 +78,10 @@ func (c *comparison) width() {
 			"those of the others wait: add partitions to %s or set partitioner: by_key",
 			t.Output, output, t.Input, input, t.Output)
 	}
+	if t.Partitioner == config.PartitionerPreserve && output > input {
+		c.tell("topic %s has %d partitions and %s has %d: records keep their partition number, so "+
+			"the last %d get none from this entry", t.Output, output, t.Input, input, output-input)
+	}
 	if fence < input {
 		c.tell("fence topic %s has %d partitions and %s has %d: kdedup adds them, if it may, or %s",
 			t.FenceTopic, fence, t.Input, input, setupRemedy)

@@ -45,6 +45,7 @@ func Setup(
 	if err := sayIDs(ctx, clusters.Input, c, log, say); err != nil || dryRun {
 		return err
 	}
+	sayUnclaimed(ctx, clusters, c, log, say)
 	return Each(Entries(c.Topics), func(e *Entry) error {
 		return CompareTopics(ctx, clusters, e.Topic, true, say)
 	})
