@@ -87,6 +87,7 @@ func DefaultTopic() Topic {
 		Mode:               ModeEnforce,
 		OnMissingID:        ActionDeadLetter,
 		OnTombstone:        ActionAsAny,
+		Documents:          DocumentsAny,
 		Fingerprint:        Fingerprint{Of: FingerprintAll},
 		OnConflict:         ActionDrop,
 		OnReplay:           ActionDrop,

@@ -58,6 +58,7 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	third.Input, third.Pattern = "", `tenant-.*\.orders`
 	third.Output, third.ConsumerGroup = "{topic}.clean", "{topic}-dedup"
 	third.DeadLetterTopic = "{topic}.dlq"
+	third.Lanes = patternLanes
 	want.Topics = append(want.Topics, third)
 	if diff := cmp.Diff(want.Derived(), got); diff != "" {
 		t.Errorf("examples/kdedup.yaml (-want +got):\n%s", diff)

@@ -10,6 +10,9 @@ import (
 // topicPlace stands for the name of the input in the settings of an entry with a pattern.
 const topicPlace = "{topic}"
 
+// patternLanes are those of each topic of a pattern: each lane has connections of its own.
+const patternLanes = 1
+
 // inputForm is `input: {pattern: …}`, which stands where the name of a topic may stand.
 type inputForm struct {
 	Pattern string `mapstructure:"pattern"`

@@ -84,6 +84,38 @@ func TestThePatternMayComeFromTheEnvironment(t *testing.T) {
 }
 
 // However patterns and templates look, what an entry writes never becomes an input.
+// Each lane has connections of its own, and a pattern has many topics.
+func TestTopicsOfAPatternHaveOneLaneUnlessTheFileSaysOtherwise(t *testing.T) {
+	const rest = "message_id: {from: key}, on_missing_id: drop"
+	const outputs = "output: '{topic}.c', consumer_group: '{topic}.g', "
+	cases := []struct {
+		name, entry, variable string
+		want                  int
+	}{
+		{"a topic", "input: aaa, output: c, consumer_group: g, ", "", 2},
+		{"a pattern", "input: {pattern: a+}, " + outputs, "", 1},
+		{"a pattern from the environment", outputs, "KDEDUP_TOPICS_0_INPUT_PATTERN=a+", 1},
+		{"lanes in the file", "input: {pattern: a+}, lanes: 3, " + outputs, "", 3},
+		{"lanes from the environment", "input: {pattern: a+}, " + outputs, "KDEDUP_TOPICS_0_LANES=2", 2},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var env []string
+			if c.variable != "" {
+				env = []string{c.variable}
+			}
+			got, _, err := Parse("f", []byte("instance: a\nkafka: {brokers: [b]}\n"+
+				"topics: [{"+c.entry+rest+"}]\n"), env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if entry, _ := got.EntryOf("aaa"); entry.Lanes != c.want {
+				t.Errorf("got %d lanes, want %d", entry.Lanes, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatAnEntryWritesIsNoInput(t *testing.T) {
 	c := patterned(t, "input: all, output: tenant-all.orders, consumer_group: all, "+
 		"duplicates_topic: tenant-dup.orders",

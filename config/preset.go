@@ -173,6 +173,12 @@ func entryDefault(settings any, path string, p *problems) Topic {
 			id.FieldByIndex(field.Index).SetZero()
 		}
 	}
+	if entry["input.pattern"] != nil {
+		t.Lanes = patternLanes
+		if _, set := p.places[path+".lanes"]; !set {
+			p.places[path+".lanes"] = "default of a pattern"
+		}
+	}
 	notePreset(p, path, "preset "+name, t)
 	return t
 }

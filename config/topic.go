@@ -13,6 +13,7 @@ type (
 	Compression   string
 	Start         string
 	GroupProtocol string
+	Documents     string
 )
 
 const (
@@ -46,6 +47,9 @@ const (
 	CompressionLZ4    Compression = "lz4"
 	CompressionZstd   Compression = "zstd"
 
+	DocumentsAny   Documents = "any"
+	DocumentsWhole Documents = "whole"
+
 	StartEarliest Start = "earliest"
 	StartLatest   Start = "latest"
 
@@ -78,8 +82,9 @@ type Topic struct {
 	// refuses `exactly_once` where the brokers have none, or one of the topics takes none.
 	Delivery Delivery `mapstructure:"delivery"`
 	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
-	// while another claims. Each needs memory for a batch of its own. Lanes beyond the number of
-	// partitions stay idle.
+	// while another claims. Each needs memory for a batch of its own, and two or three connections
+	// to the brokers. Lanes beyond the number of partitions stay idle. With a pattern the default
+	// is 1, for each topic.
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`
@@ -124,6 +129,11 @@ type Topic struct {
 	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
 	// `fail`: the process ends with exit code 1, and its error names the record.
 	OnMissingID Action `mapstructure:"on_missing_id"`
+	// What a value must be for its record to have a message ID: `any`, or `whole`, one JSON document
+	// from its beginning to its end. A value that was cut off, or has something behind its end, has
+	// none then, for the reason `unparsable`; else it takes its ID, and the copy that is whole is in
+	// conflict with it. A tombstone is no document.
+	Documents Documents `mapstructure:"documents"`
 	// A tombstone, a record without a value, with which a compacted topic forgets a key. `as_any`:
 	// kdedup treats it as any other record, so with `from: json` it has no ID, and with `from: key`
 	// it is in conflict with the record that it is to delete. `forward`: kdedup forwards every

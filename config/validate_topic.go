@@ -42,6 +42,7 @@ func (t Topic) checkChoices(p *problems, path string) {
 	oneOf(p, path+".mode", t.Mode, ModeEnforce, ModeAnnotate, ModeObserve)
 	oneOf(p, path+".on_missing_id", t.OnMissingID, ActionDeadLetter, ActionForward, ActionDrop,
 		ActionFail)
+	oneOf(p, path+".documents", t.Documents, DocumentsAny, DocumentsWhole)
 	oneOf(p, path+".on_tombstone", t.OnTombstone, ActionAsAny, ActionForward, ActionDeadLetter,
 		ActionDrop)
 	oneOf(p, path+".on_conflict", t.OnConflict, ActionDrop, ActionForward, ActionDeadLetter)

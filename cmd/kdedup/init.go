@@ -184,6 +184,7 @@ func (f *initFlags) plan(ctx context.Context, draft config.Config, l *look) (p p
 	if err := f.chooseID(ctx, &p, sample); err != nil {
 		return p, err
 	}
+	p.cutOff = cutOff(sample)
 	if err := f.chooseTTL(ctx, &p, sample, l); err != nil {
 		return p, err
 	}

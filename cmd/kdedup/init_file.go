@@ -23,6 +23,7 @@ type plan struct {
 	seen         []string // what of the records speaks for it
 	ignore       []string // of fingerprint
 	tombstones   bool     // pass as they are
+	cutOff       int      // documents that are not whole
 	ttl          time.Duration
 	why          []string // of the ttl
 }
@@ -116,6 +117,13 @@ func (p plan) topics() string {
 	setting("Where a record has its ID. "+sentences(p.seen), "message_id", idText(p.id))
 	setting("Records without an ID go here, and records that the output refuses.",
 		"dead_letter_topic", quoted(p.input+".dlq"))
+	setting("A record with the ID of an earlier one, and another key or value, goes there, too. By "+
+		"default it is dropped, and kept nowhere.", "on_conflict", string(config.ActionDeadLetter))
+	if p.cutOff > 0 {
+		setting("The values of "+records(p.cutOff)+" begin as JSON and are not whole. As whole "+
+			"documents alone are messages, none of them takes the ID of its copy.", "documents",
+			string(config.DocumentsWhole))
+	}
 	if len(p.ignore) > 0 {
 		setting("Copies differ in these fields, which are written when a message is sent. Without "+
 			"this they would be conflicts.", "fingerprint", "{ignore: "+quotedList(p.ignore)+"}")

@@ -121,6 +121,9 @@ func (j *jsonSource) text(doc []byte) ([]byte, dedup.MissingReason) {
 type Rules struct {
 	OnlyIf     *Condition // of these records only; nil: of all
 	Tombstones bool       // records without a value are told apart, before the condition
+	// WholeJSON says that a record has an ID only if its value is one whole JSON document, or none
+	// at all. A value that was cut off would take the ID of the copy that is whole.
+	WholeJSON bool
 	// Fingerprint says what of records with equal IDs is compared. It is a part of String: claims
 	// with other fingerprints mean something else.
 	Fingerprint Content
@@ -140,6 +143,9 @@ func (e *Extractor) With(rules Rules) (_ *Extractor, err error) {
 			with.find = with.content.before(with.find)
 			with.schemas = append(slices.Clip(with.schemas), &docs.schemas)
 		}
+	}
+	if rules.WholeJSON {
+		with.find = ofWholeJSON(with.find)
 	}
 	if rules.OnlyIf != nil {
 		only, err := newCondition(*rules.OnlyIf, &e.all.news)
@@ -165,6 +171,16 @@ func (c *condition) around(find finder) finder {
 			return "", dedup.MissingExempt
 		}
 		return find(r)
+	}
+}
+
+func ofWholeJSON(find finder) finder {
+	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
+		id, missing := find(r)
+		if missing == dedup.NotMissing && r.Value != nil && !WholeJSON(r.Value) {
+			return "", dedup.MissingUnparsable
+		}
+		return id, missing
 	}
 }
 

@@ -201,3 +201,24 @@ func idOf(value []byte) (dedup.ID, dedup.MissingReason) {
 		return "", dedup.MissingUnsupportedType
 	}
 }
+
+// WholeJSON reports whether a value is one JSON document, from its beginning to its end. The ID of
+// a schema may stand in front of it.
+func WholeJSON(value []byte) bool {
+	if len(value) == 0 {
+		return false
+	}
+	doc, _ := unframed(value)
+	_, end := scanValue(doc, skipSpace(doc, 0), nil, maxJSONDepth)
+	return end != invalid && skipSpace(doc, end) == len(doc)
+}
+
+// LikeJSON reports whether a value begins as a JSON object or array does.
+func LikeJSON(value []byte) bool {
+	if len(value) == 0 {
+		return false
+	}
+	doc, _ := unframed(value)
+	first := at(doc, skipSpace(doc, 0))
+	return first == '{' || first == '['
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 // collector is the first pass: it counts what does not need the order of IDs, and gives the rest to
@@ -27,6 +28,8 @@ type collector struct {
 	sample     *orderSample
 	contents   *contents
 	spellings  *spellings
+	documents  int64 // records with an ID whose value is one JSON document
+	cutOff     int64 // and those whose value only begins as one
 	series     *series
 }
 
@@ -95,6 +98,12 @@ func (c *collector) addRecord(
 	c.idBytes += int64(len(id))
 	c.sample.add(id, at)
 	c.spellings.add(id)
+	switch {
+	case messageid.WholeJSON(r.Value):
+		c.documents++
+	case messageid.LikeJSON(r.Value):
+		c.cutOff++
+	}
 	fingerprint := c.fingerprints.Of(r)
 	if err := c.contents.add(ctx, r, id, fingerprint); err != nil {
 		return err

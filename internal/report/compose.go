@@ -37,6 +37,9 @@ func (o Options) compose(c *collector, a *analysis) *Report {
 	r.Ages = agesOf(a)
 	r.IDs = o.idsOf(c, a)
 	r.IDs.Spellings = c.spellings.found()
+	if c.documents > 0 { // else it is no topic of JSON
+		r.IDs.CutOff = c.cutOff
+	}
 	r.Differing = c.contents.differing()
 	r.TTL = o.ttlOf(a, r)
 	return r

@@ -256,6 +256,8 @@ type IDs struct {
 	// how long a claim stays on the disk behind its end, at least
 	Grace     float64   `json:"grace_seconds"`
 	Spellings Spellings `json:"spellings"`
+	// records with an ID whose value begins as JSON and is not whole
+	CutOff int64 `json:"cut_off"`
 }
 
 // Kind is a form of IDs and its share of a sample.

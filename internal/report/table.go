@@ -127,8 +127,10 @@ func (r *Report) tableOfIDs(w *tableWriter) {
 	}
 	w.section("MESSAGE IDS")
 	w.line("%s, %.0f bytes on average", r.KindNote(), r.IDs.MeanBytes)
-	if note := r.SpellingNote(); note != "" {
-		w.line("%s", note)
+	for _, note := range []string{r.SpellingNote(), r.CutOffNote()} {
+		if note != "" {
+			w.line("%s", note)
+		}
 	}
 	w.line("%s", r.OrderNote())
 }

@@ -114,6 +114,16 @@ func (r *Report) SpellingNote() string {
 		count(s.Several), count(s.Sampled), of)
 }
 
+// CutOffNote tells of documents that are not whole; empty if all are.
+func (r *Report) CutOffNote() string {
+	if r.IDs.CutOff == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The values of %s records begin as JSON and are not whole. Each takes its "+
+		"ID, and a whole copy is in conflict with it. With documents: whole they have no ID, and "+
+		"go where on_missing_id says.", count(r.IDs.CutOff))
+}
+
 // DifferNote says what to do about conflicts that differ in a few fields; empty without advice.
 func (r *Report) DifferNote() string {
 	d := r.Differing

@@ -48,6 +48,7 @@ func ExtractorOf(t config.Topic, schemas messageid.Registry) (*messageid.Extract
 		return nil, err
 	}
 	return e.With(messageid.Rules{OnlyIf: conditionOf(t.OnlyIf, schemas),
+		WholeJSON:  t.Documents == config.DocumentsWhole,
 		Tombstones: t.OnTombstone != "" && t.OnTombstone != config.ActionAsAny,
 		Fingerprint: messageid.Content{None: t.Fingerprint.Of == config.FingerprintNone,
 			Ignore: t.Fingerprint.Ignore, Only: t.Fingerprint.Only, Format: t.ContentFormat()},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/logreader"
 )
@@ -27,6 +28,7 @@ type Newest struct {
 	exempt         int             // no ID is looked for in them, for only_if
 	tombstones     int             // nor in these, for on_tombstone
 	whole          int             // of those that were found: fingerprint names fields they lack
+	documents, cut int             // of those that were found: JSON, and what only begins as JSON
 	codecs         map[uint8]bool  // of the batches, by Kafka's numbers
 	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
 	reason         string          // why the last record without an ID has none
@@ -81,6 +83,12 @@ func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {
 		n.found++
 		if !n.entry.Extractor.Partial(r) {
 			n.whole++
+		}
+		switch {
+		case messageid.WholeJSON(r.Value):
+			n.documents++
+		case messageid.LikeJSON(r.Value):
+			n.cut++
 		}
 		return
 	case dedup.MissingExempt:
@@ -175,6 +183,10 @@ func (n Newest) Remark() (text string) {
 	if fields > 0 && n.whole > 0 {
 		text += fmt.Sprintf("; the values of %d count as a whole, for fingerprint does not find "+
 			"its fields in them", n.whole)
+	}
+	if n.cut > 0 && n.documents > 0 {
+		text += fmt.Sprintf("; the values of %d begin as JSON and are not whole: each takes its ID, "+
+			"and a whole copy is in conflict with it; with documents: whole they have no ID", n.cut)
 	}
 	if n.entry.Extractor.SkippedSchemaID() {
 		text += "; documents stand behind the five bytes of a schema registry, which are skipped"
