@@ -165,7 +165,34 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.
 		return err
 	}
 	p.tellSettings(ctx, one)
+	p.tellNamesakes(ctx, one)
 	return p.register(ctx, one)
+}
+
+// tellNamesakes warns before the first lane joins where the group has members of this instance: two
+// processes with one take the transactional IDs from each other for as long as both live. A static
+// member stays in its group while it restarts, so there it says nothing.
+func (p *Process) tellNamesakes(ctx context.Context, entries []wiring.Entry) {
+	instance := p.Config().Instance
+	for _, e := range entries {
+		if e.StaticMember {
+			continue
+		}
+		var own []string
+		for lane := range e.Lanes {
+			own = append(own, memberOf(e.Topic, instance, lane))
+		}
+		hosts, err := kafka.Namesakes(ctx, p.clusters.Input, e.ConsumerGroup, own)
+		if err != nil {
+			p.log.Debug("it is not known who is in the group", "topic", e.Input, "error", err)
+		}
+		if len(hosts) > 0 {
+			p.log.Warn("the group has a member of this instance already: the process before, if it "+
+				"was killed, which leaves when its session ends; or another process, and then the "+
+				"two stop each other: give each its own instance (--instance, KDEDUP_INSTANCE)",
+				"topic", e.Input, "instance", instance, "hosts", hosts)
+		}
+	}
 }
 
 // tellSettings warns of topics that refuse or lose records. What setup would refuse runs already,

@@ -154,6 +154,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return refusal
 	}
 	p.tellSettings(ctx, entries)
+	p.tellNamesakes(ctx, entries)
 	if p.schemas, err = wiring.Schemas(c, p.log); err != nil {
 		return err
 	}
