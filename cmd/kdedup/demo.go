@@ -144,10 +144,13 @@ func (d *demo) show(
 	if err := found.err(); err != nil {
 		return err
 	}
-	if d.keep {
-		fmt.Fprintf(d.out,
-			"\nStill running, also for your own records on the topic orders. End with Ctrl-C.\n")
-		<-ctx.Done()
+	if !d.keep {
+		fmt.Fprintln(d.out, "\nWith --keep all of it stays up, for a look at the pages above and for "+
+			"your own records.")
+		return nil
 	}
+	fmt.Fprintln(d.out,
+		"\nStill running, also for your own records on the topic orders. End with Ctrl-C.")
+	<-ctx.Done()
 	return nil
 }
