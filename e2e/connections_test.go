@@ -84,17 +84,17 @@ func (d *tenants) settles(one *instance, topics int) {
 }
 
 // The lanes of many topics ask what they can by connections that they share, and keep none that
-// they do not use: the two lanes of a topic have four.
+// they do not use: the lane of a topic has three.
 func TestManyTopicsHaveFewConnections(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
-	const topics, most = 100, 4
+	const topics, most = 100, 3
 	d := crowd(t, topics)
 	own := d.connections() // of the test
 	one := d.start("one")
 	d.settles(one, topics)
 	const shared = 20 // by all topics, and new ones of the test
-	testkit.Eventually(t, time.Minute, "four connections a topic", func() bool {
+	testkit.Eventually(t, time.Minute, "three connections a topic", func() bool {
 		return d.connections()-own <= most*topics+shared
 	})
 	t.Logf("%d connections of %d topics, %.0f were opened by lanes; %s", d.connections()-own,

@@ -12,7 +12,6 @@ import (
 // aborted.
 func (o *trial) write() {
 	o.t.Helper()
-	serial := 0
 	for range 3 + o.random.IntN(4) {
 		transactional := o.chance(40)
 		opts := []kgo.Opt{
@@ -23,7 +22,7 @@ func (o *trial) write() {
 			kgo.ProducerLinger(0),
 		}
 		if transactional {
-			opts = append(opts, kgo.TransactionalID(fmt.Sprintf("%s-%d", o.input, serial)))
+			opts = append(opts, kgo.TransactionalID(fmt.Sprintf("%s-%d", o.input, o.serial)))
 		}
 		client, err := kgo.NewClient(opts...)
 		if err != nil {
@@ -35,9 +34,9 @@ func (o *trial) write() {
 			}
 		}
 		for range 50 + o.random.IntN(300) {
-			serial++
+			o.serial++
 			// Those that the input does not take are not there.
-			_ = client.ProduceSync(o.t.Context(), o.oddRecord(serial)).FirstErr()
+			_ = client.ProduceSync(o.t.Context(), o.oddRecord(o.serial)).FirstErr()
 		}
 		if transactional {
 			if err := client.EndTransaction(
@@ -68,7 +67,7 @@ func (o *trial) oddRecord(serial int) *kgo.Record {
 	}
 	if !o.chance(5) {
 		r.Headers = append(r.Headers,
-			kgo.RecordHeader{Key: "message-id", Value: fmt.Appendf(nil, "%s/%d", o.input, id)})
+			kgo.RecordHeader{Key: o.idHeader(), Value: fmt.Appendf(nil, "%s/%d", o.input, id)})
 	}
 	if o.chance(3) {
 		for i := range 1 + o.random.IntN(2000) {
@@ -76,6 +75,14 @@ func (o *trial) oddRecord(serial int) *kgo.Record {
 		}
 	}
 	return r
+}
+
+// idHeader is what this producer calls the header with the ID.
+func (o *trial) idHeader() string {
+	if !o.spellings {
+		return "message-id"
+	}
+	return one(o.random, "message-id", "Message-Id", "Message-ID", "MESSAGE-ID", "messAGE-iD")
 }
 
 func (o *trial) key(id int) []byte {

@@ -16,8 +16,8 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// TestOdd is a trial by random reality: random topics and random records against the built binary
-// on a real broker. A seed decides all of it:
+// TestOdd is a trial by random reality: random topics, random records and a random life of the
+// processes against the built binary on a real broker. A seed decides all of it:
 //
 //	make odd MINUTES=5 SEED=1
 //
@@ -50,6 +50,11 @@ type trial struct {
 	lanes      int
 	inputMax   int  // bytes of a batch that the input admits
 	appendTime bool // the clean topic sets timestamps itself
+	latest     bool // the pipeline begins at the end of what there is before its first start
+	spellings  bool // producers spell the header in many ways
+
+	serial int // of the last record
+	early  int // that of the last one that start: latest leaves out
 
 	deadLetter, duplicates string // topics; the last may be empty
 }
@@ -67,49 +72,8 @@ func newTrial(t *testing.T, brokers []string, random *rand.Rand) *trial {
 			delivery: one(random, exactlyOnce, atLeastOnce),
 		},
 		random: random, partitions: 1 + random.Int32N(4), lanes: 1 + random.IntN(2),
+		latest: random.IntN(4) == 0, spellings: random.IntN(4) == 0,
 	}
-}
-
-// play sets up, runs the process until nothing more comes, and passes judgement.
-func (o *trial) play() {
-	o.setUp()
-	o.write()
-	p := o.begin()
-	o.waitDone(p)
-	counted, peak := p.outcomes(), peakOf(p)
-	p.stop()
-	o.account(counted)
-	if peak > mostMemory {
-		o.t.Errorf("the process had %d MiB", peak>>20)
-	}
-}
-
-// begin starts the process. Of some nobody reads the log, which says much.
-func (o *trial) begin() *instance {
-	o.t.Helper()
-	if !o.chance(25) {
-		return o.start("one")
-	}
-	p := o.launch(kdedup, "one", "KDEDUP_LOG_LEVEL=debug")
-	p.deafen()
-	return p
-}
-
-// mostMemory is the bound for one lane and batches of the default size; see docs/kubernetes.md.
-const mostMemory = 1 << 30
-
-// peakOf is the most memory that the process had, in bytes; 0 where the system does not tell.
-func peakOf(p *instance) (bytes int64) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kib int64
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		return 0
-	}
-	return kib << 10
 }
 
 func one[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
@@ -158,14 +122,31 @@ func (o *trial) setUp() {
 		o.duplicates = o.input + ".duplicates"
 		o.make(o.duplicates, 1+o.random.Int32N(3))
 	}
+	reads, name := fmt.Sprintf("%q", o.input), o.input
+	if o.chance(25) {
+		reads, name = fmt.Sprintf("{pattern: %q}", o.input), "{topic}"
+	}
+	start, headerCase, duplicates := "earliest", "exact", o.duplicates
+	if o.latest {
+		start = "latest"
+	}
+	if o.spellings {
+		headerCase = "any"
+	}
+	if duplicates != "" {
+		duplicates = name + ".duplicates"
+	}
 	text := fmt.Sprintf(`
 kafka: {brokers: %q}
 store: {type: embedded, embedded: {path: %q}}
 server: {listen: "127.0.0.1:0"}
 topics:
-  - {input: %q, output: %q, dead_letter_topic: %q, duplicates_topic: %q, consumer_group: %q,
-     delivery: %s, lanes: %d, allow_compacted_output: true, message_id: {from: header, name: message-id}}
-`, o.brokers, o.t.TempDir(), o.input, o.output(), o.deadLetter, o.duplicates, o.group, o.delivery, o.lanes)
+  - {input: %s, output: "%s.clean", dead_letter_topic: "%s.dlq", duplicates_topic: %q, consumer_group: %q,
+     delivery: %s, lanes: %d, start: %s, group_protocol: %s, session_timeout: 6s, allow_compacted_output: true,
+     message_id: {from: header, name: message-id, header_case: %s}}
+`, o.brokers, o.t.TempDir(), reads, name, name, duplicates, name, o.delivery, o.lanes, start,
+		one(o.random, "classic", "consumer"), headerCase)
+	o.t.Log(text)
 	o.config = filepath.Join(o.t.TempDir(), "kdedup.yaml")
 	if err := os.WriteFile(o.config, []byte(text), 0o600); err != nil {
 		o.t.Fatal(err)
@@ -194,32 +175,5 @@ func (o *trial) make(topic string, partitions int32) {
 		strings.Join(names, " "))
 	if _, err := o.admin.CreateTopic(o.t.Context(), partitions, 1, configs, topic); err != nil {
 		o.t.Fatal(err)
-	}
-}
-
-// standstill is how long no record may be committed while some wait.
-const standstill = 30 * time.Second
-
-// waitDone returns when the group has committed all.
-func (o *trial) waitDone(p *instance) {
-	o.t.Helper()
-	last, since := int64(-1), time.Now()
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for {
-		<-tick.C
-		done, end := o.progress()
-		if done != last {
-			last, since = done, time.Now()
-		}
-		switch {
-		case done == end:
-			return
-		case p.over():
-			o.t.Fatalf("the process has ended:\n%s", p.text())
-		case time.Since(since) > standstill:
-			o.t.Fatalf("%d offsets wait, and nothing is committed any more:\n%s", end-done,
-				p.text())
-		}
 	}
 }

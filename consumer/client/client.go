@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,12 @@ type Options struct {
 	// Forwarding makes those of a client of another cluster, which has Outputs. Nil: they are where
 	// the input is. The fence topic always is. A transaction has no records of two clusters.
 	Forwarding func() []kgo.Opt
+
+	// Asks and OutputAsks are clients of the process for questions that need no connection of the
+	// lane's own: where the input is, and where Outputs are. TakesOver is one more, with the option
+	// TakingOver, for transactions of predecessors. In the place of a nil one a client is made for
+	// each question.
+	Asks, OutputAsks, TakesOver *kgo.Client
 
 	Outputs    []string // topics that the session produces to
 	Width      Width    // of the topics that it produces to
@@ -100,12 +107,25 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 	return append(opts, kgo.Balancers(kgo.CooperativeStickyBalancer()))
 }
 
+// asking returns a client of the process, or a new one, and what ends it.
+func asking(
+	shared *kgo.Client, connection func() []kgo.Opt, more ...kgo.Opt,
+) (client *kgo.Client, end func(), err error) {
+	if shared != nil {
+		return shared, func() {}, nil
+	}
+	if client, err = kgo.NewClient(append(connection(), more...)...); err != nil {
+		return nil, nil, err
+	}
+	return client, client.Close, nil
+}
+
 // Client implements consumer.Client.
 type Client struct {
 	opts     Options
-	kafka    *kgo.Client // in the group; it writes the fences
-	output   *kgo.Client // forwards; kafka itself unless Outputs are on another cluster
-	admin    *kadm.Client
+	kafka    *kgo.Client  // in the group; it writes the fences
+	output   *kgo.Client  // forwards; kafka itself unless Outputs are on another cluster
+	admin    *kadm.Client // of the process, or of kafka
 	unpacker *unpacker
 	here     place // of the group's offsets
 }
@@ -121,15 +141,15 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opts: opts, kafka: client, output: client, admin: kadm.NewClient(client),
-		unpacker: unpacker}, nil
+	return &Client{opts: opts, kafka: client, output: client,
+		admin: kadm.NewClient(cmp.Or(opts.Asks, client)), unpacker: unpacker}, nil
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
 func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, error) {
 	return consumer.NewAtLeastOnce(opts.Options,
 		func(events consumer.Events) (consumer.Client, error) {
-			repeats, err := withoutIdempotence(ctx, opts.Connection())
+			repeats, err := withoutIdempotence(ctx, opts.Asks, opts.Connection)
 			if err != nil {
 				return nil, err
 			}
@@ -141,7 +161,7 @@ func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, 
 			if err != nil || opts.Forwarding == nil {
 				return client, err
 			}
-			repeats, err = withoutIdempotence(ctx, opts.Forwarding())
+			repeats, err = withoutIdempotence(ctx, opts.OutputAsks, opts.Forwarding)
 			if err == nil {
 				client.output, err = kgo.NewClient(append(append(opts.Forwarding(),
 					opts.producer()...), repeats...)...)

@@ -40,8 +40,8 @@ func TestWithoutIdempotentProducersTheOrderHolds(t *testing.T) {
 						return answer, nil, true
 					})
 			}
-			opts, err := withoutIdempotence(t.Context(),
-				[]kgo.Opt{kgo.SeedBrokers(brokers...)})
+			opts, err := withoutIdempotence(t.Context(), nil,
+				func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} })
 			if err != nil || len(opts) != c.options {
 				t.Errorf("%d options, %v", len(opts), err)
 			}

@@ -47,12 +47,11 @@ const (
 func takeOver(ctx context.Context, opts *Options) error {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
-	client, err := kgo.NewClient(append(opts.Connection(),
-		kgo.MaxVersions(beforeImplicitPartitions()))...)
+	client, end, err := asking(opts.TakesOver, opts.Connection, TakingOver())
 	if err != nil {
 		return fmt.Errorf("take over %s: %w", opts.TransactionalID, err)
 	}
-	defer client.Close()
+	defer end()
 	t := &takeover{client: client, opts: opts}
 	for _, step := range []struct {
 		what string
@@ -75,6 +74,9 @@ func takeOver(ctx context.Context, opts *Options) error {
 	}
 	return nil
 }
+
+// TakingOver is for the client of a process that takes over for all lanes.
+func TakingOver() kgo.Opt { return kgo.MaxVersions(beforeImplicitPartitions()) }
 
 // beforeImplicitPartitions are the versions in which a client adds partitions to a transaction
 // itself. Since KIP-890 they come with the first record, and there is none to write here.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // TransactionalID is the name of a lane's transactions: no two lanes have one, whatever their
@@ -59,14 +58,14 @@ func takeOverEarlier(ctx context.Context, opts *Options) error {
 	return takeOver(ctx, &earlier)
 }
 
-// isUnknown reports whether the brokers say that they do not know a transactional ID. It closes its
-// client: the metrics of a connection have room for one at a time.
+// isUnknown reports whether the brokers say that they do not know a transactional ID. A client of
+// its own it closes: the metrics of a connection have room for one at a time.
 func isUnknown(ctx context.Context, opts *Options, id string) (bool, error) {
-	client, err := kgo.NewClient(opts.Connection()...)
+	client, end, err := asking(opts.Asks, opts.Connection)
 	if err != nil {
 		return false, fmt.Errorf("look for transactions of %s: %w", id, err)
 	}
-	defer client.Close()
+	defer end()
 	described, err := kadm.NewClient(client).DescribeTransactions(ctx, id)
 	return err == nil && errors.Is(described[id].Err, kerr.TransactionalIDNotFound), nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -49,7 +50,7 @@ func newTransactions(
 	if opts.Forwarding != nil {
 		return nil, errTwoClusters
 	}
-	explicit, err := explicitTransactions(ctx, opts.Connection())
+	explicit, err := explicitTransactions(ctx, &opts)
 	if err == nil {
 		err = takeOver(ctx, &opts)
 	}
@@ -95,7 +96,8 @@ func (t *Transactions) Discard(ctx context.Context) error {
 
 // Marked implements consumer.TransactionalClient.
 func (t *Transactions) Marked(ctx context.Context) (bool, error) {
-	described, err := t.admin.DescribeTransactions(ctx, t.opts.TransactionalID)
+	// by the lane's own connection: it is asked for each batch
+	described, err := kadm.NewClient(t.kafka).DescribeTransactions(ctx, t.opts.TransactionalID)
 	if err != nil {
 		return false, err
 	}
@@ -214,12 +216,12 @@ func (t *Transactions) sendOffsets(
 // explicitTransactions reports whether the broker has to be told what belongs to a transaction, as
 // before KIP-890. A start has found out that there are transactions; meanwhile another broker, or
 // another proxy, may have taken its place.
-func explicitTransactions(ctx context.Context, connection []kgo.Opt) (bool, error) {
-	client, err := kgo.NewClient(connection...)
+func explicitTransactions(ctx context.Context, opts *Options) (bool, error) {
+	client, end, err := asking(opts.Asks, opts.Connection)
 	if err != nil {
 		return false, err
 	}
-	defer client.Close()
+	defer end()
 	versions, err := brokers.Ask(ctx, client)
 	if err != nil {
 		return false, err

@@ -22,8 +22,8 @@ func TestOldBrokersAreToldWhatBelongsToATransaction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, brokers := testkit.FakeKafka(t, row.opts...)
-			got, err := explicitTransactions(context.Background(),
-				[]kgo.Opt{kgo.SeedBrokers(brokers...)})
+			got, err := explicitTransactions(context.Background(), &Options{
+				Connection: func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} }})
 			if err != nil || got != row.explicit {
 				t.Errorf("got %t, %v", got, err)
 			}

@@ -29,6 +29,7 @@ type Connector struct {
 	files   *certs.Follower // nil without TLS
 	login   sasl.Mechanism  // nil without SASL
 	sight   *sight
+	gate    *gate
 }
 
 // The sections of the configuration that name brokers.
@@ -62,7 +63,7 @@ func NewOutputConnector(
 func newConnector(
 	ctx context.Context, place string, k config.OutputCluster, log *slog.Logger,
 ) (c *Connector, err error) {
-	c = &Connector{brokers: k.Brokers, sight: newSight(log)}
+	c = &Connector{brokers: k.Brokers, sight: newSight(log), gate: newGate()}
 	if k.TLS.Enabled {
 		if c.files, err = certs.Client(place+".tls", filesOf(k.TLS), log); err != nil {
 			return nil, err
@@ -84,8 +85,8 @@ func filesOf(t config.TLS) certs.ClientFiles {
 func (c *Connector) Options(
 	clientID string, reg prometheus.Registerer, log *slog.Logger,
 ) []kgo.Opt {
-	return append(c.options(clientID), kgo.Rack(c.rack), kgo.WithLogger(kslog.New(demote(log))),
-		kgo.WithHooks(clientMetrics(reg), c.sight))
+	return append(c.options(clientID), kgo.Rack(c.rack),
+		kgo.WithLogger(kslog.New(demote(log))), kgo.WithHooks(clientMetrics(reg), c.sight))
 }
 
 // AdminOptions are those of a client that only asks and waits for the answer: all of its errors
@@ -98,18 +99,19 @@ func (c *Connector) AdminOptions(clientID string, log *slog.Logger) []kgo.Opt {
 
 func (c *Connector) options(clientID string) []kgo.Opt {
 	opts := []kgo.Opt{kgo.SeedBrokers(c.brokers...), kgo.ClientID(clientID),
-		kgo.DialTimeout(dialTimeout)}
-	if c.files != nil {
-		opts = append(opts, kgo.Dialer(c.dialTLS))
-	}
+		kgo.Dialer(c.gate.client(c.login == nil, c.dial))}
 	if c.login != nil {
 		opts = append(opts, kgo.SASL(c.login))
 	}
 	return opts
 }
 
-// dialTLS takes the certificates as they are now.
-func (c *Connector) dialTLS(ctx context.Context, network, host string) (net.Conn, error) {
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: c.files.Current()}
+// dial takes the certificates as they are now.
+func (c *Connector) dial(ctx context.Context, network, host string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: dialTimeout}
+	if c.files == nil {
+		return plain.DialContext(ctx, network, host)
+	}
+	dialer := tls.Dialer{NetDialer: plain, Config: c.files.Current()}
 	return dialer.DialContext(ctx, network, host)
 }

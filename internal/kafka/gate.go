@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -33,8 +35,7 @@ type entrance struct {
 	most    int // of them at a time
 	closed  bool
 	pause   time.Duration // after the next refusal
-	refused time.Time     // when it last was
-	// one was accepted
+	// one was accepted: whoever never accepts any has other reasons than their number
 	accepted bool
 	waiters  []*waiter
 }
@@ -52,35 +53,38 @@ const (
 
 	leastRefusalPause = 250 * time.Millisecond
 	mostRefusalPause  = 5 * time.Second
-	scarceFor         = 5 * time.Minute
 )
 
 // dialer opens a connection.
 type dialer func(ctx context.Context, network, host string) (net.Conn, error)
 
-// client returns the dialer of one client, which may be a lane's. With asks it finds out itself
-// whether a connection is admitted, and tries again: a client would take the refusal for an answer
-// to what it asks first. Before a login there is nothing that it may ask.
-func (g *gate) client(lane, asks bool, dial dialer) dialer {
-	own := &ownConns{lane: lane, others: make(map[string]*openedConn)}
+// client returns the dialer of one client. With asks it finds out itself whether a connection is
+// admitted, and tries again: a client would take the refusal for an answer to what it asks first.
+// Before a login there is nothing that it may ask.
+func (g *gate) client(asks bool, dial dialer) dialer {
+	working := new(atomic.Bool)
 	return func(ctx context.Context, network, host string) (net.Conn, error) {
-		for {
-			e, err := g.enter(ctx, host, !own.some.Load())
+		for ask := asks; ; {
+			e, err := g.enter(ctx, host, !working.Load())
 			if err != nil {
 				return nil, err
 			}
 			known := e.known()
-			opened, err := e.dial(ctx, dial, network, host, own)
+			opened, err := e.dial(ctx, dial, network, host, working)
 			if err != nil {
 				return nil, err
 			}
-			if !asks || !known {
+			if !ask || !known {
 				return opened, nil
 			}
 			if err = opened.ask(ctx); err == nil {
 				return opened, nil
 			}
 			_ = opened.Close()
+			if errors.Is(err, errNotKafka) {
+				ask = false // the client knows better what to say of it
+				continue
+			}
 			if ctx.Err() != nil || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				return nil, err
 			}
@@ -89,15 +93,15 @@ func (g *gate) client(lane, asks bool, dial dialer) dialer {
 }
 
 func (e *entrance) dial(
-	ctx context.Context, dial dialer, network, host string, own *ownConns,
+	ctx context.Context, dial dialer, network, host string, working *atomic.Bool,
 ) (*openedConn, error) {
 	conn, err := dial(ctx, network, host)
 	switch {
 	case err == nil:
-		opened := &openedConn{Conn: conn, host: host, entrance: e, own: own}
+		opened := &openedConn{Conn: conn, entrance: e, working: working}
 		time.AfterFunc(slowAnswer, func() { opened.end(isSlow) })
 		return opened, nil
-	case ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED):
+	case ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED), os.IsTimeout(err):
 		e.leave(isUnknown) // nobody is there, or the client does not want it any more
 	default:
 		e.leave(isRefused)
@@ -110,13 +114,6 @@ func (e *entrance) known() bool {
 	e.gate.mu.Lock()
 	defer e.gate.mu.Unlock()
 	return e.accepted
-}
-
-// scarce reports whether the broker has refused connections lately: those that there are, are kept.
-func (e *entrance) scarce() bool {
-	e.gate.mu.Lock()
-	defer e.gate.mu.Unlock()
-	return !e.refused.IsZero() && time.Since(e.refused) < scarceFor
 }
 
 // enter waits for the turn of a connection.
@@ -186,7 +183,10 @@ func (e *entrance) leave(o outcome) {
 	case isSlow:
 		e.most = max(1, e.most/2)
 	case isRefused:
-		e.most, e.refused = 1, time.Now()
+		if !e.accepted {
+			break
+		}
+		e.most = 1
 		if !e.closed {
 			e.closed = true
 			time.AfterFunc(e.pause, e.open)

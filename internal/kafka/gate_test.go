@@ -55,7 +55,7 @@ func (d *door) dial(context.Context, string, string) (net.Conn, error) {
 
 // open has a client open n connections, one after the other, each again until it is there.
 func open(t *testing.T, g *gate, d *door, n int) {
-	dial := g.client(true, false, d.dial)
+	dial := g.client(false, d.dial)
 	for range n {
 		for {
 			conn, err := dial(t.Context(), "tcp", "broker:9092")
@@ -108,7 +108,7 @@ func TestAClientThatHasAConnectionGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, g := &door{every: time.Second}, newGate()
 		g.places["broker:9092"] = &entrance{gate: g, most: 1, pause: leastRefusalPause}
-		working := g.client(true, false, d.dial)
+		working := g.client(false, d.dial)
 		conn, err := working(t.Context(), "tcp", "broker:9092")
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestWhoGivesUpLeavesItsTurn(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				conn, err := g.client(true, false, d.dial)(ctx, "tcp", "broker:9092")
+				conn, err := g.client(false, d.dial)(ctx, "tcp", "broker:9092")
 				if err == nil {
 					_ = conn.Close()
 				} else if !errors.Is(err, context.DeadlineExceeded) {
@@ -153,4 +153,37 @@ func TestWhoGivesUpLeavesItsTurn(t *testing.T) {
 			t.Errorf("%d are opening, %d wait", e.opening, len(e.waiters))
 		}
 	})
+}
+
+// A listener with TLS answers a plain connection with an alert, and closes it. The client hears of
+// it, and tells what that means.
+func TestAnAnswerOfAnotherProtocolIsTheClientsToHear(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	alert := []byte{0x15, 0x03, 0x03, 0, 2, 2, 70}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write(alert)
+			_ = conn.Close()
+		}
+	}()
+	dial := newGate().client(true, (&net.Dialer{}).DialContext)
+	for range 3 {
+		conn, err := dial(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 100)
+		if n, _ := conn.Read(got); string(got[:n]) != string(alert) {
+			t.Errorf("the client hears % x", got[:n])
+		}
+		_ = conn.Close()
+	}
 }

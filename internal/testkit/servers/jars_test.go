@@ -60,7 +60,8 @@ func TestWaitingForTheCacheEndsWithTheContext(t *testing.T) {
 
 func TestPomsNameTheVersions(t *testing.T) {
 	for name, artifact := range map[string]string{
-		"kafka": "<artifactId>kafka_2.13</artifactId><version>" + kafkaVersion + "</version>",
+		"kafka":  "<artifactId>kafka_2.13</artifactId><version>" + kafkaVersion + "</version>",
+		"mirror": "<artifactId>connect-mirror</artifactId><version>" + kafkaVersion + "</version>",
 		"cassandra": "<artifactId>cassandra-all</artifactId><version>" + cassandraVersion +
 			"</version>",
 		"registry": "<artifactId>apicurio-registry-app</artifactId><version>" + registryVersion +

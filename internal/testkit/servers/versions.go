@@ -34,7 +34,7 @@ func pomOf(name, version string) ([]byte, error) {
 		return nil, err
 	}
 	named := map[string]string{"kafka": kafkaVersion, "cassandra": cassandraVersion,
-		"registry": registryVersion}[name]
+		"registry": registryVersion, "mirror": kafkaVersion}[name]
 	return []byte(strings.Replace(string(pom), "<version>"+named+"</version>",
 		"<version>"+version+"</version>", 1)), nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
@@ -46,6 +47,7 @@ type Process struct {
 	server    *server.Server
 	lookEvery time.Duration // the pause between two looks for the topics of patterns
 	clusters  kafka.Clusters
+	takesOver *kgo.Client // see client.Options
 	store     dedup.Store
 	schemas   *registry.Client
 	knowledge wiring.Knowledge
@@ -131,15 +133,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 			p.disconnect()
 		}
 	}()
-	if p.connector, err = kafka.NewConnector(ctx, file.Kafka, p.log); err != nil {
-		return err
-	}
-	if p.forwards, err = kafka.NewOutputConnector(ctx, file.Kafka, p.connector,
-		p.log); err != nil {
-		return err
-	}
-	if p.clusters, err = wiring.NewClients(p.connector, p.forwards, file, p.log,
-		append(client.Writes(), wiring.SeesNewTopics)...); err != nil {
+	if err := p.connect(ctx, file); err != nil {
 		return err
 	}
 	c, err := p.expand(ctx, file)
@@ -197,6 +191,31 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	p.starting.Store(nil)
 	p.families.started.Set(1)
 	return nil
+}
+
+// connect makes the clients that all lanes share. They stay when open has failed: a broker that
+// admits few new connections a second would have to admit them again.
+func (p *Process) connect(ctx context.Context, file config.Config) (err error) {
+	if p.clusters.Input != nil {
+		return nil
+	}
+	if p.connector, err = kafka.NewConnector(ctx, file.Kafka, p.log); err != nil {
+		return err
+	}
+	if p.forwards, err = kafka.NewOutputConnector(ctx, file.Kafka, p.connector,
+		p.log); err != nil {
+		return err
+	}
+	if p.takesOver, err = wiring.NewClient(p.connector, file, p.log,
+		client.TakingOver()); err != nil {
+		return err
+	}
+	p.clusters, err = wiring.NewClients(p.connector, p.forwards, file, p.log,
+		append(client.Writes(), wiring.SeesNewTopics)...)
+	if err != nil {
+		p.takesOver.Close()
+	}
+	return err
 }
 
 // Run works until ctx ends, or no pipeline can go on. Meanwhile it applies what the file says; a
@@ -266,23 +285,26 @@ func (p *Process) Close() {
 		_ = p.server.Close() // it has been closed already if it ever ran
 	}
 	p.disconnect()
+	if p.clusters.Input != nil {
+		p.clusters.Close()
+		p.takesOver.Close()
+	}
 	if p.pusher != nil {
 		p.pusher.Stop(context.Background()) // it has stopped already if the process ever ran
 	}
 	_ = p.events.flush() // there is nowhere left to say it
 }
 
-// disconnect ends what open opened.
+// disconnect ends what open opened, but for the clients.
 func (p *Process) disconnect() {
 	if p.store != nil {
 		if err := p.store.Close(); err != nil {
 			p.log.Error("close the store", "error", err)
 		}
 	}
-	p.clusters.Close()
 	if p.schemas != nil {
 		p.schemas.Close()
 	}
 	p.closeTracing()
-	p.store, p.clusters, p.schemas, p.tracing = nil, kafka.Clusters{}, nil, nil
+	p.store, p.schemas, p.tracing = nil, nil, nil
 }
