@@ -96,7 +96,8 @@ func TestTopicsOfAPatternHaveOneLaneUnlessTheFileSaysOtherwise(t *testing.T) {
 		{"a pattern", "input: {pattern: a+}, " + outputs, "", 1},
 		{"a pattern from the environment", outputs, "KDEDUP_TOPICS_0_INPUT_PATTERN=a+", 1},
 		{"lanes in the file", "input: {pattern: a+}, lanes: 3, " + outputs, "", 3},
-		{"lanes from the environment", "input: {pattern: a+}, " + outputs, "KDEDUP_TOPICS_0_LANES=2", 2},
+		{"lanes from the environment", "input: {pattern: a+}, " + outputs,
+			"KDEDUP_TOPICS_0_LANES=2", 2},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

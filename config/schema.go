@@ -67,10 +67,11 @@ func didYouMean(name string, known []string) string {
 
 // elsewhere are the names that settings have in other programs and in drivers, in plain letters.
 var elsewhere = map[string][]string{
-	"local_dc":          {"datacentre", "datacenter", "dc", "localdatacenter", "localdatacentre"},
-	"addresses":         {"hosts", "host", "nodes", "endpoints", "url", "urls"},
-	"hosts":             {"addresses", "address", "contactpoints", "nodes", "endpoints", "seeds"},
-	"brokers":           {"bootstrapservers", "bootstrap", "servers", "seeds", "hosts", "addresses"},
+	"local_dc":  {"datacentre", "datacenter", "dc", "localdatacenter", "localdatacentre"},
+	"addresses": {"hosts", "host", "nodes", "endpoints", "url", "urls"},
+	"hosts":     {"addresses", "address", "contactpoints", "nodes", "endpoints", "seeds"},
+	"brokers": {"bootstrapservers", "bootstrap", "servers", "seeds", "hosts",
+		"addresses"},
 	"consumer_group":    {"group", "groupid", "consumergroupid"},
 	"input":             {"topic", "source", "from", "inputtopic", "in"},
 	"output":            {"sink", "target", "destination", "to", "outputtopic", "out", "clean"},

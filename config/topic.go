@@ -129,10 +129,10 @@ type Topic struct {
 	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
 	// `fail`: the process ends with exit code 1, and its error names the record.
 	OnMissingID Action `mapstructure:"on_missing_id"`
-	// What a value must be for its record to have a message ID: `any`, or `whole`, one JSON document
-	// from its beginning to its end. A value that was cut off, or has something behind its end, has
-	// none then, for the reason `unparsable`; else it takes its ID, and the copy that is whole is in
-	// conflict with it. A tombstone is no document.
+	// What a value must be for its record to have a message ID: `any`, or `whole`, one JSON
+	// document from its beginning to its end. A value that was cut off, or has something behind its
+	// end, has none then, for the reason `unparsable`; else it takes its ID, and the copy that is
+	// whole is in conflict with it. A tombstone is no document.
 	Documents Documents `mapstructure:"documents"`
 	// A tombstone, a record without a value, with which a compacted topic forgets a key. `as_any`:
 	// kdedup treats it as any other record, so with `from: json` it has no ID, and with `from: key`

@@ -23,8 +23,8 @@ func TestWorkOnABatchThatIsTakenAwayEndsBeforeItBegins(t *testing.T) {
 	}
 }
 
-// Nobody has looked whether such a partition has a counterpart in the fence topic. The others of the
-// poll go on.
+// Nobody has looked whether such a partition has a counterpart in the fence topic. The others of
+// the poll go on.
 func TestRecordsOfAPartitionThatWasTakenAwayAreInNoBatch(t *testing.T) {
 	m := memberOf(t, 0)
 	groupEvents{m}.Assigned([]int32{1, 2})

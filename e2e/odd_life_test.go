@@ -128,10 +128,11 @@ func (o *trial) touch() {
 	defer client.Close()
 	for p := range o.partitions {
 		o.serial++
-		r := &kgo.Record{Partition: p, Key: []byte("touch"), Value: []byte("touch"), Headers: []kgo.RecordHeader{
-			{Key: "serial", Value: fmt.Append(nil, o.serial)},
-			{Key: o.idHeader(), Value: fmt.Appendf(nil, "%s/%d", o.input, o.serial)},
-		}}
+		r := &kgo.Record{Partition: p, Key: []byte("touch"), Value: []byte("touch"),
+			Headers: []kgo.RecordHeader{
+				{Key: "serial", Value: fmt.Append(nil, o.serial)},
+				{Key: o.idHeader(), Value: fmt.Appendf(nil, "%s/%d", o.input, o.serial)},
+			}}
 		if err := client.ProduceSync(o.t.Context(), r).FirstErr(); err != nil {
 			o.t.Fatal(err)
 		}

@@ -2,20 +2,17 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/internal/server"
 )
 
 // checklist prints what was checked as it goes, and keeps what is wrong.
@@ -87,40 +84,9 @@ func (l *checklist) checkListen(ctx context.Context, c config.Server) {
 	switch {
 	case err == nil:
 		l.check(what, listener.Close())
-	case errors.Is(err, syscall.EADDRINUSE) && isOurs(ctx, c):
+	case errors.Is(err, syscall.EADDRINUSE) && process.AnswersAt(ctx, c):
 		l.skip("the address of server.listen", "taken by a process of kdedup, which runs")
 	default:
 		l.check(what, fmt.Errorf("server.listen: %w", err))
 	}
-}
-
-// isOurs reports whether kdedup answers at the address. Probes need no password.
-func isOurs(ctx context.Context, c config.Server) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	host, port, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return false
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	scheme := "http"
-	if c.TLS.CertFile != "" {
-		scheme = "https"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		scheme+"://"+net.JoinHostPort(host, port)+"/healthz", http.NoBody)
-	if err != nil {
-		return false
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-		// It is only asked who it is.
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	answer, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	return answer.Header.Get("Server") == server.Name
 }

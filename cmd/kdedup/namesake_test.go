@@ -31,7 +31,8 @@ func TestASecondProcessWithTheSameInstanceIsToldAtItsStart(t *testing.T) {
 					return path
 				}
 				first := file("a")
-				if code, text := kdedup(t.Context(), "setup", "-c", first, "--skip-self-test"); code != 0 {
+				code, text := kdedup(t.Context(), "setup", "-c", first, "--skip-self-test")
+				if code != 0 {
 					t.Fatal(text)
 				}
 				begin := func(path string) *running {

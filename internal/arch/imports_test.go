@@ -116,10 +116,10 @@ var layers = []struct {
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
 		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
-		"internal/idorder", "internal/kafka", "internal/logqueue", "internal/logreader",
-		"internal/offsets", "internal/otlp/push", "internal/pause", "internal/proposal",
-		"internal/redrive", "internal/report", "internal/telemetry", "internal/torture",
-		"internal/workload", "pipeline", "pipeline/tracing",
+		"internal/editdistance", "internal/idorder", "internal/kafka", "internal/logqueue",
+		"internal/logreader", "internal/offsets", "internal/otlp/push", "internal/pause",
+		"internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
+		"internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -258,7 +258,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
 				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
-				"internal/dryrun, internal/idorder, internal/kafka, internal/logqueue, internal/logreader, " +
+				"internal/dryrun, internal/editdistance, internal/idorder, internal/kafka, " +
+				"internal/logqueue, internal/logreader, " +
 				"internal/offsets, internal/otlp/push, internal/pause, internal/proposal, " +
 				"internal/redrive, internal/report, internal/telemetry, internal/torture, " +
 				"internal/workload, pipeline, pipeline/tracing",
