@@ -121,7 +121,7 @@ func (m *member) setIdle(end context.CancelCauseFunc) {
 	m.idle = end
 }
 
-// fetchErrors joins what the client could not mend by itself.
+// fetchErrors joins what the client could not fix by itself.
 func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 	var errs []error
 	fetches.EachError(func(topic string, partition int32, err error) {

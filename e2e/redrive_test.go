@@ -15,7 +15,7 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
-// redriveCase is a pipeline that has made dead letters of its records, whose cause is mended, and a
+// redriveCase is a pipeline that has made dead letters of its records, whose cause is fixed, and a
 // redrive of them that is killed again and again.
 type redriveCase struct {
 	cause, into string

@@ -11,7 +11,7 @@ import (
 	"github.com/kdedup/kdedup/forwarder"
 )
 
-// ErrStop is wrapped by errors that no repeat can mend: the process ends with them.
+// ErrStop is wrapped by errors that no repeat can fix: the process ends with them.
 var ErrStop = errors.New("the pipeline cannot go on")
 
 // class says what an error of a turn means for the lane. Records that are themselves at fault

@@ -129,9 +129,9 @@ func (c *clock) advance(d time.Duration, most int) bool {
 // One lane fails for a while, the other works; the pipeline is not ready and says why.
 func TestALaneThatKeepsFailingDoesNotStopTheOthers(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
-		var mended atomic.Bool
+		var fixed atomic.Bool
 		s.member = func(o *client.Options) {
-			if strings.HasSuffix(o.Member, "-0") && !mended.Load() {
+			if strings.HasSuffix(o.Member, "-0") && !fixed.Load() {
 				o.FenceTopic = "nowhere"
 			}
 		}
@@ -153,7 +153,7 @@ func TestALaneThatKeepsFailingDoesNotStopTheOthers(t *testing.T) {
 		if total(s.outcomes()) == 0 {
 			t.Error("the other lane did nothing")
 		}
-		mended.Store(true)
+		fixed.Store(true)
 		testkit.Eventually(t, 60*time.Second, "a ready pipeline", func() bool {
 			more()
 			return run.Ready() == nil
@@ -163,7 +163,7 @@ func TestALaneThatKeepsFailingDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// An error that no repeat can mend ends all lanes; the others finish their batches.
+// An error that no repeat can fix ends all lanes; the others finish their batches.
 func TestAStopErrorStopsAllLanes(t *testing.T) {
 	event(t, 1, func(t *testing.T, s *site) {
 		s.policy.OnMissingID = pipeline.Fail

@@ -10,7 +10,7 @@ import (
 type LaneState struct {
 	Lane     int
 	Joined   bool // it is a member of the group
-	Stopped  bool // by an error that no repeat can mend
+	Stopped  bool // by an error that no repeat can fix
 	Failures int  // in a row, without a committed batch
 	Failing  bool // it failed so often and lately that it is not ready, although it may have joined
 	Failure  Failure

@@ -12,12 +12,12 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// tripping is a tracer that panics: at one record until it is mended, and at the begin and the end
+// tripping is a tracer that panics: at one record until it is fixed, and at the begin and the end
 // of every trace.
 type tripping struct {
 	partition int32
 	offset    int64
-	mended    atomic.Bool
+	fixed     atomic.Bool
 }
 
 type trippingTrace struct {
@@ -41,7 +41,7 @@ func (t trippingTrace) Spans() []pipeline.RecordSpan  { return nil }
 
 func (t trippingTrace) Decided(record int, _ *dedup.Judgement, _ pipeline.Outcome) {
 	if r := t.batch.Records[record]; r.Partition == t.partition && r.Offset == t.offset &&
-		!t.mended.Load() {
+		!t.fixed.Load() {
 		panic("no decision")
 	}
 }
@@ -71,7 +71,7 @@ func TestARecordThatPanicsHoldsItsPartitionByItself(t *testing.T) {
 		testkit.Eventually(t, 30*time.Second, "two more tries", func() bool {
 			return len(s.logs.with("a record made kdedup panic")) >= 3
 		})
-		trips.mended.Store(true)
+		trips.fixed.Store(true)
 		s.finish(400)
 		if n := s.failures(); n > 0 {
 			t.Errorf("the lanes failed %v times", n)

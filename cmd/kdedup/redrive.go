@@ -16,7 +16,7 @@ import (
 	"github.com/kdedup/kdedup/internal/redrive"
 )
 
-const redriveHelp = `Send dead letters, or dropped duplicates, on their way again once the cause is mended.
+const redriveHelp = `Send dead letters, or dropped duplicates, on their way again once the cause is fixed.
 
   --into input   as they were on the input, where the pipeline judges them again. The claim that a
                  record left behind is released. A header counts how often this was done.

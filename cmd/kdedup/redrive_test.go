@@ -17,7 +17,7 @@ import (
 )
 
 // deadLetters has a pipeline that looks for IDs in the wrong place dead-letter some records, and
-// mends its file.
+// corrects its file.
 func deadLetters(t *testing.T, brokers []string, ids ...string) (path string) {
 	t.Helper()
 	client := testkit.KafkaClient(t, brokers)
@@ -42,9 +42,9 @@ func deadLetters(t *testing.T, brokers []string, ids ...string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mended := strings.Replace(string(text), "{from: header, name: id}", "{from: key}", 1) +
+	fixed := strings.Replace(string(text), "{from: header, name: id}", "{from: key}", 1) +
 		"    scope: orders-by-key\n"
-	if err := os.WriteFile(path, []byte(mended), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(fixed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -73,7 +73,7 @@ func redriveReport(t *testing.T, path string, args ...string) (report redrive.Re
 	return report
 }
 
-func TestDeadLettersAreRedrivenOnceTheirCauseIsMended(t *testing.T) {
+func TestDeadLettersAreRedrivenOnceTheirCauseIsFixed(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
 	path := deadLetters(t, brokers, "a", "b", "c")
 	if report := redriveReport(t, path, "--into", "clean", "--dry-run"); report.Redriven != 3 ||

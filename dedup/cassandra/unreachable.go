@@ -11,7 +11,7 @@ import (
 )
 
 // Unreachable reports whether an error of Open says that the nodes do not answer, or not enough of
-// them: time may mend that, and no other setting is needed.
+// them: time may fix that, and no other setting is needed.
 func Unreachable(err error) bool {
 	for _, outage := range []error{gocql.ErrNoConnections, gocql.ErrTimeoutNoResponse,
 		gocql.ErrConnectionClosed, gocql.ErrUnavailable} {
@@ -40,7 +40,7 @@ type connectError struct {
 
 func (e *connectError) Unwrap() error { return e.error }
 
-// definite says that a node has answered what no waiting mends: it wants another password,
+// definite says that a node has answered what no waiting fixes: it wants another password,
 // certificate or protocol.
 func (e *connectError) definite() bool {
 	for _, err := range e.dials {

@@ -177,7 +177,7 @@ func (s *scopeState) sync(ctx context.Context, mark hashlog.Mark) error {
 func (s *scopeState) err() error {
 	if err := s.claims.Err(); err != nil {
 		return fmt.Errorf(
-			"the store cannot write its files; make room or mend the disk, then restart: %w", err)
+			"the store cannot write its files; make room or replace the disk, then restart: %w", err)
 	}
 	return nil
 }

@@ -333,7 +333,7 @@ func TestNoClaimIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 			return a.Outcome != dedup.Undecided
 		}):
 			t.Fatalf("batch %d failed and has answers", i)
-		case !strings.Contains(err.Error(), "make room or mend the disk, then restart"):
+		case !strings.Contains(err.Error(), "make room or replace the disk, then restart"):
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -35,7 +35,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// explain adds the remedy to errors that a user can mend, and why the caller's context ended.
+// explain adds the remedy to errors that a user can fix, and why the caller's context ended.
 func explain(ctx context.Context, err error) error {
 	switch codeOf(err) {
 	case undefinedDatabase:

@@ -130,7 +130,7 @@ func TestClaimsWaitWhileATableCannotKeepThem(t *testing.T) {
 	store.WatchEvery(10 * time.Millisecond)
 	execute(t, conn, "SET search_path = "+options.Schema)
 	mustClaim(t, store, scope, claims(0, 5, 1))
-	for _, c := range []struct{ name, broken, mended, want string }{
+	for _, c := range []struct{ name, broken, fixed, want string }{
 		{"unlogged", "ALTER TABLE processed_messages SET UNLOGGED",
 			"ALTER TABLE processed_messages SET LOGGED", "is unlogged"},
 		{"an ID may be there twice", "ALTER TABLE processed_messages DROP CONSTRAINT " +
@@ -146,7 +146,7 @@ func TestClaimsWaitWhileATableCannotKeepThem(t *testing.T) {
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: a look-up, which readiness asks for: %v", c.name, err)
 		}
-		execute(t, conn, c.mended)
+		execute(t, conn, c.fixed)
 		testkit.Eventually(t, patience, "claims again: "+c.name, func() bool {
 			_, err := store.Claim(t.Context(), scope, claims(0, 5, 1))
 			return err == nil

@@ -191,7 +191,7 @@ func (s *Store) write(
 func (s *Store) err() error {
 	if err := s.records.Err(); err != nil {
 		return fmt.Errorf(
-			"the store cannot write its files; make room or mend the disk, then restart: %w", err)
+			"the store cannot write its files; make room or replace the disk, then restart: %w", err)
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func TestNoSwapIsAnsweredThatAFullDiskDidNotTake(t *testing.T) {
 	_, done, err := store.Swap(t.Context(), idempotency.Key{ID: "1"},
 		idempotency.Version{Revision: 1}, next, time.Hour)
 	if done || err == nil || !strings.Contains(err.Error(),
-		"make room or mend the disk, then restart") {
+		"make room or replace the disk, then restart") {
 		t.Errorf("got %t, %v", done, err)
 	}
 	if _, err := store.Get(t.Context(), idempotency.Key{ID: "1"}); err == nil {

@@ -123,7 +123,7 @@ func (r *reader) turn(ctx context.Context) error {
 	return failed
 }
 
-// fetchError joins what the client could not mend; the end of the wait is none.
+// fetchError joins what the client could not fix; the end of the wait is none.
 func fetchError(waiting context.Context, fetches kgo.Fetches) error {
 	var errs []error
 	fetches.EachError(func(_ string, partition int32, err error) {

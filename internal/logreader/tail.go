@@ -25,7 +25,7 @@ const (
 func (r *reader) skipInvisible(ctx context.Context) error {
 	meta, err := kadm.NewClient(r.client).Metadata(ctx, r.log.Topic)
 	if err != nil {
-		return nil // polling goes on and reports what does not mend
+		return nil // polling goes on and reports what does not fix
 	}
 	detail := meta.Topics[r.log.Topic]
 	if errors.Is(detail.Err, kerr.UnknownTopicOrPartition) || detail.Err == nil &&

@@ -33,12 +33,12 @@ var remedies = map[string]string{
 	NotALetter: "its headers are not as kdedup writes them",
 	ValueMissing: "the dead letter is without its value, which was too large for its topic: send " +
 		"the record of the input again",
-	TooOften: "it was redriven into the input before, and came back each time: mend the cause, " +
+	TooOften: "it was redriven into the input before, and came back each time: fix the cause, " +
 		"then raise --max-redrives",
 	TooOld: "it is older than retention.ms of the topic, and could be deleted before it is read: " +
 		"--timestamp now",
 	NoPartition: "the topic has fewer partitions than the input had: add partitions",
-	MissingID:   "the configured message_id does not find its ID: mend message_id first",
+	MissingID:   "the configured message_id does not find its ID: correct message_id first",
 	Tombstone:   "on_tombstone keeps it from the clean topic: --into clean",
 	Duplicate: "another record with this content owns its ID: it was, or will be, forwarded; if " +
 		"not, see kdedup id release",

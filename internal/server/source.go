@@ -64,7 +64,7 @@ const (
 	LaneRunning = "running"
 	LaneBlocked = "blocked" // waits for the store or the schema registry
 	LaneFailing = "failing" // its last attempts ended with an error; it joins again and again
-	LaneStopped = "stopped" // by an error that no repeat mends: the process ends
+	LaneStopped = "stopped" // by an error that no repeat fixes: the process ends
 )
 
 // PipelineHeld is the state of a pipeline that is well but for a partition that waits at a record.

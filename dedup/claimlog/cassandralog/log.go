@@ -263,7 +263,7 @@ func (t *tableLog) watch(ctx context.Context) error {
 	}
 }
 
-// definite tells of errors that no second try mends.
+// definite tells of errors that no second try fixes.
 func definite(err error) bool {
 	for _, is := range []error{claimlog.ErrCut, errRow, errMissing, errClock, errClosed} {
 		if errors.Is(err, is) {

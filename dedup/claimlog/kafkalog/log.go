@@ -23,7 +23,7 @@ type topicLog struct {
 	client     *kgo.Client
 	admin      *kadm.Client
 	say        *slog.Logger
-	failed     chan error // holds the first error that the client does not mend
+	failed     chan error // holds the first error that the client does not fix
 }
 
 var _ claimlog.Log = (*topicLog)(nil)
@@ -52,9 +52,9 @@ func (t *topicLog) Append(shard int, block []byte, _ time.Duration, done func(er
 // stays tells of errors that a client may keep for as long as it lives: it asks once for a producer
 // ID, and every later block has the answer of that.
 func stays(err error) bool {
-	for _, mended := range []error{nil, kgo.ErrRecordTimeout, kgo.ErrRecordRetries,
+	for _, fixed := range []error{nil, kgo.ErrRecordTimeout, kgo.ErrRecordRetries,
 		kgo.ErrClientClosed, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, mended) {
+		if errors.Is(err, fixed) {
 			return false
 		}
 	}

@@ -23,7 +23,7 @@ func (t *topicLog) Read(
 	return group.Wait()
 }
 
-// watch returns the first error that the client does not mend, or what the topic must not be and
+// watch returns the first error that the client does not fix, or what the topic must not be and
 // has become.
 func (t *topicLog) watch(ctx context.Context) error {
 	tick := time.NewTicker(settingsEvery)
@@ -80,7 +80,7 @@ func (t *topicLog) read(
 	}
 }
 
-// fetchError joins what the client could not mend.
+// fetchError joins what the client could not fix.
 func fetchError(topic string, fetches kgo.Fetches) (err error) {
 	fetches.EachError(func(_ string, partition int32, one error) {
 		if errors.As(one, new(*kgo.ErrDataLoss)) {

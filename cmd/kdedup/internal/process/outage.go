@@ -20,7 +20,7 @@ import (
 )
 
 // A start waits for servers that do not answer: a sidecar that ends would keep its application from
-// starting, and an orchestrator would restart it in ever longer pauses. What no waiting mends (a
+// starting, and an orchestrator would restart it in ever longer pauses. What no waiting fixes (a
 // login that is refused, a topic that is missing, claims that would mean something else) ends it.
 
 const (

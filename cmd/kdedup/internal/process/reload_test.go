@@ -208,7 +208,7 @@ func TestAReloadChangesTheLogLevel(t *testing.T) {
 	})
 }
 
-// Its lanes rejoin in pauses of up to 15 s; an operator who has mended the cause and says so need
+// Its lanes rejoin in pauses of up to 15 s; an operator who has fixed the cause and says so need
 // not wait for them.
 func TestAReloadStartsAFailingPipelineAnew(t *testing.T) {
 	r := startReloading(t, neverLook)

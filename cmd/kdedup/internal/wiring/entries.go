@@ -113,8 +113,8 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 }
 
 // Recall takes what the entry's preset stood for when its scope was registered. Other processes may
-// still claim by that, and the claims there are must mean what they meant. So it holds for as long
-// as the scope, if IDs are others now.
+// still claim by that, and a record must have the ID under which it was claimed. So it holds for as
+// long as the scope, if IDs are others now.
 func (e *Entry) Recall(registered string) error {
 	before, sameIDs, changed := e.Before()
 	if !changed || e.Extractor.String() == registered {
