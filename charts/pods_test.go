@@ -169,6 +169,39 @@ func TestFurtherContainersStandBesideKdedup(t *testing.T) {
 	refusal{"default", "extraContainers: [{name: kdedup}]", "at '/extraContainers/0/name'"}.check(t)
 }
 
+func TestInitContainersAndHooksAreTakenAsTheyAre(t *testing.T) {
+	for _, shape := range []string{"StatefulSet", "Deployment"} {
+		r := mustRender(t, loadChart(t), with(t, "default", "{kind: "+shape+
+			", config: {store: {type: kafka}}, initContainers: [{name: wait, image: busybox, command: [sleep, '1']}], "+
+			"lifecycle: {preStop: {sleep: {seconds: 5}}}}"))
+		spec := workload(t, r).template.Spec
+		if len(spec.InitContainers) != 1 || spec.InitContainers[0].Image != "busybox" {
+			t.Errorf("%s: init containers: %+v", shape, spec.InitContainers)
+		}
+		if hooks := spec.Containers[0].Lifecycle; hooks == nil || hooks.PreStop.Sleep.Seconds != 5 {
+			t.Errorf("%s: hooks: %+v", shape, hooks)
+		}
+	}
+	refusal{"default", "initContainers: [{name: kdedup}]", "at '/initContainers/0/name'"}.check(t)
+	refusal{"default", "lifecycle: {beforeStop: {}}", "at '/lifecycle'"}.check(t)
+}
+
+func TestExtraObjectsAreOfTheRelease(t *testing.T) {
+	r := mustRender(t, loadChart(t), with(t, "default", "extraObjects: [{apiVersion: v1, "+
+		"kind: ConfigMap, metadata: {name: '{{ .Release.Name }}-extra'}, data: {a: b}}, {apiVersion: v1, "+
+		"kind: ConfigMap, metadata: {name: other}}]"))
+	var got []string
+	for _, m := range find[*corev1.ConfigMap](r) {
+		if m.Name == "other" || m.Data["a"] == "b" {
+			got = append(got, m.Name)
+		}
+	}
+	if want := []string{"shop-extra", "other"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	refusal{"default", "extraObjects: [{kind: ConfigMap}]", "at '/extraObjects/0'"}.check(t)
+}
+
 // Labels for everybody reach everything but what selects.
 func TestCommonLabelsAreOnEveryObject(t *testing.T) {
 	r := mustRender(t, loadChart(t), valuesOf(t, "everything"))

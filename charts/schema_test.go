@@ -66,7 +66,8 @@ func TestTheSchemaHasNoOtherValues(t *testing.T) {
 	}
 	for name, property := range schema["properties"].(object) {
 		inner, isGroup := property.(object)["properties"].(object)
-		if name == "config" || name == "affinity" || name == "resources" || !isGroup {
+		asKubernetes := []string{"config", "affinity", "resources", "lifecycle"}
+		if slices.Contains(asKubernetes, name) || !isGroup {
 			continue
 		}
 		for key, entry := range inner {
