@@ -32,6 +32,11 @@ type release struct {
 	Archives []struct {
 		Files []archived
 	}
+	Nfpms []struct {
+		Formats  []string
+		Bindir   string
+		Contents []struct{ Src, Dst, Type string }
+	}
 	Sboms   []struct{ Artifacts string }
 	Dockers []struct {
 		Dockerfile string
@@ -111,6 +116,33 @@ func TestAReleaseHoldsWhatItNames(t *testing.T) {
 		if _, err := os.Stat(filepath.Join("..", hook[1])); err != nil {
 			t.Errorf("a hook runs %s: %v", hook[1], err)
 		}
+	}
+}
+
+// What the hooks make before is there in a release only.
+func TestAPackageHoldsWhatItNames(t *testing.T) {
+	r := loadRelease(t)
+	if len(r.Nfpms) != 1 || !slices.Equal(r.Nfpms[0].Formats, []string{"deb", "rpm"}) {
+		t.Fatalf("packages: %+v", r.Nfpms)
+	}
+	hooks := strings.Join(r.Before.Hooks, "\n")
+	for _, c := range r.Nfpms[0].Contents {
+		if made, is := strings.CutPrefix(c.Src, "dist-docs/"); is {
+			if folder, _, in := strings.Cut(made, "/"); !strings.Contains(hooks, "dist-docs/"+made) &&
+				!(in && strings.Contains(hooks, "dist-docs/"+folder)) {
+				t.Errorf("no hook makes %s", c.Src)
+			}
+			continue
+		}
+		if c.Type != "dir" {
+			if _, err := os.Stat("../" + c.Src); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if unit := read(t, "kdedup.service"); !strings.Contains(unit, "=/usr/local/bin/kdedup ") ||
+		!strings.Contains(hooks, "sed s,/usr/local/bin/,"+r.Nfpms[0].Bindir+"/,") {
+		t.Error("the unit of a package does not start the binary of the package")
 	}
 }
 
