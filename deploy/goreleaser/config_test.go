@@ -20,8 +20,9 @@ func TestEveryKeyIsOneOfGoreleaser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if project.ProjectName != "kdedup" || len(project.Builds) != 1 || len(project.DockersV2) != 1 ||
-		len(project.NFPMs) != 1 || len(project.SBOMs) != 1 || len(project.Signs) != 1 || len(project.DockerSigns) != 1 {
+	if project.ProjectName != "kdedup" || len(project.Builds) != 1 ||
+		len(project.DockersV2) != 1 || len(project.NFPMs) != 1 || len(project.SBOMs) != 1 ||
+		len(project.Signs) != 1 || len(project.DockerSigns) != 1 {
 		t.Errorf("got %+v", project)
 	}
 }
