@@ -26,7 +26,8 @@ func TestInABrowser(t *testing.T) {
 	t.Run("look up an ID", b.lookUp)
 	t.Run("look up an ID without JavaScript", b.lookUpWithoutScript)
 	t.Run("a click looks a dropped copy up", b.lookUpDropped)
-	t.Run("fifty pipelines fit a screen", b.fifty)
+	t.Run("each of fifty pipelines can be hit", b.fifty)
+	t.Run("readers of the screen find their way", b.structure)
 	t.Run("of many pipelines the filter keeps what was asked for", b.filter)
 	t.Run("a link leads to the details of a pipeline", b.link)
 	t.Run("a server that is gone", b.serverGone)
@@ -238,12 +239,40 @@ func (b pages) openFifty(t *testing.T, fragment string) {
 	b.Do(t, chromedp.Navigate(server.URL+fragment))
 }
 
+// What is to be hit is 24 pixels high (WCAG 2.2, 2.5.8), and not more where there are many.
 func (b pages) fifty(t *testing.T) {
 	b.openFifty(t, "")
-	bottom := browser.Evaluate[float64](t, b.Browser,
-		`[...document.querySelectorAll('summary.line')].at(-1).getBoundingClientRect().bottom`)
-	if bottom > 1080 {
-		t.Errorf("the last pipeline ends at %v of 1080", bottom)
+	for edge, want := range map[string]float64{"min": 24, "max": 25} {
+		got := browser.Evaluate[float64](t, b.Browser, "Math."+edge+
+			"(...[...document.querySelectorAll('summary.line')].map(e => "+
+			"e.getBoundingClientRect().height))")
+		if edge == "min" && got < want || edge == "max" && got > want {
+			t.Errorf("the lines of pipelines have %s %v pixels, want %v", edge, got, want)
+		}
+	}
+}
+
+// These are the rules of axe that the page has broken: definition-list, dlitem, landmark-unique.
+func (b pages) structure(t *testing.T) {
+	s, _, stop := serve(t)
+	defer stop()
+	b.open(t, s)
+	const strange = `[...document.querySelectorAll('dl > *')].filter(e => ` +
+		`!['DT', 'DD', 'DIV', 'TEMPLATE'].includes(e.tagName) || e.tagName === 'DIV' && ` +
+		`[...e.children].some(c => !['DT', 'DD'].includes(c.tagName))).map(e => e.outerHTML)`
+	if found := browser.Evaluate[[]string](t, b.Browser, strange); len(found) > 0 {
+		t.Errorf("lists of terms hold something else: %q", found)
+	}
+	const labels = `[...document.querySelectorAll('section, [role=region]')].map(e => ` +
+		`e.getAttribute('aria-label') ?? ` +
+		`document.getElementById(e.getAttribute('aria-labelledby'))?.textContent ?? '').map(` +
+		`text => text.trim())`
+	seen := make(map[string]bool)
+	for _, label := range browser.Evaluate[[]string](t, b.Browser, labels) {
+		if label == "" || seen[label] {
+			t.Errorf("two regions, or one without a name, are called %q", label)
+		}
+		seen[label] = true
 	}
 }
 
