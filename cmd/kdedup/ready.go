@@ -36,23 +36,20 @@ func newReady() *cobra.Command {
 			if len(args) == 1 {
 				address = args[0]
 			}
-			url, err := readyz(scheme, address)
+			url, err := addressOf(scheme, address, "/readyz")
 			if err != nil {
 				return usageError{err}
 			}
 			return trust.askReady(cmd.Context(), url, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&trust.ca, "ca", "",
-		"PEM `FILE` with the authorities that may sign the server's certificate")
-	cmd.Flags().StringVar(&trust.serverName, "server-name", "",
-		"`NAME` in the server's certificate, in place of the URL's host")
+	trust.add(cmd)
 	return cmd
 }
 
-// readyz is the address of the probe at a server, which may be told as host:port or by the address
+// addressOf is the address of a path at a server, which may be told as host:port or by the address
 // of any of its pages.
-func readyz(scheme, server string) (string, error) {
+func addressOf(scheme, server, path string) (string, error) {
 	if !strings.Contains(server, "://") {
 		server = scheme + "://" + server
 	}
@@ -63,7 +60,7 @@ func readyz(scheme, server string) (string, error) {
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return "", fmt.Errorf("the URL must be like http://127.0.0.1:9480, got %s", u.Redacted())
 	}
-	u.Path, u.RawPath, u.RawQuery, u.Fragment = "/readyz", "", "", ""
+	u.Path, u.RawPath, u.RawQuery, u.Fragment = path, "", "", ""
 	return u.String(), nil
 }
 
@@ -85,6 +82,13 @@ func saysReady(body string) bool {
 
 // trusted says which server is believed; the zero value means the system's authorities.
 type trusted struct{ ca, serverName string }
+
+func (t *trusted) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.ca, "ca", "",
+		"PEM `FILE` with the authorities that may sign the server's certificate")
+	cmd.Flags().StringVar(&t.serverName, "server-name", "",
+		"`NAME` in the server's certificate, in place of the URL's host")
+}
 
 const mostOfReadyz = 1 << 20
 

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/internal/pause"
+	"github.com/kdedup/kdedup/internal/report"
+)
+
+// statusFlags say which process is asked, and how often.
+type statusFlags struct {
+	trusted
+	username, passwordFile string
+	watch                  bool
+	every                  time.Duration
+}
+
+func newStatus() *cobra.Command {
+	f := statusFlags{}
+	cmd := &cobra.Command{
+		Use:   "status [URL]",
+		Short: "Show the pipelines of a running kdedup in the terminal",
+		Long: "Ask /api/status of a running kdedup, by default that of this machine, and show its " +
+			"pipelines, its store and its last\nwarnings, as its page does. With --watch the " +
+			"terminal keeps up until Ctrl-C. The exit code is 1 unless the process\nis ready.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			scheme, address := "http", "127.0.0.1:9480"
+			if f.trusted != (trusted{}) {
+				scheme = "https"
+			}
+			if len(args) == 1 {
+				address = args[0]
+			}
+			url, err := addressOf(scheme, address, "/api/status")
+			if err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), url, cmd.OutOrStdout())
+		},
+	}
+	f.trusted.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.username, "username", "", "`NAME` of server.auth, where it is set")
+	flags.StringVar(&f.passwordFile, "password-file", "", "`FILE` with its password")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "show it again and again")
+	flags.DurationVar(&f.every, "every", 2*time.Second, "`TIME` between two looks of --watch")
+	return cmd
+}
+
+func (f *statusFlags) run(ctx context.Context, url string, out io.Writer) error {
+	if (f.username == "") != (f.passwordFile == "") {
+		return usageError{errors.New("--username and --password-file belong together")}
+	}
+	if f.every < 100*time.Millisecond {
+		return usageError{fmt.Errorf("--every must be at least 100ms, got %s", f.every)}
+	}
+	for {
+		now, err := f.ask(ctx, url)
+		if f.watch && ctx.Err() != nil {
+			return nil
+		}
+		if f.watch && isTerminal(out) {
+			fmt.Fprint(out, "\x1b[H\x1b[2J")
+		}
+		switch {
+		case err == nil:
+			now.show(printed{out})
+		case !f.watch || errors.As(err, new(usageError)):
+			return err
+		default:
+			fmt.Fprintln(out, err) // the process may come back
+		}
+		if !f.watch {
+			return now.err()
+		}
+		fmt.Fprintln(out)
+		if !pause.For(ctx, f.every) {
+			return nil
+		}
+	}
+}
+
+const mostOfStatus = 64 << 20
+
+func (f *statusFlags) ask(ctx context.Context, url string) (s statusNow, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return s, usageError{err}
+	}
+	if f.username != "" {
+		password, err := os.ReadFile(f.passwordFile)
+		if err != nil {
+			return s, usageError{fmt.Errorf("--password-file: %w", err)}
+		}
+		request.SetBasicAuth(f.username, strings.TrimRight(string(password), "\r\n"))
+	}
+	client, err := f.client(request.URL)
+	if err != nil {
+		return s, usageError{err}
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return s, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusUnauthorized {
+		return s, fmt.Errorf("%s wants a password: --username and --password-file", url)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostOfStatus)).Decode(&s); err != nil ||
+		s.Process.Instance == "" {
+		return s, fmt.Errorf("%s answered, but not as a kdedup: does another server listen there?",
+			url)
+	}
+	return s, nil
+}
+
+// statusNow is what is shown of the answer; docs/status-page.md describes it.
+type statusNow struct {
+	Time, State string
+	Process     struct{ Instance, Version string }
+	Checks      []struct {
+		Name, Error string
+		OK          bool
+	}
+	Pipelines []pipelineNow
+	Held      []string
+	Store     struct {
+		Type, State, Error string
+		Blocked            []string
+	}
+	Events []struct {
+		Level, Message, Error, Hint, Topic, Last string
+		Count                                    int
+	}
+}
+
+type pipelineNow struct {
+	Input, Output, State string
+	Records              struct {
+		PerSecond *float64 `json:"per_second"`
+	}
+	Duplicates struct{ Share *float64 }
+	Problems   struct{ Count float64 }
+	Lag        struct{ Records *int64 }
+}
+
+// err tells that the process is not ready.
+func (s *statusNow) err() error {
+	if s.State == "ready" {
+		return nil
+	}
+	return fmt.Errorf("%s is %s", s.Process.Instance, strings.ReplaceAll(s.State, "_", " "))
+}
+
+const mostShownEvents = 5
+
+func (s *statusNow) show(out io.Writer) {
+	fmt.Fprintf(out, "%s  %s  %s  %s\n", s.Process.Instance,
+		strings.ReplaceAll(s.State, "_", " "), s.Process.Version, s.Time)
+	for _, c := range s.Checks {
+		if !c.OK {
+			fmt.Fprintf(out, "  %s: %s\n", c.Name, c.Error)
+		}
+	}
+	fmt.Fprintf(out, "store  %s  %s %s\n\n", s.Store.Type, s.Store.State, s.Store.Error)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS")
+	for _, p := range s.Pipelines {
+		fmt.Fprintf(table, "%s\t%s -> %s\t%s\t%s\t%s\t%.0f\n", strings.ReplaceAll(p.State, "_", " "),
+			p.Input, p.Output, perSecond(p.Records.PerSecond), shareOf(p.Duplicates.Share),
+			lagOf(p.Lag.Records), p.Problems.Count)
+	}
+	_ = table.Flush()
+	for _, held := range s.Held {
+		fmt.Fprintln(out, "held ", held)
+	}
+	for i, e := range s.Events {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		if i == mostShownEvents {
+			fmt.Fprintf(out, "and %d more on the page\n", len(s.Events)-i)
+			break
+		}
+		fmt.Fprintf(out, "%s  %-5s  %s", e.Last, e.Level, e.Message)
+		for _, more := range []string{e.Topic, e.Error, e.Hint} {
+			if more != "" {
+				fmt.Fprint(out, "; ", more)
+			}
+		}
+		if e.Count > 1 {
+			fmt.Fprintf(out, " (%d times)", e.Count)
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// printed replaces control characters, which what kdedup tells of a record may hold: a terminal
+// would obey them.
+type printed struct{ to io.Writer }
+
+func (p printed) Write(text []byte) (int, error) {
+	_, err := io.WriteString(p.to, strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return '\uFFFD'
+		}
+		return r
+	}, string(text)))
+	return len(text), err
+}
+
+const unknownYet = "-"
+
+func perSecond(rate *float64) string {
+	if rate == nil {
+		return unknownYet
+	}
+	return report.Number(int64(*rate + 0.5))
+}
+
+func shareOf(share *float64) string {
+	if share == nil {
+		return unknownYet
+	}
+	return report.Percent(*share)
+}
+
+func lagOf(records *int64) string {
+	if records == nil {
+		return unknownYet
+	}
+	return report.Number(*records)
+}
