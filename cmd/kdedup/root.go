@@ -38,7 +38,8 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newInit(readsTerminal), newRun(), newValidate(), newConfig(), newSetup(),
 		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(),
-		newOffsets(), newDemo(), newBench(), newTorture(), newReady(), newStatus(), newVersion(), newMan())
+		newOffsets(), newDemo(), newBench(), newTorture(), newReady(), newStatus(),
+		newVersion(), newMan())
 	markUsage(root)
 	return root
 }

@@ -184,9 +184,10 @@ func (s *statusNow) show(out io.Writer) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS")
 	for _, p := range s.Pipelines {
-		fmt.Fprintf(table, "%s\t%s -> %s\t%s\t%s\t%s\t%.0f\n", strings.ReplaceAll(p.State, "_", " "),
-			p.Input, p.Output, perSecond(p.Records.PerSecond), shareOf(p.Duplicates.Share),
-			lagOf(p.Lag.Records), p.Problems.Count)
+		fmt.Fprintf(table, "%s\t%s -> %s\t%s\t%s\t%s\t%.0f\n",
+			strings.ReplaceAll(p.State, "_", " "), p.Input, p.Output,
+			perSecond(p.Records.PerSecond), shareOf(p.Duplicates.Share), lagOf(p.Lag.Records),
+			p.Problems.Count)
 	}
 	_ = table.Flush()
 	for _, held := range s.Held {
