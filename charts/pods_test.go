@@ -172,7 +172,8 @@ func TestFurtherContainersStandBesideKdedup(t *testing.T) {
 func TestInitContainersAndHooksAreTakenAsTheyAre(t *testing.T) {
 	for _, shape := range []string{"StatefulSet", "Deployment"} {
 		r := mustRender(t, loadChart(t), with(t, "default", "{kind: "+shape+
-			", config: {store: {type: kafka}}, initContainers: [{name: wait, image: busybox, command: [sleep, '1']}], "+
+			", config: {store: {type: kafka}}, "+
+			"initContainers: [{name: wait, image: busybox, command: [sleep, '1']}], "+
 			"lifecycle: {preStop: {sleep: {seconds: 5}}}}"))
 		spec := workload(t, r).template.Spec
 		if len(spec.InitContainers) != 1 || spec.InitContainers[0].Image != "busybox" {
@@ -188,7 +189,8 @@ func TestInitContainersAndHooksAreTakenAsTheyAre(t *testing.T) {
 
 func TestExtraObjectsAreOfTheRelease(t *testing.T) {
 	r := mustRender(t, loadChart(t), with(t, "default", "extraObjects: [{apiVersion: v1, "+
-		"kind: ConfigMap, metadata: {name: '{{ .Release.Name }}-extra'}, data: {a: b}}, {apiVersion: v1, "+
+		"kind: ConfigMap, metadata: {name: '{{ .Release.Name }}-extra'}, data: {a: b}}, "+
+		"{apiVersion: v1, "+
 		"kind: ConfigMap, metadata: {name: other}}]"))
 	var got []string
 	for _, m := range find[*corev1.ConfigMap](r) {

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,25 +18,8 @@ func crowd(t *testing.T, topics int) *tenants {
 	t.Helper()
 	servers.Need(t)
 	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir()})
-	d := &deployment{t: t, brokers: []string{servers.ForTest(t, kafka, err).Addr()}}
-	d.connect()
-	d.config = filepath.Join(t.TempDir(), "kdedup.yaml")
-	s := &tenants{d, "crowd", make(map[int]int64)}
-	text := fmt.Sprintf(`
-kafka: {brokers: %q}
-store: %s
-server: {listen: "127.0.0.1:0"}
-topics:
-  - input: {pattern: 'crowd-.+'}
-    output: "{topic}.clean"
-    consumer_group: "{topic}-dedup"
-    message_id: {from: header, name: message-id}
-    on_missing_id: drop
-    auto_setup: true
-`, strings.Join(d.brokers, ","), embeddedStore(t))
-	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s := tenantsAt(t, []string{servers.ForTest(t, kafka, err).Addr()}, "crowd",
+		"on_missing_id: drop")
 	s.create(0, topics)
 	return s
 }

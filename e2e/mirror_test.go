@@ -53,11 +53,7 @@ func TestOffsetsThatMirrorMakerCopiesAreRefusedThere(t *testing.T) {
 	}
 	two := there.start("two")
 	testkit.Eventually(t, time.Minute, "all records on the other clean topic", func() bool {
-		got := 0
-		for _, n := range there.arrived() {
-			got += n
-		}
-		return got == records
+		return total(there.arrived()) == records
 	})
 	two.stop()
 }

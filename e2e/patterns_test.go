@@ -64,10 +64,22 @@ type tenants struct {
 
 func newTenants(t *testing.T) *tenants {
 	t.Helper()
-	d := &deployment{t: t, brokers: testkit.Kafka(t)}
+	brokers := testkit.Kafka(t)
+	s := tenantsAt(t, brokers, testkit.Topic(t, brokers, "e2e.tenant", 1, nil),
+		`dead_letter_topic: "{topic}.dlq"
+    duplicates_topic: "{topic}.duplicates"
+    lanes: 1`)
+	t.Cleanup(s.clear)
+	return s
+}
+
+// tenantsAt makes one for the topics with a prefix; the settings are of its entry.
+func tenantsAt(t *testing.T, brokers []string, prefix, settings string) *tenants {
+	t.Helper()
+	d := &deployment{t: t, brokers: brokers}
 	d.connect()
 	d.config = filepath.Join(t.TempDir(), "kdedup.yaml")
-	s := &tenants{d, testkit.Topic(t, d.brokers, "e2e.tenant", 1, nil), make(map[int]int64)}
+	s := &tenants{d, prefix, make(map[int]int64)}
 	text := fmt.Sprintf(`
 kafka: {brokers: %q}
 store: %s
@@ -77,15 +89,12 @@ topics:
     output: "{topic}.clean"
     consumer_group: "{topic}-dedup"
     message_id: {from: header, name: message-id}
-    dead_letter_topic: "{topic}.dlq"
-    duplicates_topic: "{topic}.duplicates"
-    lanes: 1
     auto_setup: true
-`, strings.Join(d.brokers, ","), embeddedStore(t), s.prefix)
+    %s
+`, strings.Join(d.brokers, ","), embeddedStore(t), s.prefix, settings)
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.clear)
 	return s
 }
 

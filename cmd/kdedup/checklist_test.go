@@ -81,13 +81,7 @@ func TestValidateListsWhatItChecked(t *testing.T) {
 // Beside the process that runs with the file, its port is taken.
 func TestValidateBesideTheRunningProcessIsContent(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
-	path := filepath.Join(t.TempDir(), "kdedup.yaml")
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: kafka, kafka: {path: %q}}\n"+
-		"server: {listen: %q}\ntopics:\n%s", brokers[0], filepath.Join(t.TempDir(), "index"),
-		freeAddress(t), ordersTopic)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := writeInLog(t, "test", brokers[0], freeAddress(t), ordersTopic)
 	if code, printed := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
 		t.Fatal(printed)
 	}
@@ -104,13 +98,7 @@ func TestValidateBesideTheRunningProcessIsContent(t *testing.T) {
 }
 
 func TestAStoreInKafkaIsNotAskedWhereKafkaDoesNotAnswer(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "kdedup.yaml")
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: kafka, kafka: {path: %q}}\n"+
-		"server: {listen: '127.0.0.1:0'}\ntopics:\n%s", nobody(t),
-		filepath.Join(t.TempDir(), "index"), ordersTopic)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := writeInLog(t, "test", nobody(t), "127.0.0.1:0", ordersTopic)
 	code, printed := kdedup(t.Context(), "validate", "-c", path)
 	for _, want := range []string{"✗ Kafka answers\n   kafka.brokers: ",
 		"- the store and its scopes: not asked, because Kafka does not answer"} {

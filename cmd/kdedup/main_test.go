@@ -35,10 +35,22 @@ func executeTo(ctx context.Context, args []string, out io.Writer) int {
 // write makes a configuration file for topics of the brokers.
 func write(t *testing.T, brokers []string, topics string) (path string) {
 	t.Helper()
+	return writeIn(t, fmt.Sprintf("{type: embedded, embedded: {path: %q}}",
+		filepath.Join(t.TempDir(), "data")), "test", brokers[0], "127.0.0.1:0", topics)
+}
+
+// writeInLog is write with the claims in Kafka.
+func writeInLog(t *testing.T, instance, broker, listen, topics string) (path string) {
+	t.Helper()
+	return writeIn(t, fmt.Sprintf("{type: kafka, kafka: {path: %q}}", t.TempDir()), instance,
+		broker, listen, topics)
+}
+
+func writeIn(t *testing.T, store, instance, broker, listen, topics string) (path string) {
+	t.Helper()
 	path = filepath.Join(t.TempDir(), "kdedup.yaml")
-	text := fmt.Sprintf("instance: test\nkafka: {brokers: [%q]}\nstore: {type: embedded, embedded: {path: "+
-		"%q}}\nserver: {listen: \"127.0.0.1:0\"}\ntopics:\n%s",
-		brokers[0], filepath.Join(t.TempDir(), "data"), topics)
+	text := fmt.Sprintf("instance: %s\nkafka: {brokers: [%q]}\nstore: %s\n"+
+		"server: {listen: %q}\ntopics:\n%s", instance, broker, store, listen, topics)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +17,9 @@ func TestASecondProcessWithTheSameInstanceIsToldAtItsStart(t *testing.T) {
 			testkit.Kafkas(t, 1, func(t *testing.T, brokers []string) {
 				topic := testkit.Topic(t, brokers, "orders", 1, nil)
 				file := func(instance string) string {
-					path := filepath.Join(t.TempDir(), "kdedup.yaml")
-					text := fmt.Sprintf("instance: %s\nkafka: {brokers: [%q]}\n"+
-						"store: {type: kafka, kafka: {path: %q}}\nserver: {listen: '127.0.0.1:0'}\n"+
-						"topics:\n%s    group_protocol: %s\n", instance, brokers[0], t.TempDir(),
-						strings.ReplaceAll(ordersTopic, "orders", topic), protocol)
-					if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					return path
+					return writeInLog(t, instance, brokers[0], "127.0.0.1:0",
+						strings.ReplaceAll(ordersTopic, "orders", topic)+
+							"    group_protocol: "+protocol+"\n")
 				}
 				first := file("a")
 				code, text := kdedup(t.Context(), "setup", "-c", first, "--skip-self-test")

@@ -141,10 +141,10 @@ func TestWhatIsForwardedGoesToAnotherCluster(t *testing.T) {
 		!strings.Contains(text, "offsets moves a group within one cluster") {
 		t.Errorf("offsets: %d:\n%s", code, text)
 	}
-	if code, text := kdedup(t.Context(), "redrive", "-c", path, "--yes",
-		"--into", "clean"); code != 1 ||
-		!strings.Contains(text, "nothing was redriven: 1 of 1 letters were refused") {
-		t.Errorf("a letter without an ID was redriven: %d:\n%s", code, text)
+	report, said := redriveEnding(t, 1, path, "--into", "clean")
+	if report.Read != 1 || report.Redriven != 0 || len(report.Refused) != 1 ||
+		!strings.Contains(said, "nothing was redriven: 1 of 1 letters were refused") {
+		t.Errorf("a letter without an ID was redriven: %+v\n%s", report, said)
 	}
 }
 
@@ -354,9 +354,12 @@ func TestTheOtherClusterHasALoginAndRightsOfItsOwn(t *testing.T) {
 	said.WriteString(r.out.String())
 	command("id", "lookup", "a")
 	// the letter has no ID, so it is refused
-	_, refused := kdedup(t.Context(), "redrive", "-c", path, "--into", "clean", "--yes",
+	code, refused := kdedup(t.Context(), "redrive", "-c", path, "--into", "clean", "--yes",
 		"--log-level", "debug")
 	said.WriteString(refused)
+	if code != 1 || !strings.Contains(refused, "nothing was redriven: 1 of 1 letters were refused") {
+		t.Errorf("redrive: %d:\n%s", code, refused)
+	}
 	command("config", "print")
 	for _, secret := range []string{here, there} {
 		if strings.Contains(said.String(), secret) {

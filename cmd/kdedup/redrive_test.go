@@ -62,15 +62,28 @@ func runUntilRead(t *testing.T, path, outcome string, n int) {
 	r.stopsWell()
 }
 
-func redriveReport(t *testing.T, path string, args ...string) (report redrive.Report) {
+func redriveReport(t *testing.T, path string, args ...string) redrive.Report {
+	t.Helper()
+	report, said := redriveEnding(t, 0, path, args...)
+	if said != "" {
+		t.Fatalf("%v: behind the report stands %s", args, said)
+	}
+	return report
+}
+
+// redriveEnding returns what is printed behind the report, too.
+func redriveEnding(
+	t *testing.T, want int, path string, args ...string,
+) (report redrive.Report, said string) {
 	t.Helper()
 	code, text := kdedup(t.Context(), append([]string{"redrive", "-c", path, "--yes",
 		"--format", "json"}, args...)...)
 	_, text, _ = strings.Cut(text, "{")
-	if err := json.Unmarshal([]byte("{"+text), &report); code != 0 || err != nil {
+	document, said, _ := strings.Cut("{"+text, "\n}\n")
+	if err := json.Unmarshal([]byte(document+"}"), &report); code != want || err != nil {
 		t.Fatalf("%v: exit code %d, %v:\n%s", args, code, err, text)
 	}
-	return report
+	return report, said
 }
 
 func TestDeadLettersAreRedrivenOnceTheirCauseIsFixed(t *testing.T) {
