@@ -48,21 +48,15 @@ func join(path, key string) string {
 // didYouMean is the remedy for a name that is close to one of the known ones, or what others call
 // one of them, or empty.
 func didYouMean(name string, known []string) string {
-	best, limit := "", max(1, len(name)/3)
 	for _, candidate := range known {
 		if slices.Contains(elsewhere[candidate], plain(name)) {
 			return "did you mean " + candidate + "?"
 		}
 	}
-	for _, candidate := range known {
-		if d := editdistance.Between(plain(name), plain(candidate)); d <= limit && candidate != "" {
-			best, limit = candidate, d-1
-		}
+	if best := editdistance.Closest(name, known, plain); best != "" {
+		return "did you mean " + best + "?"
 	}
-	if best == "" {
-		return ""
-	}
-	return "did you mean " + best + "?"
+	return ""
 }
 
 // elsewhere are the names that settings have in other programs and in drivers, in plain letters.

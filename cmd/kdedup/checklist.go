@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,9 +85,29 @@ func (l *checklist) checkListen(ctx context.Context, c config.Server) {
 	switch {
 	case err == nil:
 		l.check(what, listener.Close())
-	case errors.Is(err, syscall.EADDRINUSE) && process.AnswersAt(ctx, c):
+	case errors.Is(err, syscall.EADDRINUSE) && isOurs(ctx, c):
 		l.skip("the address of server.listen", "taken by a process of kdedup, which runs")
 	default:
 		l.check(what, fmt.Errorf("server.listen: %w", err))
 	}
+}
+
+// isOurs reports whether kdedup answers at the address. Probes need no password.
+func isOurs(ctx context.Context, c config.Server) bool {
+	client, server, err := clientOf(c)
+	if err != nil {
+		return false
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/healthz",
+		http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.Header.Get("Server") == process.ServerName
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/proposal"
 	"github.com/kdedup/kdedup/internal/report"
@@ -184,7 +185,11 @@ func (f *initFlags) plan(ctx context.Context, draft config.Config, l *look) (p p
 	if err := f.chooseID(ctx, &p, sample); err != nil {
 		return p, err
 	}
-	p.cutOff = cutOff(sample)
+	var documents messageid.Documents
+	for _, r := range sample.Records {
+		documents.Count(r.Value)
+	}
+	p.cutOff = int(documents.CutOff())
 	if err := f.chooseTTL(ctx, &p, sample, l); err != nil {
 		return p, err
 	}

@@ -197,20 +197,3 @@ func (f *initFlags) show(s proposal.Sample, j proposal.Judgement, kinds []propos
 	}
 	fmt.Fprintln(f.talk)
 }
-
-// cutOff counts the values that begin as JSON and are not whole, on a topic where others are.
-func cutOff(s proposal.Sample) (n int) {
-	whole := 0
-	for _, r := range s.Records {
-		switch {
-		case messageid.WholeJSON(r.Value):
-			whole++
-		case messageid.LikeJSON(r.Value):
-			n++
-		}
-	}
-	if whole == 0 {
-		return 0
-	}
-	return n
-}

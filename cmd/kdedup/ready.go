@@ -29,14 +29,7 @@ func newReady() *cobra.Command {
 			"any certificate, unless --ca says which authority must have signed it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			scheme, address := "http", "127.0.0.1:9480"
-			if trust != (trusted{}) {
-				scheme = "https"
-			}
-			if len(args) == 1 {
-				address = args[0]
-			}
-			url, err := addressOf(scheme, address, "/readyz")
+			url, err := trust.addressOf(args, "/readyz")
 			if err != nil {
 				return usageError{err}
 			}
@@ -47,9 +40,16 @@ func newReady() *cobra.Command {
 	return cmd
 }
 
-// addressOf is the address of a path at a server, which may be told as host:port or by the address
-// of any of its pages.
-func addressOf(scheme, server, path string) (string, error) {
+// addressOf is the address of a path at the server of the argument, which may be told as host:port
+// or by the address of any of its pages. Without one it is that of this machine.
+func (t trusted) addressOf(args []string, path string) (string, error) {
+	scheme, server := "http", "127.0.0.1:9480"
+	if t != (trusted{}) {
+		scheme = "https"
+	}
+	if len(args) == 1 {
+		server = args[0]
+	}
 	if !strings.Contains(server, "://") {
 		server = scheme + "://" + server
 	}

@@ -87,15 +87,19 @@ func plainly(cmd *cobra.Command, err error) error {
 // --format has html.
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	name := unknown.GetSpecifiedName()
-	best, limit := "", max(1, len(name)/3)
+	var names []string
+	best := ""
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(choicesOf(f), name) {
-			best, limit = f.Name+" "+name, -1
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
-		if d := editdistance.Between(name, f.Name); d <= limit && !f.Hidden {
-			best, limit = f.Name, d-1
+		if slices.Contains(choicesOf(f), name) {
+			best = f.Name + " " + name
 		}
 	})
+	if best == "" {
+		best = editdistance.Closest(name, names, func(flag string) string { return flag })
+	}
 	if best == "" {
 		return fmt.Errorf("%w; %s --help lists all", unknown, cmd.CommandPath())
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -37,14 +36,7 @@ func newStatus() *cobra.Command {
 			"terminal keeps up until Ctrl-C. The exit code is 1 unless the process\nis ready.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			scheme, address := "http", "127.0.0.1:9480"
-			if f.trusted != (trusted{}) {
-				scheme = "https"
-			}
-			if len(args) == 1 {
-				address = args[0]
-			}
-			url, err := addressOf(scheme, address, "/api/status")
+			url, err := f.addressOf(args, "/api/status")
 			if err != nil {
 				return usageError{err}
 			}
@@ -214,17 +206,15 @@ func (s *statusNow) show(out io.Writer) {
 	}
 }
 
-// printed replaces control characters, which what kdedup tells of a record may hold: a terminal
-// would obey them.
+// printed keeps what kdedup tells of a record from steering the terminal.
 type printed struct{ to io.Writer }
 
 func (p printed) Write(text []byte) (int, error) {
-	_, err := io.WriteString(p.to, strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' {
-			return '\uFFFD'
-		}
-		return r
-	}, string(text)))
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		lines[i] = report.Printable(line)
+	}
+	_, err := io.WriteString(p.to, strings.Join(lines, "\n"))
 	return len(text), err
 }
 

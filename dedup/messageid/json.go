@@ -213,6 +213,28 @@ func WholeJSON(value []byte) bool {
 	return end != invalid && skipSpace(doc, end) == len(doc)
 }
 
+// Documents counts the values of a topic that are one JSON document, and those that only begin as
+// one does.
+type Documents struct{ whole, cut int64 }
+
+func (d *Documents) Count(value []byte) {
+	switch {
+	case WholeJSON(value):
+		d.whole++
+	case LikeJSON(value):
+		d.cut++
+	}
+}
+
+// CutOff is how many values begin as JSON and are not whole. Where none is whole, the topic is none
+// of JSON, and it is 0.
+func (d *Documents) CutOff() int64 {
+	if d.whole == 0 {
+		return 0
+	}
+	return d.cut
+}
+
 // LikeJSON reports whether a value begins as a JSON object or array does.
 func LikeJSON(value []byte) bool {
 	if len(value) == 0 {

@@ -22,3 +22,15 @@ func Between(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// Closest is the candidate that is nearest to a name, or empty: one letter in three may be another.
+// As gives the form in which names are compared.
+func Closest(name string, candidates []string, as func(string) string) string {
+	best, limit := "", max(1, len(name)/3)
+	for _, candidate := range candidates {
+		if d := Between(as(name), as(candidate)); d <= limit && candidate != "" {
+			best, limit = candidate, d-1
+		}
+	}
+	return best
+}

@@ -44,27 +44,3 @@ func OldUnread(
 	slices.Sort(old)
 	return old, nil
 }
-
-// Held is how many offsets a topic has between its beginning and its end.
-func Held(ctx context.Context, client *kgo.Client, topic string) (n int64, err error) {
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the start of %s: %w", topic, err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
-	}
-	ends.Each(func(end kadm.ListedOffset) {
-		start, _ := starts.Lookup(topic, end.Partition)
-		n += end.Offset - start.Offset
-	})
-	return n, nil
-}

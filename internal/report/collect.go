@@ -28,8 +28,7 @@ type collector struct {
 	sample     *orderSample
 	contents   *contents
 	spellings  *spellings
-	documents  int64 // records with an ID whose value is one JSON document
-	cutOff     int64 // and those whose value only begins as one
+	documents  messageid.Documents // of records with an ID
 	series     *series
 }
 
@@ -98,12 +97,7 @@ func (c *collector) addRecord(
 	c.idBytes += int64(len(id))
 	c.sample.add(id, at)
 	c.spellings.add(id)
-	switch {
-	case messageid.WholeJSON(r.Value):
-		c.documents++
-	case messageid.LikeJSON(r.Value):
-		c.cutOff++
-	}
+	c.documents.Count(r.Value)
 	fingerprint := c.fingerprints.Of(r)
 	if err := c.contents.add(ctx, r, id, fingerprint); err != nil {
 		return err

@@ -37,9 +37,7 @@ func (o Options) compose(c *collector, a *analysis) *Report {
 	r.Ages = agesOf(a)
 	r.IDs = o.idsOf(c, a)
 	r.IDs.Spellings = c.spellings.found()
-	if c.documents > 0 { // else it is no topic of JSON
-		r.IDs.CutOff = c.cutOff
-	}
+	r.IDs.CutOff = c.documents.CutOff()
 	r.Differing = c.contents.differing()
 	r.TTL = o.ttlOf(a, r)
 	return r

@@ -141,7 +141,7 @@ func (p Place) where() string { return fmt.Sprintf("%d@%d", p.Partition, p.Offse
 type tableWriter struct{ out *tabwriter.Writer }
 
 func (w *tableWriter) line(format string, args ...any) {
-	fmt.Fprintln(w.out, printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(w.out, Printable(fmt.Sprintf(format, args...)))
 }
 
 func (w *tableWriter) section(head ...string) {
@@ -151,7 +151,7 @@ func (w *tableWriter) section(head ...string) {
 
 func (w *tableWriter) row(cells ...string) {
 	for i := range cells {
-		cells[i] = printable(cells[i])
+		cells[i] = Printable(cells[i])
 	}
 	fmt.Fprintln(w.out, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 }
@@ -167,8 +167,8 @@ func (w *tableWriter) rows(head string, rows []Row) {
 	}
 }
 
-// printable keeps what stands in an ID or a header from steering the terminal.
-func printable(s string) string {
+// Printable keeps what stands in an ID or a header from steering the terminal.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

@@ -173,20 +173,24 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []wiring.
 // processes with one take the transactional IDs from each other for as long as both live. A static
 // member stays in its group while it restarts, so there it says nothing.
 func (p *Process) tellNamesakes(ctx context.Context, entries []wiring.Entry) {
-	instance := p.Config().Instance
+	instance, own := p.Config().Instance, make(map[string][]string)
 	for _, e := range entries {
-		if e.StaticMember {
-			continue
-		}
-		var own []string
 		for lane := range e.Lanes {
-			own = append(own, memberOf(e.Topic, instance, lane))
+			if !e.StaticMember {
+				own[e.ConsumerGroup] = append(own[e.ConsumerGroup],
+					memberOf(e.Topic, instance, lane))
+			}
 		}
-		hosts, err := kafka.Namesakes(ctx, p.clusters.Input, e.ConsumerGroup, own)
-		if err != nil {
-			p.log.Debug("it is not known who is in the group", "topic", e.Input, "error", err)
-		}
-		if len(hosts) > 0 {
+	}
+	if len(own) == 0 { // without names all groups would be described
+		return
+	}
+	found, err := kafka.Namesakes(ctx, p.clusters.Input, own)
+	if err != nil {
+		p.log.Debug("it is not known who is in the groups", "error", err)
+	}
+	for _, e := range entries {
+		if hosts := found[e.ConsumerGroup]; len(hosts) > 0 {
 			p.log.Warn("the group has a member of this instance already: the process before, if it "+
 				"was killed, which leaves when its session ends; or another process, and then the "+
 				"two stop each other: give each its own instance (--instance, KDEDUP_INSTANCE)",

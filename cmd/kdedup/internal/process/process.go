@@ -193,6 +193,9 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	return nil
 }
 
+// ServerName is what the server of a process calls itself in each answer.
+const ServerName = server.Name
+
 // connect makes the clients that all lanes share. They stay when open has failed: a broker that
 // admits few new connections a second would have to admit them again.
 func (p *Process) connect(ctx context.Context, file config.Config) (err error) {

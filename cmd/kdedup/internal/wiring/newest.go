@@ -25,13 +25,13 @@ const newestLooked = 100
 type Newest struct {
 	entry          Entry
 	looked, found  int
-	exempt         int             // no ID is looked for in them, for only_if
-	tombstones     int             // nor in these, for on_tombstone
-	whole          int             // of those that were found: fingerprint names fields they lack
-	documents, cut int             // of those that were found: JSON, and what only begins as JSON
-	codecs         map[uint8]bool  // of the batches, by Kafka's numbers
-	headers, field map[string]bool // names seen, of headers and of JSON fields at the top
-	reason         string          // why the last record without an ID has none
+	exempt         int                 // no ID is looked for in them, for only_if
+	tombstones     int                 // nor in these, for on_tombstone
+	whole          int                 // of those found: fingerprint names fields they lack
+	documents      messageid.Documents // of those found
+	codecs         map[uint8]bool      // of the batches, by Kafka's numbers
+	headers, field map[string]bool     // names seen, of headers and of JSON fields at the top
+	reason         string              // why the last record without an ID has none
 }
 
 // LookAtNewest reads the newest records of an entry's input.
@@ -84,12 +84,7 @@ func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {
 		if !n.entry.Extractor.Partial(r) {
 			n.whole++
 		}
-		switch {
-		case messageid.WholeJSON(r.Value):
-			n.documents++
-		case messageid.LikeJSON(r.Value):
-			n.cut++
-		}
+		n.documents.Count(r.Value)
 		return
 	case dedup.MissingExempt:
 		n.exempt++
@@ -184,9 +179,9 @@ func (n Newest) Remark() (text string) {
 		text += fmt.Sprintf("; the values of %d count as a whole, for fingerprint does not find "+
 			"its fields in them", n.whole)
 	}
-	if n.cut > 0 && n.documents > 0 {
+	if cut := n.documents.CutOff(); cut > 0 {
 		text += fmt.Sprintf("; the values of %d begin as JSON and are not whole: each takes its ID, "+
-			"and a whole copy is in conflict with it; with documents: whole they have no ID", n.cut)
+			"and a whole copy is in conflict with it; with documents: whole they have no ID", cut)
 	}
 	if n.entry.Extractor.SkippedSchemaID() {
 		text += "; documents stand behind the five bytes of a schema registry, which are skipped"

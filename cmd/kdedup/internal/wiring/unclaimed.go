@@ -13,10 +13,11 @@ import (
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/logreader"
 )
 
-// OpenForLooking opens the store for who only looks into it. In the place of an embedded store that
-// does not exist it returns an empty one in memory.
+// OpenForLooking opens the store for callers that only look into it. In the place of an embedded
+// store that does not exist it returns an empty one in memory.
 func OpenForLooking(ctx context.Context, c config.Config, log *slog.Logger) (dedup.Store, error) {
 	if NotMade(c.Store) {
 		return memory.New(memory.Options{}), nil
@@ -31,8 +32,9 @@ func TellUnclaimed(
 	ctx context.Context, clusters kafka.Clusters, e *Entry, open func() (dedup.Store, error),
 	tell func(string),
 ) error {
-	n, err := kafka.Held(ctx, clusters.Of(e.Topic, e.Output), e.Output)
-	if err != nil || n == 0 {
+	output, err := logreader.Describe(ctx, clusters.Of(e.Topic, e.Output), e.Output,
+		logreader.Bounds{})
+	if err != nil || output.Offsets() == 0 {
 		return err
 	}
 	store, err := open()
@@ -50,7 +52,7 @@ func TellUnclaimed(
 	}
 	tell(fmt.Sprintf("topic %s holds %d offsets already, and nothing is claimed in this scope: "+
 		"copies of what is there would be forwarded. If it came from %s, claim it first: "+
-		"kdedup backfill --topic %s", e.Output, n, e.Input, e.Input))
+		"kdedup backfill --topic %s", e.Output, output.Offsets(), e.Input, e.Input))
 	return nil
 }
 
