@@ -35,8 +35,8 @@ type Deduper struct {
 
 	fingerprints Fingerprinter
 	folded       folded
-	outage       outage // of the store
-	unresolved   outage // of whom the extractor asks
+	outage       waiting // for the store
+	unresolved   waiting // for the server that the extractor asks
 }
 
 // Options of a Deduper.
@@ -45,10 +45,11 @@ type Options struct {
 	Retry     Retry        // zero: DefaultRetry
 	Observer  Observer     // nil: nobody hears what claims take
 	Logger    *slog.Logger // nil: nothing is logged
-	// Outages is shared by dedupers whose waiting is to be one line of the log, as one of which
-	// this one is Number. Nil: it has its own.
+	// Outages is shared by dedupers whose waiting is to be one line of the log, which names this
+	// one by Topic and Lane. Nil: it has its own.
 	Outages *Outages
-	Number  int
+	Topic   string
+	Lane    int
 }
 
 // New returns the deduper of one lane. The scope is registered with the store beforehand, with the
@@ -64,14 +65,16 @@ func New(scope Scope, store Claimer, o Options) *Deduper {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Outages == nil {
-		o.Outages = NewOutages(o.Logger, "")
+		o.Outages = newOutages(o.Logger, false)
 	}
 	return &Deduper{
 		scope: scope, store: store, extractor: o.Extractor, retry: o.Retry, observer: o.Observer,
 		log: o.Logger, fingerprints: o.Extractor.Fingerprinter(),
-		folded:     folded{seen: claimTable{seed: maphash.MakeSeed()}},
-		outage:     outage{desk: o.Outages.store, who: o.Number, open: "claims"},
-		unresolved: outage{desk: o.Outages.resolver, who: o.Number, open: "records"},
+		folded: folded{seen: claimTable{seed: maphash.MakeSeed()}},
+		outage: waiting{
+			reporter: o.Outages.store.Reporter(o.Topic, o.Lane, nil), open: "claims"},
+		unresolved: waiting{
+			reporter: o.Outages.resolver.Reporter(o.Topic, o.Lane, nil), open: "records"},
 	}
 }
 

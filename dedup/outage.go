@@ -5,70 +5,71 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/kdedup/kdedup/internal/trouble"
+	"github.com/kdedup/kdedup/internal/outage"
 )
 
-// Outages tells of servers for which dedupers wait: once that they wait, and once that they go on,
-// however many share it.
-type Outages struct{ store, resolver *trouble.Desk }
+// Outages logs that dedupers wait for a server: one line that they wait, and one that they go on,
+// however many of them share it.
+type Outages struct{ store, resolver *outage.Log }
 
-// NewOutages writes to the log. Who says what shares it, such as lane; empty: the log has it.
-func NewOutages(log *slog.Logger, who string) *Outages {
+// NewOutages writes to the log. Its lines name the topics and lanes of the dedupers.
+func NewOutages(log *slog.Logger) *Outages { return newOutages(log, true) }
+
+func newOutages(log *slog.Logger, lanes bool) *Outages {
 	return &Outages{
-		store: trouble.New(trouble.Options{Begins: "claims undecided, claiming again",
-			Over: "claims decided again", Who: who, Logger: log}),
-		resolver: trouble.New(trouble.Options{Begins: "message IDs not known yet, asking again",
-			Over: "message IDs known again", Who: who, Logger: log}),
+		store: outage.New(outage.Options{Message: "claims undecided, claiming again",
+			Recovered: "claims decided again", Lanes: lanes, Logger: log}),
+		resolver: outage.New(outage.Options{Message: "message IDs not known yet, asking again",
+			Recovered: "message IDs known again", Lanes: lanes, Logger: log}),
 	}
 }
 
-// outage is that of a server that a deduper waits for.
-type outage struct {
-	desk *trouble.Desk
-	who  int    // is it that waits
-	open string // for what, in the log
+// waiting is the outage of a server that a deduper waits for.
+type waiting struct {
+	reporter *outage.Reporter
+	open     string // for what it waits, in the log
 
 	since time.Time // when the present outage was first seen; zero while the server answers
 	seen  time.Time // when it was last seen
 }
 
-func (o *outage) note(open int, err error) {
-	o.seen = time.Now()
-	if o.since.IsZero() {
-		o.since = o.seen
+func (w *waiting) note(open int, err error) {
+	w.seen = time.Now()
+	if w.since.IsZero() {
+		w.since = w.seen
 	}
-	o.desk.Met(o.who, err, o.open, open)
+	w.reporter.Report(err, w.open, open)
 }
 
-func (o *outage) ended() {
-	if !o.since.IsZero() {
-		o.desk.Over(o.who)
+func (w *waiting) ended() {
+	if !w.since.IsZero() {
+		w.reporter.Recovered()
 	}
-	o.since = time.Time{}
+	w.since = time.Time{}
 }
 
 // interrupted ends an outage together with the wait for its end: nobody knows what the server does
 // until it is asked again, and one failure then must not be taken for an outage since this one
 // began.
-func (o *outage) interrupted(ctx context.Context) error {
-	o.forget()
+func (w *waiting) interrupted(ctx context.Context) error {
+	w.forget()
 	return context.Cause(ctx)
 }
 
 // leaveOld does the same where records passed unclaimed, and none came for a while.
-func (o *outage) leaveOld(r Retry) {
-	if time.Since(o.seen) > r.Max {
-		o.forget()
+func (w *waiting) leaveOld(r Retry) {
+	if time.Since(w.seen) > r.Max {
+		w.forget()
 	}
 }
 
-func (o *outage) forget() {
-	if !o.since.IsZero() {
-		o.desk.Gone(o.who)
+func (w *waiting) forget() {
+	if !w.since.IsZero() {
+		w.reporter.Forget()
 	}
-	o.since = time.Time{}
+	w.since = time.Time{}
 }
 
-func (o *outage) outlasts(r Retry) bool {
-	return r.GiveUpAfter > 0 && time.Since(o.since) >= r.GiveUpAfter
+func (w *waiting) outlasts(r Retry) bool {
+	return r.GiveUpAfter > 0 && time.Since(w.since) >= r.GiveUpAfter
 }

@@ -28,11 +28,11 @@ func TestAnOutageOfManyLanesIsOneLineOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lanes = 30
 		var text testkit.Printed
-		store, outages := &switched{}, NewOutages(slog.New(slog.NewTextHandler(&text, nil)), "lane")
+		store, outages := &switched{}, NewOutages(slog.New(slog.NewTextHandler(&text, nil)))
 		var judging sync.WaitGroup
 		for lane := range lanes {
 			d := New(Scope{}, store, Options{Extractor: firstHeader{}, Outages: outages,
-				Number: lane})
+				Lane: lane})
 			judging.Go(func() {
 				if _, err := d.Judge(t.Context(), []Message{messageAt(1, "a", "A")}); err != nil {
 					t.Error(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/kdedup/kdedup/consumer"
-	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 func TestHintNamesTheRemedyOfWhatKafkaAnswered(t *testing.T) {
@@ -56,7 +55,7 @@ func TestWhatManyLanesEndWithIsSaidOnce(t *testing.T) {
 		{error.Error, []string{"orders 2 lanes: " + errUnfinished.Error(),
 			"orders lane 2: read one:9001: the pipeline cannot go on",
 			"orders lane 5: read one:9002: the pipeline cannot go on"}},
-		{trouble.Kind, []string{"orders 2 lanes: " + errUnfinished.Error(),
+		{p.kind, []string{"orders 2 lanes: " + errUnfinished.Error(),
 			"orders 2 lanes: read one:9001: the pipeline cannot go on"}},
 	} {
 		err := p.joined(errs, c.kind)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/forwarder"
-	"github.com/kdedup/kdedup/internal/trouble"
+	"github.com/kdedup/kdedup/internal/outage"
 )
 
 // Options describe the pipeline of one input topic.
@@ -39,8 +39,24 @@ type Options struct {
 	Tracer          Tracer // nil: no traces
 	// Pause waits before a lane joins again. Nil is right but for the simulation, whose chance must
 	// come from its seed.
-	Pause  func(ctx context.Context, d time.Duration)
-	Logger *slog.Logger
+	Pause func(ctx context.Context, d time.Duration)
+	// Outages logs the failures of lanes. Pipelines share it, so that one cause is one line of the
+	// log. Nil: the pipeline has its own.
+	Outages *Outages
+	Logger  *slog.Logger
+}
+
+// Outages logs the lanes that fail and those that stopped.
+type Outages struct{ failing, stopping *outage.Log }
+
+// NewOutages writes to the log.
+func NewOutages(log *slog.Logger) *Outages {
+	return &Outages{
+		failing: outage.New(outage.Options{Message: "lane failed, joining again",
+			Recovered: "all lanes go on again", Lanes: true, Logger: log}),
+		stopping: outage.New(outage.Options{Message: "lane stopped", Fatal: true, Lanes: true,
+			Logger: log}),
+	}
 }
 
 // Pipeline runs the lanes of one input topic.
@@ -48,26 +64,23 @@ type Pipeline struct {
 	options     Options
 	supervisors []*supervisor
 	dropped     droppedCopies
-	failing     *trouble.Desk // hears of the lanes that fail
-	stopping    *trouble.Desk // and of those that cannot go on
 }
 
 // New prepares the lanes; it connects to nothing.
 func New(o Options) *Pipeline {
 	p := &Pipeline{options: o, dropped: droppedCopies{extract: o.Extract}}
-	log := o.Logger.With("topic", o.Name)
-	p.failing = trouble.New(trouble.Options{Begins: "lane failed, joining again",
-		Over: "all lanes go on again", Who: "lane", Logger: log,
-		Well: func(lane int) (time.Time, bool) { return p.supervisors[lane].well() }})
-	p.stopping = trouble.New(trouble.Options{Begins: "lane stopped", Fatal: true, Who: "lane",
-		Logger: log})
+	outages := o.Outages
+	if outages == nil {
+		outages = NewOutages(o.Logger)
+	}
 	for n := range o.Lanes {
 		s := &supervisor{
 			number: n, options: &p.options, judge: o.Judge(n), dropped: &p.dropped,
-			failing: p.failing, stopping: p.stopping,
 			metrics: o.Collectors.For(o.Name, n).within(o.TTL, o.Sliding),
 			log:     o.Logger.With("topic", o.Name, "lane", n),
 		}
+		s.failing = outages.failing.Reporter(o.Name, n, s.healthy)
+		s.stopping = outages.stopping.Reporter(o.Name, n, nil)
 		s.metrics.ready(s.ready)
 		p.supervisors = append(p.supervisors, s)
 	}
@@ -97,11 +110,13 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	for n := range p.supervisors {
-		p.stopping.Gone(n)
+	for _, s := range p.supervisors {
+		s.stopping.Forget()
 	}
 	return p.joined(errs, error.Error)
 }
+
+func (p *Pipeline) kind(err error) string { return outage.Kind(p.options.Name, err) }
 
 // joined is one error for each kind of those of the lanes, in whose place it says how many have it.
 func (p *Pipeline) joined(errs []error, kind func(error) string) error {
@@ -145,5 +160,5 @@ func (p *Pipeline) Ready() error {
 	for i, s := range p.supervisors {
 		errs[i] = s.ready()
 	}
-	return p.joined(errs, trouble.Kind)
+	return p.joined(errs, p.kind)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/outage"
 	"github.com/kdedup/kdedup/internal/pause"
-	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 // supervisor keeps a lane at work: it joins, and joins again after a failure.
@@ -20,9 +20,9 @@ type supervisor struct {
 	options  *Options
 	judge    Judge
 	metrics  *Metrics
-	dropped  *droppedCopies // of the pipeline, and so are
-	failing  *trouble.Desk
-	stopping *trouble.Desk
+	dropped  *droppedCopies   // of the pipeline
+	failing  *outage.Reporter // logs that the lane fails
+	stopping *outage.Reporter // and that it cannot go on
 	log      *slog.Logger
 
 	mu       sync.Mutex
@@ -51,7 +51,7 @@ const (
 
 // run returns nil after polling has ended and the last session is closed.
 func (s *supervisor) run(polling, work context.Context) error {
-	defer s.failing.Gone(s.number)
+	defer s.failing.Forget()
 	next := firstPause
 	for polling.Err() == nil {
 		committed, err := s.serve(polling, work)
@@ -60,7 +60,7 @@ func (s *supervisor) run(polling, work context.Context) error {
 		}
 		if classify(err) == stop {
 			s.remember(err, true)
-			s.stopping.Met(s.number, err, "hint", hint(err))
+			s.stopping.Report(err, "hint", hint(err))
 			return err
 		}
 		if committed {
@@ -176,7 +176,7 @@ func (s *supervisor) succeeded(polling context.Context) {
 	s.last, s.failures = nil, 0
 	s.mu.Unlock()
 	if failed && polling.Err() == nil {
-		s.failing.Over(s.number)
+		s.failing.Recovered()
 	}
 }
 
@@ -187,12 +187,12 @@ func (s *supervisor) failed(err error, pause time.Duration) {
 	s.mu.Unlock()
 	s.metrics.laneFailed(err)
 	s.log.Debug("lane failed", "error", err, "pause", pause)
-	s.failing.Met(s.number, err, "hint", hint(err))
+	s.failing.Report(err, "hint", hint(err))
 }
 
-// well tells since when a lane that failed has been whole, and whether it has stayed so for the
-// probation. Those that commit batches say so themselves.
-func (s *supervisor) well() (since time.Time, well bool) {
+// healthy reports since when a lane that failed has been a member of its group again, and whether
+// it has stayed one for the probation. Lanes that commit batches call Recovered themselves.
+func (s *supervisor) healthy() (since time.Time, healthy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since, s.session != nil && s.session.Joined() && time.Since(s.since) >= probation

@@ -23,7 +23,7 @@ var layers = []struct {
 	{"consumer", []string{"fence", "internal/crashpoint", "internal/pause"}},
 	{"consumer/client", []string{"consumer", "fence", "internal/brokers", "internal/crashpoint",
 		"internal/pause"}},
-	{"dedup", []string{"internal/pause", "internal/trouble"}},
+	{"dedup", []string{"internal/pause", "internal/outage"}},
 	{"dedup/messageid", []string{"dedup", "internal/avropath", "internal/jsonpath",
 		"internal/protopath"}},
 	{"internal/registry", []string{"dedup/messageid"}},
@@ -56,7 +56,7 @@ var layers = []struct {
 	{"examples/outbox", []string{"dedup/...", "idempotency/..."}},
 	{"examples/uniquestore", []string{"idempotency/..."}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
-		"internal/telemetry", "internal/trouble"}},
+		"internal/telemetry", "internal/outage"}},
 	// Work on topics beside the pipelines, for commands of their own.
 	{"internal/report", []string{"dedup", "dedup/messageid", "internal/idorder",
 		"internal/jsonpath", "internal/logreader", "internal/pagestyle"}},
@@ -73,15 +73,15 @@ var layers = []struct {
 		"internal/editdistance", "internal/pause"}},
 	// What traces and metrics have in common on their way to a collector, and the metrics' way.
 	{"internal/otlp", nil},
-	{"internal/otlp/push", []string{"internal/otlp", "internal/trouble"}},
+	{"internal/otlp/push", []string{"internal/otlp", "internal/outage"}},
 	{"pipeline/tracing", []string{"consumer", "dedup", "internal/otlp", "internal/telemetry",
-		"internal/trouble", "pipeline"}},
+		"internal/outage", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
 	{"internal/brokers", nil},
 	{"internal/editdistance", nil},
 	{"internal/idorder", nil},
 	{"internal/pause", nil},
-	{"internal/trouble", nil},
+	{"internal/outage", nil},
 	{"internal/logqueue", nil},
 	{"internal/jsonpath", nil},
 	{"internal/bloom", nil},
@@ -111,7 +111,7 @@ var layers = []struct {
 		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
 		"internal/certs", "internal/claimmetrics", "internal/kafka", "internal/otlp/...",
 		"internal/pause", "internal/registry", "internal/server", "internal/telemetry",
-		"internal/trouble", "pipeline", "pipeline/tracing",
+		"internal/outage", "pipeline", "pipeline/tracing",
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
@@ -243,7 +243,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"internal/pause, internal/telemetry"}},
 		{"dedup/deduper.go", module + "dedup/memory", []string{"dedup/deduper.go imports " +
 			"dedup/memory: of this module dedup may import internal/pause, " +
-			"internal/trouble"}},
+			"internal/outage"}},
 		{"idempotency/lease.go", module + "dedup",
 			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
 				"nothing"}},
@@ -298,7 +298,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"pipeline/lane.go", module + "pipeline/tracing", []string{
 			"pipeline/lane.go imports pipeline/tracing: of this module pipeline may import " +
 				"consumer, dedup, forwarder, internal/crashpoint, internal/pause, " +
-				"internal/telemetry, internal/trouble",
+				"internal/telemetry, internal/outage",
 		}},
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
 		{"internal/server/server.go", "testing", []string{

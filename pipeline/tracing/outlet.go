@@ -10,7 +10,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/kdedup/kdedup/internal/trouble"
+	"github.com/kdedup/kdedup/internal/outage"
 )
 
 // outlet is the end of the queue. It counts what the exporter did, and warns, but not often.
@@ -21,7 +21,7 @@ type outlet struct {
 	exporter sdktrace.SpanExporter
 	metrics  *Metrics
 	log      *slog.Logger
-	failing  *trouble.Desk
+	failing  *outage.Reporter
 	hide     *strings.Replacer // takes secrets out of errors
 	life     context.Context   // ends when what waits is given up
 	close    context.CancelFunc
@@ -35,8 +35,8 @@ func newOutlet(
 	to sdktrace.SpanExporter, m *Metrics, hide *strings.Replacer, log *slog.Logger,
 ) *outlet {
 	o := &outlet{exporter: to, metrics: m, hide: hide, log: log,
-		failing: trouble.New(trouble.Options{Begins: "spans were not exported",
-			Over: "the collector takes spans again", Logger: log})}
+		failing: outage.New(outage.Options{Message: "spans were not exported",
+			Recovered: "the collector takes spans again", Logger: log}).Reporter("", 0, nil)}
 	o.life, o.close = context.WithCancel(context.Background())
 	return o
 }
@@ -50,11 +50,11 @@ func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	o.waiting.Add(-int64(len(spans)))
 	if err != nil {
 		o.metrics.failed.Add(float64(len(spans)))
-		o.failing.Met(0, errors.New(o.hide.Replace(clean(err.Error()))),
+		o.failing.Report(errors.New(o.hide.Replace(clean(err.Error()))),
 			"hint", "see tracing.endpoint; records go on without traces")
 	} else {
 		o.metrics.exported.Add(float64(len(spans)))
-		o.failing.Over(0)
+		o.failing.Recovered()
 	}
 	o.warn()
 	return nil
@@ -76,6 +76,6 @@ func (o *outlet) warn() {
 
 // Shutdown closes the connection to the collector.
 func (o *outlet) Shutdown(ctx context.Context) error {
-	o.failing.Gone(0)
+	o.failing.Forget()
 	return o.exporter.Shutdown(ctx)
 }

@@ -10,7 +10,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/kdedup/kdedup/internal/trouble"
+	"github.com/kdedup/kdedup/internal/outage"
 )
 
 // Metrics count what became of the exports.
@@ -36,15 +36,15 @@ type outlet struct {
 	sdkmetric.Exporter
 	metrics *Metrics
 	hide    *strings.Replacer // takes secrets out of errors
-	failing *trouble.Desk
+	failing *outage.Reporter
 }
 
 func newOutlet(
 	to sdkmetric.Exporter, m *Metrics, hide *strings.Replacer, log *slog.Logger,
 ) *outlet {
-	return &outlet{Exporter: to, metrics: m, hide: hide, failing: trouble.New(trouble.Options{
-		Begins: "the collector does not take the metrics, trying again",
-		Over:   "the collector takes the metrics again", Logger: log})}
+	return &outlet{Exporter: to, metrics: m, hide: hide, failing: outage.New(outage.Options{
+		Message:   "the collector does not take the metrics, trying again",
+		Recovered: "the collector takes the metrics again", Logger: log}).Reporter("", 0, nil)}
 }
 
 // Export never fails: nobody but the log and the metrics would hear of it.
@@ -53,11 +53,11 @@ func (o *outlet) Export(ctx context.Context, all *metricdata.ResourceMetrics) er
 	switch {
 	case err == nil:
 		o.metrics.exported.Inc()
-		o.failing.Over(0)
+		o.failing.Recovered()
 	case errors.Is(ctx.Err(), context.Canceled): // by the stop, and the last export follows
 	default:
 		o.metrics.failed.Inc()
-		o.failing.Met(0, errors.New(o.hide.Replace(err.Error())),
+		o.failing.Report(errors.New(o.hide.Replace(err.Error())),
 			"hint", "see metrics.otlp.endpoint; /metrics has them")
 	}
 	return nil
@@ -65,6 +65,6 @@ func (o *outlet) Export(ctx context.Context, all *metricdata.ResourceMetrics) er
 
 // Shutdown closes the connection to the collector.
 func (o *outlet) Shutdown(ctx context.Context) error {
-	o.failing.Gone(0)
+	o.failing.Forget()
 	return o.Exporter.Shutdown(ctx)
 }

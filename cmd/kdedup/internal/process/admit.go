@@ -17,7 +17,7 @@ func (p *Process) admit(
 	ctx context.Context, entries []wiring.Entry, check func([]wiring.Entry) error,
 ) (admitted []wiring.Entry, err error) {
 	err = check(entries)
-	if err == nil || len(entries) == 0 || outage(err) || ctx.Err() != nil {
+	if err == nil || len(entries) == 0 || unreachable(err) || ctx.Err() != nil {
 		return entries, err
 	}
 	refused := make([]error, len(entries))
@@ -26,7 +26,7 @@ func (p *Process) admit(
 		switch refusal := check(one); {
 		case refusal == nil:
 			admitted = append(admitted, one...)
-		case outage(refusal) || ctx.Err() != nil:
+		case unreachable(refusal) || ctx.Err() != nil:
 			return nil, refusal
 		default:
 			refused[i] = refusal

@@ -3,14 +3,15 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/kdedup/kdedup/internal/outage"
 	"github.com/kdedup/kdedup/internal/server"
-	"github.com/kdedup/kdedup/internal/trouble"
 )
 
 const (
@@ -19,6 +20,13 @@ const (
 
 	// repeatsEvery is how often a warning or an error is written that comes again and again.
 	repeatsEvery = time.Minute
+
+	// maxPlaces is how many topics and lanes with the same warning have an event and lines of their
+	// own. The rest of them share one, so that an outage under many pipelines neither fills the log
+	// nor pushes older warnings off the page.
+	maxPlaces = 4
+	// maxNamed is how many topics of the rest are named.
+	maxNamed = 3
 )
 
 // eventLog is a log handler that keeps the last warnings and errors for the status page, and hands
@@ -41,6 +49,8 @@ type keptEvents struct {
 type keptEvent struct {
 	server.Event
 	key     string    // equal events count as one
+	cause   string    // equal for those of all topics and lanes
+	topics  []string  // of the rest, see maxPlaces; sorted
 	written time.Time // the last line about it
 	held    int       // lines since then that were not written
 	last    line      // of those
@@ -70,7 +80,12 @@ func (l *eventLog) everyLine() *eventLog {
 func (l *eventLog) Handle(ctx context.Context, r slog.Record) error {
 	now := time.Now()
 	write := l.kept.due(now)
-	if r.Level < slog.LevelWarn || l.kept.add(l.event(r), line{l.next, r}, now, l.every) {
+	told := r.Level < slog.LevelWarn
+	if !told {
+		e, err := l.event(r)
+		told = l.kept.add(e, outage.Kind(e.Topic, err), line{l.next, r}, now, l.every)
+	}
+	if told {
 		write = append(write, line{l.next, r})
 	}
 	return writeLines(ctx, write)
@@ -108,8 +123,9 @@ func (l *eventLog) WithGroup(name string) slog.Handler {
 	return &inner
 }
 
-func (l *eventLog) event(r slog.Record) server.Event {
-	e := server.Event{Level: r.Level.String(), Message: cut(r.Message), Count: 1, First: r.Time,
+// event also returns the error of the line.
+func (l *eventLog) event(r slog.Record) (e server.Event, failure error) {
+	e = server.Event{Level: r.Level.String(), Message: cut(r.Message), Count: 1, First: r.Time,
 		Last: r.Time}
 	var details []string
 	note := func(name string, value slog.Value) {
@@ -117,6 +133,9 @@ func (l *eventLog) event(r slog.Record) server.Event {
 		switch name {
 		case "error":
 			e.Error = text
+			if failure, _ = value.Resolve().Any().(error); failure == nil {
+				failure = errors.New(text)
+			}
 		case "hint":
 			e.Hint = text
 		case "topic":
@@ -135,7 +154,7 @@ func (l *eventLog) event(r slog.Record) server.Event {
 		return true
 	})
 	e.Details = cut(strings.Join(details, " "))
-	return e
+	return e, failure
 }
 
 // textOf avoids %+v, by which some errors print where they were made.
@@ -157,13 +176,20 @@ func cut(text string) string {
 // add counts an event like an earlier one of the same topic and lane, whose message and error may
 // have other numbers: offsets, ports and times. It reports whether the line is to be written now;
 // otherwise it is held back.
-func (k *keptEvents) add(e server.Event, l line, now time.Time, every bool) (write bool) {
-	key := strings.Join([]string{e.Level, e.Topic, e.Lane, trouble.Numberless(e.Message),
-		trouble.Numberless(e.Error)}, "\x00")
+func (k *keptEvents) add(e server.Event, kind string, l line, now time.Time, every bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept := keptEvent{Event: e, key: key, written: now}
-	at := slices.IndexFunc(k.events, func(kept keptEvent) bool { return kept.key == key })
+	kept := keptEvent{Event: e, written: now,
+		cause: strings.Join([]string{e.Level, outage.Nameless(e.Topic, e.Message), kind}, "\x00")}
+	kept.key = strings.Join([]string{kept.cause, e.Topic, e.Lane}, "\x00")
+	at := k.find(kept.key)
+	if at < 0 && e.Topic != "" && k.places(kept.cause) >= maxPlaces {
+		kept.key = kept.cause + "\x00the rest"
+		if at = k.find(kept.key); at >= 0 {
+			kept.topics = k.events[at].topics
+		}
+		kept.gather(e.Topic)
+	}
 	if at >= 0 {
 		earlier := k.events[at]
 		kept.Count, kept.First = earlier.Count+1, earlier.First
@@ -178,6 +204,32 @@ func (k *keptEvents) add(e server.Event, l line, now time.Time, every bool) (wri
 	return kept.held == 0
 }
 
+func (k *keptEvents) find(key string) int {
+	return slices.IndexFunc(k.events, func(e keptEvent) bool { return e.key == key })
+}
+
+// places is how many topics and lanes have an event of their own about a cause.
+func (k *keptEvents) places(cause string) (n int) {
+	for _, e := range k.events {
+		if e.cause == cause && e.topics == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// gather adds a topic to the rest.
+func (e *keptEvent) gather(topic string) {
+	if at, known := slices.BinarySearch(e.topics, topic); !known {
+		e.topics = slices.Insert(slices.Clone(e.topics), at, topic)
+	}
+	e.Lane = ""
+	e.Topic = strings.Join(e.topics[:min(len(e.topics), maxNamed)], ", ")
+	if n := len(e.topics) - maxNamed; n > 0 {
+		e.Topic += fmt.Sprintf(" and %d more", n)
+	}
+}
+
 // due returns the lines that were held back for long enough, with their number.
 func (k *keptEvents) due(now time.Time) (lines []line) {
 	k.mu.Lock()
@@ -189,6 +241,9 @@ func (k *keptEvents) due(now time.Time) (lines []line) {
 		}
 		l := line{e.last.to, e.last.record.Clone()}
 		l.record.AddAttrs(slog.Int("repeated", e.held))
+		if len(e.topics) > 1 {
+			l.record.AddAttrs(slog.String("also_of", e.Topic))
+		}
 		lines = append(lines, l)
 		e.written, e.held, e.last = now, 0, line{}
 	}

@@ -144,3 +144,47 @@ level=WARN msg="lane failed" topic=orders lane=0 error="EOF from port 69" repeat
 		}
 	})
 }
+
+// Sixty pipelines meet one cause: a few have lines of their own, the rest one, and a warning that
+// was there before stays on the page.
+func TestAWarningOfManyTopicsLeavesOlderOnesOnThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		events := newEventLog(slog.NewTextHandler(&out, nil))
+		log := slog.New(events)
+		log.Warn("the disk is nearly full")
+		for range 5 {
+			for n := range 60 {
+				topic := fmt.Sprintf("tenant-%d", n)
+				log.With("topic", topic, "lane", 0).Warn("lane is late",
+					"error", fmt.Errorf("look at %s: EOF", topic))
+			}
+			time.Sleep(time.Second) // of the bubble
+		}
+		var got []string
+		for _, e := range events.latest() {
+			got = append(got, told(e))
+		}
+		want := []string{
+			"WARN lane is late|look at tenant-59: EOF||tenant-10, tenant-11, tenant-12 and 53 more|||280",
+			"WARN lane is late|look at tenant-3: EOF||tenant-3|0||5",
+			"WARN lane is late|look at tenant-2: EOF||tenant-2|0||5",
+			"WARN lane is late|look at tenant-1: EOF||tenant-1|0||5",
+			"WARN lane is late|look at tenant-0: EOF||tenant-0|0||5",
+			"WARN the disk is nearly full||||||1",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
+		}
+		if n := strings.Count(out.String(), "\n"); n != 6 {
+			t.Errorf("%d lines:\n%s", n, &out)
+		}
+		if err := events.flush(); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); strings.Count(text, "\n") != 11 || !strings.Contains(text,
+			`repeated=279 also_of="tenant-10, tenant-11, tenant-12 and 53 more"`) {
+			t.Error(text)
+		}
+	})
+}

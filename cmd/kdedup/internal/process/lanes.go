@@ -28,7 +28,6 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 		rooms[lane] = consumer.NewRoom(e.BatchRecords, int(e.BatchBytes), batchTime(e.Topic),
 			members.Room(lane))
 	}
-	outages := dedup.NewOutages(p.log.With("topic", e.Input), "lane")
 	return pipeline.New(pipeline.Options{
 		Name:  e.Input,
 		Lanes: e.Lanes,
@@ -40,7 +39,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 				Extractor: e.Extractor, Retry: wiring.RetryOf(e.Topic),
 				Observer: p.families.claims.For(e.Input, strconv.Itoa(lane)),
 				Logger:   p.log.With("topic", e.Input, "lane", lane),
-				Outages:  outages, Number: lane,
+				Outages:  p.storeOutages, Topic: e.Input, Lane: lane,
 			})
 		},
 		Identify:        p.identify(e),
@@ -51,6 +50,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 		ShutdownTimeout: p.Config().ShutdownTimeout,
 		Collectors:      p.families.pipeline,
 		Tracer:          p.tracer(e),
+		Outages:         p.laneOutages,
 		Logger:          p.log,
 	})
 }

@@ -32,9 +32,9 @@ const (
 	usedPatience = 10 * time.Second
 )
 
-// outage reports whether an error of a start says that a server cannot be reached, or does not
+// unreachable reports whether an error of a start says that a server cannot be reached, or does not
 // serve now.
-func outage(err error) bool {
+func unreachable(err error) bool {
 	for _, temporary := range []error{
 		context.DeadlineExceeded, io.ErrUnexpectedEOF,
 		// of a proxy whose broker is down, for example; if it is of a broker that wants TLS, the
@@ -89,7 +89,7 @@ func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 		reason := "a server does not answer"
 		if errors.Is(err, embedded.ErrUsed) && time.Since(began) < usedPatience {
 			reason = "another process has the store open"
-		} else if !outage(err) {
+		} else if !unreachable(err) {
 			return err
 		}
 		p.starting.Store(&notStarted{err})

@@ -132,7 +132,7 @@ func (p *Process) prepareMatched(
 			err := p.prepareOne(each, c, entries[i:i+1])
 			running := p.active.Load().find(entries[i].ConsumerGroup)
 			runs := running != nil && !running.over()
-			if err != nil && (outage(err) || each.Err() != nil || runs) {
+			if err != nil && (unreachable(err) || each.Err() != nil || runs) {
 				return err
 			}
 			refusals[i] = err

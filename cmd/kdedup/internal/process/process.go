@@ -51,11 +51,14 @@ type Process struct {
 	store     dedup.Store
 	schemas   *registry.Client
 	knowledge wiring.Knowledge
-	tracing   *tracing.Provider          // nil: no traces
-	pusher    *push.Pusher               // nil: metrics are only served
-	active    atomic.Pointer[active]     // replaced by Run alone
-	looks     looks                      // of the topics of patterns
-	starting  atomic.Pointer[notStarted] // nil when all that open opens is there
+	tracing   *tracing.Provider      // nil: no traces
+	pusher    *push.Pusher           // nil: metrics are only served
+	active    atomic.Pointer[active] // replaced by Run alone
+	// All pipelines log their outages in one place, so that one cause is one line.
+	laneOutages  *pipeline.Outages
+	storeOutages *dedup.Outages
+	looks        looks                      // of the topics of patterns
+	starting     atomic.Pointer[notStarted] // nil when all that open opens is there
 }
 
 // Config is the configuration in force. A reload changes only its topics and what is in applied.
@@ -109,6 +112,7 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 		lookEvery: lookEvery}
 	noTopics, _ := c.Expand(nil)
 	p.active.Store(&active{file: c, config: noTopics, since: time.Now()})
+	p.laneOutages, p.storeOutages = pipeline.NewOutages(p.log), dedup.NewOutages(p.log)
 	p.starting.Store(&notStarted{errors.New("connecting to Kafka and the store")})
 	p.families = newFamilies(p.registry, c)
 	p.summed = telemetry.NewSummed(p.registry, p.groups, addedUp)

@@ -77,7 +77,7 @@ func (p *Process) began(
 	}
 	for _, e := range matched {
 		began, err := p.knowledge.Began(ctx, wiring.ScopeOf(e.Topic, ""), name)
-		if began || err != nil && (outage(err) || ctx.Err() != nil) {
+		if began || err != nil && (unreachable(err) || ctx.Err() != nil) {
 			return began, err
 		}
 	}
