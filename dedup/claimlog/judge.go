@@ -38,7 +38,7 @@ func (m *machine) claim(
 ) error {
 	b, s, now := &m.block, &m.shards[e.Shard], at.now
 	strict := b.version > firstVersion
-	if !b.reaches(e, now, m.late) || strict && s.removedSince(b.scope, b.seen.Next) {
+	if !b.reaches(e, s, now, m.late) || strict && s.removedSince(b.scope, b.seen.Next) {
 		return nil
 	}
 	since := m.since[e.Shard].of(b.seen.Next)
@@ -123,12 +123,20 @@ func (s *shardState) noteEnd(now, ends int64) {
 
 // reaches tells whether what a claimant had read is still there in front of its block, and is
 // neither too old nor of a time that was wrong.
-func (b *block) reaches(e Entry, now, late int64) bool {
+//
+// How old it is tells the latest time since then, also where the shard went back from that. Until
+// then some processes have forgotten claims that ended by it, and others have not. So they would
+// judge such a block differently.
+func (b *block) reaches(e Entry, s *shardState, now, late int64) bool {
 	seen := b.seen
 	if seen.Epoch < 0 { // of an empty shard
 		return seen.Next == e.At
 	}
-	return seen.Epoch == e.Epoch && seen.Next <= e.At && now-seen.Time <= late &&
+	latest := now
+	if b.version > firstVersion {
+		latest = s.Peaks.since(seen.Next, max(now, s.Time))
+	}
+	return seen.Epoch == e.Epoch && seen.Next <= e.At && latest-seen.Time <= late &&
 		(b.version == firstVersion || seen.Time-now <= late)
 }
 

@@ -130,3 +130,51 @@ func TestAnOwnerThatWasReplacedDoesNotComeBack(t *testing.T) {
 	})
 	owners("behind")
 }
+
+// A broker's clock that falls back by as much as a block is late hides that it is late. One process
+// has forgotten a claim that ended in between, another has not. The block must claim nothing, or
+// they would disagree from then on about who owns the ID.
+func TestABlockIsAsLateAsTheTimeWasThatTheLogWentBackFrom(t *testing.T) {
+	const minute = int64(time.Minute / time.Millisecond)
+	block := func(at, seen, seenAt, now int64, id string, owner int64) Entry {
+		h := head{version: version, written: now, log: 1, id: blockID{1, uint64(at)},
+			scope: testScope.Name}
+		return Entry{At: at, Time: now, Block: claimsBlock(nil, h, time.Minute,
+			sight{Position{Next: seen}, seenAt, 0}, []dedup.Claim{claimOf(id, owner)}, places(1))}
+	}
+	answers := make(map[string][]dedup.Answer)
+	for name, forgets := range map[string]bool{"forgot": true, "remembers": false} {
+		m, err := newMachine(newMemoryIndex(), "log", agreement{Version: agreementVersion, ID: 1,
+			Shards: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.shards[0].Epoch, m.ahead[0].Epoch = 0, 0
+		apply := func(e Entry) {
+			t.Helper()
+			told := func(claim int, a dedup.Answer) { answers[name] = append(answers[name], a) }
+			if err := m.apply(t.Context(), e, func(blockID) func(int, dedup.Answer) {
+				return told
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply(block(0, 0, 0, 10*minute, "first", 1))
+		apply(block(1, 1, 10*minute, 10*minute, "a", 2)) // owns the ID until 11 minutes
+		apply(block(2, 2, 10*minute, 15*minute, "b", 3))
+		apply(block(3, 3, 15*minute, 22*minute, "c", 4))
+		if forgets {
+			p := m.progress()
+			if err := m.index.drop(t.Context(), p.ended(m.late)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The clock falls back, and a block comes whose claimant has read nothing of the above.
+		apply(block(4, 4, 10*minute+minute/2, 10*minute+minute/2, "d", 5))
+		answers[name] = nil
+		apply(block(5, 1, 10*minute, 10*minute+minute/2, "a", 6))
+		if len(answers[name]) > 0 {
+			t.Errorf("the process that %s tells %+v", name, answers[name])
+		}
+	}
+}

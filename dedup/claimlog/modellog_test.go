@@ -220,6 +220,11 @@ func (l *modelLog) setClocks(r *rand.Rand) {
 		l.hosts = wrong
 	case 3:
 		l.broker = -wrong
+	case 4: // a late block looks like a young one
+		var b block
+		if n := len(l.late); n > 0 && b.parse(l.late[r.IntN(n)].block) == nil && b.written > 0 {
+			l.broker = b.written - l.real
+		}
 	}
 }
 
@@ -246,6 +251,21 @@ type fold struct {
 	skewAt   int64
 	grace    int64
 	last     modelEntry // that moved the time
+	times    []modelTime
+}
+
+// modelTime is the time of a shard behind a place.
+type modelTime struct{ at, now int64 }
+
+// latest is the latest time of the places from one on.
+func (f *fold) latest(place int64) int64 {
+	latest := f.now
+	for _, t := range f.times {
+		if t.at >= place {
+			latest = max(latest, t.now)
+		}
+	}
+	return latest
 }
 
 func newFold(l *modelLog, naive bool) *fold {
@@ -307,6 +327,8 @@ func (f *fold) apply(l *modelLog, e modelEntry) (told []dedup.Answer) {
 	if f.now = now; counts {
 		f.last = e
 	}
+	latest := f.latest(b.seen.Next)
+	f.times = append(f.times, modelTime{e.At, now})
 	switch b.kind {
 	case kindForget:
 		f.removals[b.scope] = e.At + 1
@@ -317,7 +339,8 @@ func (f *fold) apply(l *modelLog, e modelEntry) (told []dedup.Answer) {
 		delete(f.owners, modelKey{b.scope, string(b.id)})
 		return nil
 	}
-	late := b.seen.Epoch != e.Epoch || b.seen.Next > e.At || now-b.seen.Time > modelLateness
+	late := b.seen.Epoch != e.Epoch || b.seen.Next > e.At ||
+		f.now-b.seen.Time > modelLateness || f.newest && latest-b.seen.Time > modelLateness
 	if b.seen.Epoch < 0 {
 		late = b.seen.Next != e.At
 	}

@@ -17,7 +17,7 @@ func (m *machine) renew(
 	tag [tagBytes]byte, e Entry, at moment, tell func(int, dedup.Answer),
 ) error {
 	b, s, now := &m.block, &m.shards[e.Shard], at.now
-	if !b.reaches(e, now, m.late) || s.removedSince(b.scope, b.seen.Next) {
+	if !b.reaches(e, s, now, m.late) || s.removedSince(b.scope, b.seen.Next) {
 		return nil
 	}
 	for i := range b.claims {

@@ -63,6 +63,36 @@ func (s *shardState) momentOf(e Entry, b *block, late int64) moment {
 	return m
 }
 
+// peaks are the times that a shard went back from and has not reached again, the latest place last.
+// So their times fall. There is none while the time goes on.
+type peaks []peak
+
+// peak is the time at the place in front of Before, where the shard went back.
+type peak struct {
+	Before int64 `json:"before"`
+	Time   int64 `json:"time"`
+}
+
+// move notes that the time went from one to another at a place.
+func (p *peaks) move(place, from, to int64) {
+	if to < from {
+		*p = append(*p, peak{place, from})
+	}
+	for n := len(*p); n > 0 && (*p)[n-1].Time <= to; n-- {
+		*p = (*p)[:n-1]
+	}
+}
+
+// since is the latest time of the places from one on, or one that is later.
+func (p peaks) since(place, time int64) int64 {
+	for _, peak := range p {
+		if peak.Before > place {
+			time = max(time, peak.Time)
+		}
+	}
+	return time
+}
+
 const mostGrace = 24 * time.Hour
 
 // clock is what a process knows of the time of the log.

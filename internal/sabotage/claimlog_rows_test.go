@@ -156,12 +156,20 @@ var ofClaimLog = []sabotage{
 	},
 	{
 		guard: "a block that comes late claims nothing",
-		file:  "dedup/claimlog/judge.go", old: "now-seen.Time <= late", new: "late > 0",
+		file:  "dedup/claimlog/judge.go", old: "latest-seen.Time <= late", new: "late > 0",
 		caughtBy: "./dedup/claimlog", tests: "TestALateBlockClaimsNothing",
 	},
 	{
+		guard:    "a clock that falls back does not make a late block young",
+		file:     "dedup/claimlog/judge.go",
+		old:      "latest = s.Peaks.since(seen.Next, max(now, s.Time))",
+		new:      "_ = s",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestABlockIsAsLateAsTheTimeWasThatTheLogWentBackFrom",
+	},
+	{
 		guard: "a renewal that comes late does not count",
-		file:  "dedup/claimlog/renew.go", old: "!b.reaches(e, now, m.late) || ",
+		file:  "dedup/claimlog/renew.go", old: "!b.reaches(e, s, now, m.late) || ",
 		caughtBy: "./dedup/claimlog", tests: "TestModel",
 	},
 	{
