@@ -55,7 +55,7 @@ var ofStores = []sabotage{
 	},
 	{
 		guard: "an outage that nobody saw go on is over",
-		file:  "dedup/outage.go", old: "o.forget()\n\treturn context.Cause(ctx)",
+		file:  "dedup/outage.go", old: "w.forget()\n\treturn context.Cause(ctx)",
 		new:      "return context.Cause(ctx)",
 		caughtBy: "./dedup", tests: "TestAFailureLongAfterAnOutageBeginsAnother",
 	},
