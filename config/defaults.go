@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"strings"
 	"time"
 )
 
@@ -116,12 +117,21 @@ func (c Config) Derived() Config {
 		// Validate reports the instance that stays empty when the host name is unknown.
 		c.Instance, _ = os.Hostname()
 	}
+	for _, sasl := range []*SASL{&c.Kafka.SASL, &c.Kafka.Output.SASL} {
+		sasl.Mechanism = spelled(sasl.Mechanism)
+	}
 	topics := make([]Topic, len(c.Topics))
 	for i, t := range c.Topics {
 		topics[i] = t.derived()
 	}
 	c.Topics = topics
 	return c
+}
+
+// spelled is a SASL mechanism as kdedup writes it. Kafka's own names have capitals and underscores,
+// as SCRAM-SHA-512 and AWS_MSK_IAM.
+func spelled(mechanism string) string {
+	return strings.ToLower(strings.ReplaceAll(mechanism, "_", "-"))
 }
 
 func (t Topic) derived() Topic {

@@ -327,3 +327,18 @@ func TestLoadNamesTheFileThatIsMissing(t *testing.T) {
 		t.Errorf("Load: %v", err)
 	}
 }
+
+func TestMechanismsAreUnderstoodAsKafkaSpellsThem(t *testing.T) {
+	for given, want := range map[string]string{
+		"PLAIN": SASLPlain, "SCRAM-SHA-256": SASLScram256, "SCRAM-SHA-512": SASLScram512,
+		"OAUTHBEARER": SASLOAuthBearer, "AWS_MSK_IAM": SASLAWS,
+	} {
+		c := Config{Kafka: Kafka{SASL: SASL{Mechanism: given}}}
+		c.Kafka.Output.SASL.Mechanism = given
+		c = c.Derived()
+		if c.Kafka.SASL.Mechanism != want || c.Kafka.Output.SASL.Mechanism != want {
+			t.Errorf("%s is read as %q and %q", given, c.Kafka.SASL.Mechanism,
+				c.Kafka.Output.SASL.Mechanism)
+		}
+	}
+}

@@ -168,3 +168,14 @@ func TestClientMetricsOfSeveralClients(t *testing.T) {
 		}
 	}
 }
+
+// The fake Kafka logs in whoever asks.
+func TestALoginThatNobodyAsksForIsToldAsSuch(t *testing.T) {
+	client := connect(t, config.Kafka{Brokers: testkit.Kafka(t), SASL: config.SASL{
+		Mechanism: config.SASLScram512, Username: "ann", Password: "secret"}})
+	err := kafka.Ping(t.Context(), client)
+	if err == nil || !strings.Contains(err.Error(), "kafka.sasl: ") ||
+		!strings.Contains(err.Error(), "takes no login") {
+		t.Error(err)
+	}
+}

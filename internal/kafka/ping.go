@@ -59,6 +59,9 @@ func suspect(err error) (section, remedy string) {
 		return ".sasl", "check the user and the password"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
 		return ".sasl.mechanism", "ask for one that the listener of the brokers offers"
+	case errors.Is(err, kerr.IllegalSaslState):
+		return ".sasl", "the listener of the brokers takes no login: remove sasl, or dial the " +
+			"listener that asks for one"
 	case errors.As(err, &refused):
 		return ".sasl", ""
 	case errors.As(err, &unknown):
