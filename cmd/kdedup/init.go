@@ -185,6 +185,9 @@ func (f *initFlags) plan(ctx context.Context, draft config.Config, l *look) (p p
 	if err := f.chooseID(ctx, &p, sample); err != nil {
 		return p, err
 	}
+	if err := f.respell(&p, sample); err != nil {
+		return p, err
+	}
 	var documents messageid.Documents
 	for _, r := range sample.Records {
 		documents.Count(r.Value)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/proposal"
 	"github.com/kdedup/kdedup/internal/report"
@@ -47,6 +48,39 @@ func onlyOne(names []string) string {
 	return ""
 }
 
+// respell looks for IDs in more than one spelling. Of UUIDs it makes one ID; other IDs that differ
+// in case may be different, and are for the reader of the file to decide.
+func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
+	if p.id.From == config.FromAvro || p.id.From == config.FromProtobuf {
+		return nil // they need a registry
+	}
+	e, err := p.extractor()
+	if err != nil {
+		return err
+	}
+	found := sample.Spellings(e)
+	if found.IDs == 0 {
+		return nil
+	}
+	p.spellings = fmt.Sprintf("IDs of the sample in more than one spelling: %d, such as %s and %s.",
+		found.IDs, found.One, found.Other)
+	can := p.id.From == config.FromHeader || p.id.From == config.FromKey ||
+		p.id.From == config.FromJSON
+	switch {
+	case found.UUIDs && can:
+		p.id.Normalize = []string{config.NormalizeTrim, config.NormalizeUnquote,
+			config.NormalizeUUID}
+		p.spellings += " normalize makes one ID of them."
+	case can:
+		p.spellings += " If they name one message, write normalize: [trim, unquote, lower] into " +
+			"message_id; by default they are different IDs."
+	default:
+		p.spellings += " For kdedup they are different IDs."
+	}
+	fmt.Fprintf(f.talk, "\n%s\n", p.spellings)
+	return nil
+}
+
 // chooseTTL looks at the distances of copies.
 func (f *initFlags) chooseTTL(
 	ctx context.Context, p *plan, sample proposal.Sample, l *look,
@@ -81,9 +115,8 @@ func (f *initFlags) chooseTTL(
 	}
 }
 
-func windowOf(
-	ctx context.Context, p plan, sample proposal.Sample, l *look,
-) (proposal.Window, error) {
+// extractor is that of the topic as it is planned so far.
+func (p plan) extractor() (*messageid.Extractor, error) {
 	t := config.DefaultTopic()
 	t.Input, t.MessageID, t.Fingerprint.Ignore = p.input, p.id, p.ignore
 	if p.id.Preset != "" {
@@ -92,9 +125,19 @@ func windowOf(
 	if p.tombstones {
 		t.OnTombstone = config.ActionForward
 	}
-	extractor, err := wiring.ExtractorOf(t, nil)
+	e, err := wiring.ExtractorOf(t, nil)
 	if err != nil {
-		return proposal.Window{}, usageError{fmt.Errorf("--id: %w", err)}
+		return nil, usageError{fmt.Errorf("--id: %w", err)}
+	}
+	return e, nil
+}
+
+func windowOf(
+	ctx context.Context, p plan, sample proposal.Sample, l *look,
+) (proposal.Window, error) {
+	extractor, err := p.extractor()
+	if err != nil {
+		return proposal.Window{}, err
 	}
 	asking, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()

@@ -21,6 +21,7 @@ type plan struct {
 	group        string
 	id           config.MessageID
 	seen         []string // what of the records speaks for it
+	spellings    string   // sentences about IDs in more than one spelling; mostly empty
 	ignore       []string // of fingerprint
 	tombstones   bool     // pass as they are
 	cutOff       int      // documents that are not whole
@@ -114,7 +115,7 @@ func (p plan) topics() string {
 		"output", quoted(p.output))
 	setting("", "consumer_group", quoted(p.group))
 	b.WriteString("\n")
-	setting("Where a record has its ID. "+sentences(p.seen), "message_id", idText(p.id))
+	setting("Where a record has its ID. "+sentences(p.seen)+" "+p.spellings, "message_id", idText(p.id))
 	setting("Records without an ID go here, and records that the output refuses.",
 		"dead_letter_topic", quoted(p.input+".dlq"))
 	setting("A record with the ID of an earlier one, and another key or value, goes there, too. By "+
@@ -150,6 +151,9 @@ func idText(m config.MessageID) string {
 		if s[1] != "" {
 			settings = append(settings, s[0]+": "+quoted(s[1]))
 		}
+	}
+	if len(m.Normalize) > 0 {
+		settings = append(settings, "normalize: ["+strings.Join(m.Normalize, ", ")+"]")
 	}
 	if len(m.Parts) > 0 {
 		var parts []string
