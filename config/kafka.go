@@ -66,9 +66,9 @@ const (
 
 // SASL authenticates with the brokers: by name and password, by a token, or by AWS credentials.
 type SASL struct {
-	// `plain`, `scram-sha-256`, `scram-sha-512`, `oauthbearer` or `aws-msk-iam`, also as
-	// Kafka spells them (`SCRAM-SHA-512`); empty means no authentication. With `plain` and `oauthbearer` the secret crosses the network as it is:
-	// enable TLS. `aws-msk-iam` is refused without.
+	// `plain`, `scram-sha-256`, `scram-sha-512`, `oauthbearer` or `aws-msk-iam`, also as Kafka
+	// spells them (`SCRAM-SHA-512`); empty means no authentication. With `plain` and `oauthbearer`
+	// the secret crosses the network as it is: enable TLS. `aws-msk-iam` is refused without.
 	Mechanism string `mapstructure:"mechanism"`
 	// Required with `plain` and `scram-sha-…`, refused otherwise.
 	Username string `mapstructure:"username"`

@@ -115,7 +115,8 @@ func (p plan) topics() string {
 		"output", quoted(p.output))
 	setting("", "consumer_group", quoted(p.group))
 	b.WriteString("\n")
-	setting("Where a record has its ID. "+sentences(p.seen)+" "+p.spellings, "message_id", idText(p.id))
+	setting("Where a record has its ID. "+sentences(p.seen)+" "+p.spellings, "message_id",
+		idText(p.id))
 	setting("Records without an ID go here, and records that the output refuses.",
 		"dead_letter_topic", quoted(p.input+".dlq"))
 	setting("A record with the ID of an earlier one, and another key or value, goes there, too. By "+

@@ -34,8 +34,9 @@ func TestInitTellsOfIDsInCapitals(t *testing.T) {
 			}
 			defer client.Close()
 			for _, id := range c.ids {
-				if err := client.ProduceSync(t.Context(), &kgo.Record{Value: []byte("{}"),
-					Headers: []kgo.RecordHeader{{Key: "id", Value: []byte(id)}}}).FirstErr(); err != nil {
+				r := &kgo.Record{Value: []byte("{}"),
+					Headers: []kgo.RecordHeader{{Key: "id", Value: []byte(id)}}}
+				if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 					t.Fatal(err)
 				}
 			}

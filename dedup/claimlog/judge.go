@@ -124,9 +124,9 @@ func (s *shardState) noteEnd(now, ends int64) {
 // reaches tells whether what a claimant had read is still there in front of its block, and is
 // neither too old nor of a time that was wrong.
 //
-// How old it is tells the latest time since then, also where the shard went back from that. Until
-// then some processes have forgotten claims that ended by it, and others have not. So they would
-// judge such a block differently.
+// How old it is tells the latest time of the blocks since then, also where the shard went back from
+// that. By it some processes have forgotten claims that had ended, and others have not. So they
+// would judge such a block differently.
 func (b *block) reaches(e Entry, s *shardState, now, late int64) bool {
 	seen := b.seen
 	if seen.Epoch < 0 { // of an empty shard
@@ -134,7 +134,7 @@ func (b *block) reaches(e Entry, s *shardState, now, late int64) bool {
 	}
 	latest := now
 	if b.version > firstVersion {
-		latest = s.Peaks.since(seen.Next, max(now, s.Time))
+		latest = s.Peaks.since(seen.Next, now)
 	}
 	return seen.Epoch == e.Epoch && seen.Next <= e.At && latest-seen.Time <= late &&
 		(b.version == firstVersion || seen.Time-now <= late)

@@ -234,7 +234,7 @@ func (m *machine) apply(
 	}
 	next := moment{now: s.Time, skew: s.Skew} // of what takes its place only
 	if s.Version == firstVersion {
-		next.now = max(e.Time, s.Time)
+		next.now, next.own = max(e.Time, s.Time), e.Time
 	}
 	b, newest := &m.block, s.Version
 	m.void = nil
@@ -258,7 +258,9 @@ func (m *machine) apply(
 	if next.now < s.Time {
 		m.removals[e.Shard]++ // as what had ended may hold again
 	}
-	s.Peaks.move(e.At, s.Time, next.now)
+	if next.own != 0 {
+		s.Peaks.add(e.At, next.own)
+	}
 	s.Next, s.Epoch, s.Ends = e.At+1, e.Epoch, e.Ends
 	s.Time, s.Skew, s.Version = next.now, next.skew, newest
 	if s.Next >= ahead.Next {

@@ -254,16 +254,17 @@ type fold struct {
 	times    []modelTime
 }
 
-// modelTime is the time of a shard behind a place.
+// modelTime is the time of a block, if it has one.
 type modelTime struct{ at, now int64 }
 
-// latest is the latest time of the places from one on.
+// latest is the latest time of the blocks from a place on, or that of the present one.
 func (f *fold) latest(place int64) int64 {
 	latest := f.now
-	for _, t := range f.times {
-		if t.at >= place {
-			latest = max(latest, t.now)
+	for _, t := range slices.Backward(f.times) {
+		if t.at < place {
+			break
 		}
+		latest = max(latest, t.now)
 	}
 	return latest
 }
@@ -315,6 +316,7 @@ func (f *fold) apply(l *modelLog, e modelEntry) (told []dedup.Answer) {
 	if b.parse(e.Block) != nil || b.log != l.agreed.ID {
 		if !f.newest {
 			f.now, f.last = max(f.now, e.Time), e
+			f.times = append(f.times, modelTime{e.At, e.Time})
 		}
 		return nil
 	}
@@ -328,7 +330,12 @@ func (f *fold) apply(l *modelLog, e modelEntry) (told []dedup.Answer) {
 		f.last = e
 	}
 	latest := f.latest(b.seen.Next)
-	f.times = append(f.times, modelTime{e.At, now})
+	switch {
+	case !f.newest:
+		f.times = append(f.times, modelTime{e.At, e.Time})
+	case counts:
+		f.times = append(f.times, modelTime{e.At, now})
+	}
 	switch b.kind {
 	case kindForget:
 		f.removals[b.scope] = e.At + 1

@@ -16,6 +16,7 @@ type skew struct {
 // moment is what a shard makes of the time of a block.
 type moment struct {
 	now int64
+	own int64 // the time of the block itself; 0: it has none
 	// by how much longer claims of the block hold, as the time may be as much later
 	grace int64
 	skew  skew
@@ -42,7 +43,7 @@ type moment struct {
 // Blocks of firstVersion do not tell when they were written: the latest time of all counts.
 func (s *shardState) momentOf(e Entry, b *block, late int64) moment {
 	if b.version == firstVersion {
-		return moment{now: max(e.Time, s.Time)}
+		return moment{now: max(e.Time, s.Time), own: e.Time}
 	}
 	m := moment{now: e.Time}
 	switch by := e.Time - b.written; {
@@ -60,34 +61,35 @@ func (s *shardState) momentOf(e Entry, b *block, late int64) moment {
 			m.now -= s.Skew.By
 		}
 	}
+	if !m.unexplained {
+		m.own = m.now
+	}
 	return m
 }
 
-// peaks are the times that a shard went back from and has not reached again, the latest place last.
-// So their times fall. There is none while the time goes on.
+// peaks are the times of blocks, without those that a later block has reached: the latest place is
+// last, and the times fall. There is one while the time goes on.
 type peaks []peak
 
-// peak is the time at the place in front of Before, where the shard went back.
 type peak struct {
-	Before int64 `json:"before"`
-	Time   int64 `json:"time"`
+	At   int64 `json:"at"` // the place of the block
+	Time int64 `json:"time"`
 }
 
-// move notes that the time went from one to another at a place.
-func (p *peaks) move(place, from, to int64) {
-	if to < from {
-		*p = append(*p, peak{place, from})
+// add takes note of a block that has a time.
+func (p *peaks) add(place, time int64) {
+	n := len(*p)
+	for n > 0 && (*p)[n-1].Time <= time {
+		n--
 	}
-	for n := len(*p); n > 0 && (*p)[n-1].Time <= to; n-- {
-		*p = (*p)[:n-1]
-	}
+	*p = append((*p)[:n], peak{place, time})
 }
 
-// since is the latest time of the places from one on, or one that is later.
+// since is the latest time of the blocks from a place on, or one that is later.
 func (p peaks) since(place, time int64) int64 {
 	for _, peak := range p {
-		if peak.Before > place {
-			time = max(time, peak.Time)
+		if peak.At >= place {
+			return max(time, peak.Time)
 		}
 	}
 	return time

@@ -162,7 +162,7 @@ var ofClaimLog = []sabotage{
 	{
 		guard:    "a clock that falls back does not make a late block young",
 		file:     "dedup/claimlog/judge.go",
-		old:      "latest = s.Peaks.since(seen.Next, max(now, s.Time))",
+		old:      "latest = s.Peaks.since(seen.Next, now)",
 		new:      "_ = s",
 		caughtBy: "./dedup/claimlog",
 		tests:    "TestABlockIsAsLateAsTheTimeWasThatTheLogWentBackFrom",

@@ -59,7 +59,8 @@ var ofProcess = []sabotage{
 	},
 	{
 		guard: "a start waits for servers that do not answer",
-		file:  "cmd/kdedup/internal/process/outage.go", old: "if !unreachable(err) {", new: "if true {",
+		file:  "cmd/kdedup/internal/process/outage.go",
+		old:   "if !unreachable(err) {", new: "if true {",
 		caughtBy: "./cmd/kdedup", tests: "TestAStartWaitsForKafka/fake",
 	},
 	{
