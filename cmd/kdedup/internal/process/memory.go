@@ -17,8 +17,8 @@ import (
 // What a lane holds comes and goes with its batches: much lives while one is polled and forwarded,
 // little while its claims are at work. A percentage of what lives (GOGC) lets garbage pile up when
 // there is most of it, and collects all the time when there is least. So a limit decides when to
-// collect: two lanes on Cassandra take 15 MiB less with it than with 50 %, and less processor time
-// (docs/tried.md). The embedded store has no such pauses, and is a sixth faster without.
+// collect: two lanes on Cassandra take 15 MiB less with it than with 50 %, and less processor time.
+// The embedded store has no such pauses, and is a sixth faster without.
 
 const (
 	// of Go's own account, for two lanes with records of some hundred bytes
