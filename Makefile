@@ -69,6 +69,19 @@ packages: ## Install the programs that make test needs (Debian and its kin, as r
 test-short: $(GOTEST) ## Test what needs no real servers, in six minutes (PKG=./…, TESTFLAGS=…)
 	$(GOTEST) -slowest 5 -- -pgo=off -short -timeout 10m $(TESTFLAGS) $(PKG)
 
+# Nothing is asked of servers, and results that Go's cache has are taken.
+.PHONY: check
+check: ## Test a change in PKG in seconds, and say what that did not test (PKG=./dedup/claimlog)
+	@test "$(PKG)" != ./... || { echo "name the package of the change: make check PKG=./dedup/claimlog" >&2; exit 1; }
+	@unformatted=$$(gofmt -l $(patsubst %/...,%,$(PKG))); test -z "$$unformatted" || { echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet -pgo=off $(PKG)
+	$(GO) test -pgo=off -vet=off -short -timeout 3m $(TESTFLAGS) $(PKG) ./internal/arch
+	@echo "Not tested: real servers and data races (make test PKG=$(PKG)), and the packages that import it:"
+	@changed=$$($(GO) list $(PKG)); $(GO) list -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
+		| awk -v changed="$$changed" 'BEGIN { n = split(changed, names, "\n") } \
+			{ own = 0; uses = 0; for (i = 1; i <= n; i++) { own += $$1 == names[i]; uses += index($$0 " ", " " names[i] " ") > 0 } \
+			if (uses && !own) print "  " $$1 }'
+
 .PHONY: lint
 lint: ## Check the format, vet, run staticcheck (PKG=./…)
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; }

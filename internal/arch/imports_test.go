@@ -122,8 +122,8 @@ var layers = []struct {
 		"forwarder", "internal/api", "internal/backfill", "internal/claimmetrics",
 		"internal/dryrun", "internal/editdistance", "internal/idorder", "internal/kafka",
 		"internal/logqueue", "internal/logreader", "internal/offsets", "internal/otlp/push",
-		"internal/pause", "internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
-		"internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
+		"internal/pause", "internal/proposal", "internal/redrive", "internal/report",
+		"internal/telemetry", "internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
