@@ -14,7 +14,7 @@ import (
 // fakeNet is the network between processes, and who they take for members, as a test tells.
 type fakeNet struct {
 	mu      sync.Mutex
-	at      map[string]*fakeNode // by address
+	at      map[string]*fakeNode         // by address
 	members map[string]map[uint64]Member // by group
 	changed chan struct{}
 

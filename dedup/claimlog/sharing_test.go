@@ -302,3 +302,31 @@ func TestPlacesAreEvenAndStay(t *testing.T) {
 		}
 	}
 }
+
+// The index of a shard knows nothing of the IDs of others: it would call all of them free.
+func TestAKeeperRefusesIDsOfAShardThatItDoesNotRead(t *testing.T) {
+	logs, net := newFakeLogs(2), newFakeNet()
+	one := sharer(t, logs, net, "one", Keepers{Keep: true}, "")
+	mustClaimAll(t, one, 0, 20)
+	shared := one.logs[testScope.ConsumerGroup].(*sharing)
+	id := dedup.ID("a")
+	other := 1 - shared.agreed.Key.shardOf(string(id), 2)
+	before := len(logs.entries(testScope.ConsumerGroup)[1-other])
+	for _, op := range []operation{opClaim, opImport, opLookup, opRelease, opFind} {
+		q := shared.request(op, testScope)
+		q.keeper, q.limit = one.process, time.Second
+		q.sections = []section{{shard: other, claims: []dedup.Claim{{ID: id}},
+			lives: []life{{0, time.Now().Add(time.Hour).UnixMilli()}}}}
+		a, err := parseReply(one.answer(t.Context(), q.append(nil)), &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.sections[0].status.err(a.sections[0].why); !errors.Is(err, errRemote) ||
+			a.sections[0].answers[0].Outcome != dedup.Undecided {
+			t.Errorf("operation %d: %+v (%v)", op, a.sections[0], err)
+		}
+	}
+	if now := len(logs.entries(testScope.ConsumerGroup)[1-other]); now != before {
+		t.Errorf("%d blocks were written", now-before)
+	}
+}

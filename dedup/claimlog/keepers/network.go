@@ -14,7 +14,8 @@ import (
 
 // Options of a network.
 type Options struct {
-	Listener net.Listener // where other processes ask; the network closes it
+	// Listener is where other processes ask, and the network closes it; nil: nobody does.
+	Listener net.Listener
 	// TLS returns the settings for the next connection, of both sides; nil: connections are not
 	// encrypted, and nobody is asked who he is
 	TLS     func() *tls.Config
@@ -114,7 +115,10 @@ func (n *Network) Close() error {
 	n.closed = true
 	n.mu.Unlock()
 	n.stop()
-	err := n.o.Listener.Close()
+	var err error
+	if n.o.Listener != nil {
+		err = n.o.Listener.Close()
+	}
 	n.tasks.Wait()
 	if errors.Is(err, net.ErrClosed) {
 		return nil

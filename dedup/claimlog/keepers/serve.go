@@ -22,6 +22,9 @@ const (
 
 // Serve implements claimlog.Network.
 func (n *Network) Serve(answer func(ctx context.Context, request []byte) []byte) {
+	if n.o.Listener == nil {
+		return
+	}
 	s := &server{network: n, answer: answer, free: make(chan struct{}, mostConnections)}
 	n.tasks.Go(s.accept)
 }
