@@ -27,7 +27,8 @@ var ofClaimLog = []sabotage{
 	{
 		guard: "a keeper listens to nobody without the secret",
 		file:  "dedup/claimlog/keepers/secret.go",
-		old:   "if !is || !bytes.Equal(theirs, public) {", new: "if !is || !bytes.Equal(theirs, theirs) {",
+		old:   "if !is || !bytes.Equal(theirs, public) {",
+		new:   "if !is || !bytes.Equal(theirs, theirs) {",
 		caughtBy: "./dedup/claimlog/keepers", tests: "TestOnlyWhoHasTheSecretIsAnswered",
 	},
 	{
