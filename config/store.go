@@ -29,6 +29,9 @@ type Store struct {
 	Postgres Postgres `mapstructure:"postgres"`
 	// The store of type `kafka`.
 	Kafka ClaimLog `mapstructure:"kafka"`
+	// Which processes keep what of a claim log: of the store of type `kafka`, or of type
+	// `cassandra` with `layout: log`.
+	Keepers Keepers `mapstructure:"keepers"`
 }
 
 // Kinds of index.

@@ -107,6 +107,9 @@ func (s Store) check(p *problems) {
 	case StoreKafka:
 		s.Kafka.check(p)
 	}
+	if s.Logs() {
+		s.Keepers.check(p)
+	}
 }
 
 // checkUnnamed refuses a file that does not name the type and looks as if it meant another than the

@@ -33,7 +33,7 @@ func (s *space) checkBeginning(ctx context.Context, r *reading, spans []Span) er
 		return nil
 	}
 	return s.store.checkFirst(ctx, s.group, s.store.scopesOf(s.group), r.machine.agreed,
-		r.machine.ahead, spans)
+		s.leaving(r.machine.ahead), spans)
 }
 
 // Lost implements dedup.Lossy.
@@ -45,8 +45,8 @@ func (s *Store) Lost(ctx context.Context, scope dedup.Scope, settled time.Time) 
 }
 
 func (s *Store) lost(ctx context.Context, scope dedup.Scope, settled time.Time) error {
-	if s.o.Path != "" {
-		_, err := os.Stat(filepath.Join(s.indexPath(scope.ConsumerGroup), progressName))
+	if s.o.Path != "" && s.o.Keepers == nil {
+		_, err := os.Stat(filepath.Join(s.indexPath(scope.ConsumerGroup, allShards), progressName))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err // the index has what the log had
 		}
@@ -86,15 +86,15 @@ func unread(shards int) []Position {
 	return at
 }
 
-// checkFirst reads the first blocks of the shards of which nothing was read yet, and whose
-// beginning is gone.
+// checkFirst reads the first blocks of the shards of which nothing was read yet, which are not left
+// to others, and whose beginning is gone.
 func (s *Store) checkFirst(
 	ctx context.Context, group string, scopes []dedup.Scope, agreed agreement, read []Position,
 	spans []Span,
 ) error {
 	var from []int
 	for i, span := range spans {
-		if read[i].Epoch < 0 && span.First > 0 && span.First < span.End {
+		if !read[i].Left() && read[i].Epoch < 0 && span.First > 0 && span.First < span.End {
 			from = append(from, i)
 		}
 	}

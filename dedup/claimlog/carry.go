@@ -105,7 +105,7 @@ func (m *machine) longest() (longest int64) {
 func (s *space) carryAll(r *reading, scope dedup.Scope, kept time.Duration) error {
 	limit := (kept - Margin).Milliseconds()
 	s.mu.Lock()
-	done := carried{Times: r.machine.times()}
+	done := carried{Times: r.machine.times(s.shard)}
 	now := r.machine.progress().oldest()
 	tags := r.machine.tags(scope.Name)
 	s.mu.Unlock()
@@ -212,8 +212,14 @@ type carried struct {
 
 func carriedKey(scope string) string { return "carried/" + scope }
 
-// times are those of the shards; a shard without blocks has nothing that could be missing.
-func (m *machine) times() (times []int64) {
+// times are those of the shards that are read; one without blocks has nothing that could be
+// missing.
+func (m *machine) times(shard int) (times []int64) {
+	if shard != allShards {
+		times = make([]int64, len(m.shards))
+		times[shard] = m.shards[shard].Time
+		return times
+	}
 	latest := int64(0)
 	for i := range m.shards {
 		times = append(times, m.shards[i].Time)
@@ -227,24 +233,32 @@ func (m *machine) times() (times []int64) {
 	return times
 }
 
-// noteCarried adds to what other processes have noted, shard by shard.
+// noteCarried adds to what others have noted, shard by shard, until it stands: they may do the same
+// at the same time.
 func (s *Store) noteCarried(ctx context.Context, scope dedup.Scope, done carried) error {
-	there, err := s.carriedOf(ctx, scope)
-	if err != nil {
-		return err
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	for {
+		there, err := s.carriedOf(ctx, scope)
+		if err != nil {
+			return err
+		}
+		done.Ends = max(done.Ends, there.Ends)
+		for i := range done.Times {
+			done.Times[i] = max(done.Times[i], there.at(i))
+		}
+		if slices.Equal(done.Times, there.Times) && done.Ends == there.Ends {
+			return nil
+		}
+		text, err := json.Marshal(done)
+		if err != nil {
+			return err
+		}
+		registry := s.o.Opener.Registry(scope.ConsumerGroup)
+		if err := replace(ctx, registry, carriedKey(scope.Name), text); err != nil {
+			return err
+		}
 	}
-	done.Ends = max(done.Ends, there.Ends)
-	for i := range done.Times {
-		done.Times[i] = max(done.Times[i], there.at(i))
-	}
-	if slices.Equal(done.Times, there.Times) && done.Ends == there.Ends {
-		return nil
-	}
-	text, err := json.Marshal(done)
-	if err != nil {
-		return err
-	}
-	return replace(ctx, s.o.Opener.Registry(scope.ConsumerGroup), carriedKey(scope.Name), text)
 }
 
 // at is the time of a shard; zero where nothing was noted.

@@ -263,7 +263,7 @@ const allShards = -1
 // readAll waits until all is applied that a shard has now, or all shards, and looks with mu held.
 func (s *space) readAll(ctx context.Context, r *reading, shard int, look func() error) error {
 	s.mu.Lock()
-	positions := r.machine.positions()
+	positions := s.leaving(r.machine.positions())
 	s.mu.Unlock()
 	spans, err := r.log.Spans(ctx, positions)
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *space) lookup(
 	if err != nil || answer.Outcome == dedup.Undecided || timed {
 		return answer, err
 	}
-	_, err = s.ahead(ctx, r, scope)
+	_, err = s.aheadOf(ctx, r, scope)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reading != r {

@@ -17,6 +17,12 @@ type Position struct {
 	Epoch int32 `json:"epoch"` // of the block before it; -1: no block was read
 }
 
+// notRead is the position of a shard that a reader leaves to others.
+var notRead = Position{Next: -1, Epoch: -1}
+
+// Left reports whether the reader leaves the shard to others.
+func (p Position) Left() bool { return p.Next < 0 }
+
 // Span is what a log has of a shard: the places from First up to, and without, End.
 type Span struct{ First, End int64 }
 
@@ -55,12 +61,14 @@ type Log interface {
 	Append(shard int, block []byte, keep time.Duration, done func(error))
 
 	// Spans returns what the log has of the first len(read) shards now: of each at least every
-	// block that anybody was shown before the call. It returns ErrCut unless everything up to these
-	// positions is in the log as it was read, or was removed by retention.
+	// block that anybody was shown before the call, or nothing of a shard that is Left. It returns
+	// ErrCut unless everything up to these positions is in the log as it was read, or was removed
+	// by retention.
 	Spans(ctx context.Context, read []Position) ([]Span, error)
 
 	// Read calls apply with the entries from the positions on, those of a shard in their order, for
-	// as long as ctx lives and apply returns nil, whose error it returns. It shows only what no
+	// as long as ctx lives and apply returns nil, whose error it returns. It shows nothing of a
+	// shard that is Left, to which Append need not work. It shows only what no
 	// survivable failure takes back. Entries are not kept, nor changed, after apply has returned.
 	Read(ctx context.Context, from []Position, apply func([]Entry) error) error
 

@@ -6,6 +6,9 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	reading, unread, bytes *prometheus.GaugeVec
 	rebuilt, skewed        *prometheus.CounterVec
+
+	kept             *prometheus.GaugeVec
+	requests, hedged *prometheus.CounterVec
 }
 
 // RegisterMetrics registers what a store with this registerer has.
@@ -31,14 +34,31 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		skewed: counter("kdedup_claim_log_skewed_blocks_total",
 			"Blocks of claims whose time no clock explains, so that they claim nothing."),
 	}
+	m.kept = gauge("kdedup_claim_log_kept_shards",
+		"Shards of the claim log for which this process answers; none where it keeps all.")
+	m.hedged = counter("kdedup_claim_log_hedged_total",
+		"Parts of batches for which a second keeper was asked, because the first one was slow.")
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kdedup_claim_log_keeper_requests_total",
+		Help: "Requests to other keepers, by the keeper's instance and what became of them: " +
+			"answered, busy or failed."}, []string{"consumer_group", "keeper", "result"})
 	if reg != nil {
-		reg.MustRegister(m.reading, m.unread, m.bytes, m.rebuilt, m.skewed)
+		reg.MustRegister(m.reading, m.unread, m.bytes, m.rebuilt, m.skewed, m.kept, m.hedged,
+			m.requests)
 	}
 	return m
 }
 
-// of are those of one log.
-func (m *metrics) of(group string) spaceMetrics {
+// of are those of one log. What a single shard has, its sharing adds up.
+func (m *metrics) of(group string, shard int) spaceMetrics {
+	if shard != allShards {
+		none := prometheus.GaugeOpts{Name: "none"}
+		return spaceMetrics{
+			reading: prometheus.NewGauge(none), unread: prometheus.NewGauge(none),
+			bytes:   prometheus.NewGauge(none),
+			rebuilt: m.rebuilt.WithLabelValues(group), skewed: m.skewed.WithLabelValues(group),
+		}
+	}
 	return spaceMetrics{
 		reading: m.reading.WithLabelValues(group), unread: m.unread.WithLabelValues(group),
 		bytes: m.bytes.WithLabelValues(group), rebuilt: m.rebuilt.WithLabelValues(group),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
@@ -11,26 +12,39 @@ import (
 
 var _ dedup.Mover = (*Store)(nil)
 
-// ahead is by how much the log's clock is ahead of this process's: the time of a block without
+// aheadOf is by how much the log's clock is ahead of this process's: the time of a block without
 // claims tells.
-func (s *space) ahead(
+func (s *space) aheadOf(
 	ctx context.Context, r *reading, scope dedup.Scope,
 ) (time.Duration, error) {
-	const shard = 0
+	return ahead(func() (int64, error) { return s.timeOf(ctx, r, scope) })
+}
+
+// ahead is by how much a clock that can be asked for milliseconds is ahead of this process's.
+func ahead(ask func() (int64, error)) (time.Duration, error) {
+	before := time.Now()
+	at, err := ask()
+	if err != nil {
+		return 0, err
+	}
+	return time.UnixMilli(at).Sub(before.Add(time.Since(before) / 2)), nil
+}
+
+// timeOf is the time of a block without claims that is written for it.
+func (s *space) timeOf(ctx context.Context, r *reading, scope dedup.Scope) (int64, error) {
+	shard := max(0, s.shard)
 	s.mu.Lock()
 	seen := r.machine.shards[shard].sight()
 	s.mu.Unlock()
 	c, h := &call{keep: time.Second}, s.head(r, scope)
 	c.parts = []*part{{call: c, id: h.id, shard: shard,
 		block: claimsBlock(nil, h, time.Second, seen, nil, nil)}}
-	before := time.Now()
 	if err := s.send(ctx, r, c); err != nil {
 		return 0, err
 	}
-	took := time.Since(before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.UnixMilli(r.machine.shards[shard].Time).Sub(before.Add(took / 2)), nil
+	return r.machine.shards[shard].Time, nil
 }
 
 // Export implements dedup.Exporter by the index, once that is at the end of the log.
@@ -52,8 +66,12 @@ func (s *Store) export(
 		return errPartial
 	}
 	var v *view
-	err := s.do(ctx, scope, func(ctx context.Context, space *space) (err error) {
-		v, err = s.view(ctx, space, scope)
+	err := s.do(ctx, scope, func(ctx context.Context, log groupLog) (err error) {
+		whole, is := log.(*space)
+		if !is {
+			return errPartial
+		}
+		v, err = whole.view(ctx, scope)
 		return err
 	})
 	if err != nil {
@@ -95,18 +113,18 @@ type view struct {
 	now     int64            // by that clock
 }
 
-func (s *Store) view(ctx context.Context, space *space, scope dedup.Scope) (*view, error) {
-	r, err := space.current(ctx)
+func (s *space) view(ctx context.Context, scope dedup.Scope) (*view, error) {
+	r, err := s.current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ahead, err := space.ahead(ctx, r, scope)
+	ahead, err := s.aheadOf(ctx, r, scope)
 	if err != nil {
 		return nil, err
 	}
-	v := &view{space: space, reading: r, ahead: ahead,
+	v := &view{space: s, reading: r, ahead: ahead,
 		now: time.Now().Add(ahead).UnixMilli()}
-	err = space.readAll(ctx, r, allShards, func() error {
+	err = s.readAll(ctx, r, allShards, func() error {
 		v.tags = r.machine.tags(scope.Name)
 		return nil
 	})
@@ -132,7 +150,7 @@ func (v *view) standing(
 	if err := owner.parse(value); err != nil {
 		return claim, false, err
 	}
-	return v.told(id, owner, ends), true, nil
+	return told(standing{dedup.ID(id), owner, ends}, v.ahead), true, nil
 }
 
 // tags of a scope, by shard.
@@ -153,21 +171,25 @@ func (m *machine) idOf(key []byte, tags [][tagBytes]byte) (id string, shard int,
 	return id, shard, [tagBytes]byte(key) == tags[shard]
 }
 
-func (v *view) told(id string, owner held, ends int64) dedup.Standing {
-	return dedup.Standing{ID: dedup.ID(id), Owner: owner.owner, Fingerprint: owner.fingerprint,
-		ClaimedAt: time.UnixMilli(owner.claimedAt), Ends: time.UnixMilli(ends).Add(-v.ahead)}
+// told is a claim that holds, by the clock of a process that the log's is ahead of.
+func told(s standing, ahead time.Duration) dedup.Standing {
+	return dedup.Standing{ID: s.id, Owner: s.owner, Fingerprint: s.fingerprint,
+		ClaimedAt: time.UnixMilli(s.claimedAt), Ends: time.UnixMilli(s.ends).Add(-ahead)}
 }
 
 // Find implements dedup.Exporter.
 func (s *Store) Find(
 	ctx context.Context, scope dedup.Scope, ids []dedup.ID,
 ) (found []dedup.Standing, err error) {
-	err = s.do(ctx, scope, func(ctx context.Context, space *space) error {
-		v, err := s.view(ctx, space, scope)
+	err = s.do(ctx, scope, func(ctx context.Context, log groupLog) error {
+		ahead, err := log.ahead(ctx, scope)
 		if err != nil {
 			return err
 		}
-		found, err = v.find(ids)
+		all, err := log.find(ctx, scope, ids)
+		for _, one := range all {
+			found = append(found, told(one, ahead))
+		}
 		return err
 	})
 	if err != nil {
@@ -176,7 +198,7 @@ func (s *Store) Find(
 	return found, nil
 }
 
-func (v *view) find(ids []dedup.ID) (found []dedup.Standing, err error) {
+func (v *view) find(ids []dedup.ID) (found []standing, err error) {
 	v.space.mu.Lock()
 	defer v.space.mu.Unlock()
 	if v.space.reading != v.reading {
@@ -191,7 +213,7 @@ func (v *view) find(ids []dedup.ID) (found []dedup.Standing, err error) {
 			return nil, err
 		}
 		if stands {
-			found = append(found, v.told(string(id), owner, ends))
+			found = append(found, standing{id, owner, ends})
 		}
 	}
 	return found, nil
@@ -206,8 +228,8 @@ func (s *Store) Import(
 	if len(claims) == 0 {
 		return answers, nil
 	}
-	err := s.do(ctx, scope, func(ctx context.Context, space *space) error {
-		return s.importAll(ctx, space, scope, claims, answers)
+	err := s.do(ctx, scope, func(ctx context.Context, log groupLog) error {
+		return importAll(ctx, log, scope, claims, answers)
 	})
 	if err != nil {
 		return answers, fmt.Errorf("import %d claims: claim log: %w", len(claims), err)
@@ -215,40 +237,29 @@ func (s *Store) Import(
 	return answers, nil
 }
 
-func (s *Store) importAll(
-	ctx context.Context, space *space, scope dedup.Scope, claims []dedup.Standing,
+func importAll(
+	ctx context.Context, log groupLog, scope dedup.Scope, all []dedup.Standing,
 	answers []dedup.Answer,
 ) error {
-	r, err := space.current(ctx)
+	ahead, err := log.ahead(ctx, scope)
 	if err != nil {
 		return err
 	}
-	ahead, err := space.ahead(ctx, r, scope)
-	if err != nil {
-		return err
+	claims, lives := make([]dedup.Claim, len(all)), make([]life, len(all))
+	for i := range all {
+		claims[i] = dedup.Claim{ID: all[i].ID, Owner: all[i].Owner, Fingerprint: all[i].Fingerprint}
+		lives[i] = life{all[i].ClaimedAt.UnixMilli(), all[i].Ends.Add(ahead).UnixMilli()}
 	}
-	c := importCall(scope, claims, answers, ahead)
-	for open := places32(claims, time.Now()); len(open) > 0; open = c.open(open) {
-		c.keep = longest(claims, time.Now())
-		if err := s.attempt(ctx, space, c, open); err != nil {
+	settled := make([]bool, len(all))
+	isSettled := func(i int32) bool { return settled[i] }
+	for open := places32(all, time.Now()); len(open) > 0; {
+		scope.TTL = longest(all, time.Now())
+		if err := log.importClaims(ctx, scope, claims, lives, answers, settled, open); err != nil {
 			return err
 		}
+		open = slices.DeleteFunc(open, isSettled)
 	}
 	return nil
-}
-
-func importCall(
-	scope dedup.Scope, claims []dedup.Standing, answers []dedup.Answer, ahead time.Duration,
-) *call {
-	scope.Sliding = false // they renew nothing
-	c := &call{scope: scope, answers: answers, claims: make([]dedup.Claim, len(claims)),
-		lives: make([]life, len(claims)), settled: make([]bool, len(claims))}
-	for i := range claims {
-		c.claims[i] = dedup.Claim{ID: claims[i].ID, Owner: claims[i].Owner,
-			Fingerprint: claims[i].Fingerprint}
-		c.lives[i] = life{claims[i].ClaimedAt.UnixMilli(), claims[i].Ends.Add(ahead).UnixMilli()}
-	}
-	return c
 }
 
 // places32 are those of the claims that have not ended.
@@ -264,17 +275,6 @@ func places32(claims []dedup.Standing, now time.Time) (at []int32) {
 func longest(claims []dedup.Standing, now time.Time) (left time.Duration) {
 	for i := range claims {
 		left = max(left, claims[i].Left(now))
-	}
-	return left
-}
-
-// open are those claims that were not dealt with: their block came late, or they were owned when it
-// was made and free when it was read back.
-func (c *call) open(of []int32) (left []int32) {
-	for _, i := range of {
-		if !c.settled[i] {
-			left = append(left, i)
-		}
 	}
 	return left
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/kdedup/kdedup/internal/steadyclock"
 )
 
-// space is the log of one consumer group in use. Its goroutine opens the log and reads it for as
-// long as the store is open; after an error it begins again, where the index is or at the beginning
-// of the log.
+// space is the log of one consumer group in use, all shards of it or one. Its goroutine opens the
+// log and reads it for as long as the store is open; after an error it begins again, where the
+// index is or at the beginning of the log.
 type space struct {
 	store   *Store
 	group   string
+	shard   int // allShards, or the one that it reads
 	opener  Opener
 	log     *slog.Logger
 	times   timing
@@ -67,11 +68,11 @@ type reading struct {
 	unread []time.Time
 }
 
-func (s *Store) newSpace(group string) *space {
+func (s *Store) newSpace(group string, shard int) *space {
 	ctx, cancel := context.WithCancel(context.Background())
 	space := &space{
-		store: s, group: group, opener: s.o.Opener, log: s.o.Logger, times: s.o.times,
-		only: s.o.Only, metrics: s.metrics.of(group),
+		store: s, group: group, shard: shard, opener: s.o.Opener, log: s.o.Logger, times: s.o.times,
+		only: s.o.Only, metrics: s.metrics.of(group, shard),
 		changed: make(chan struct{}), pending: make(map[blockID]*part),
 		why:     errors.New("the claim log is being opened"),
 		carries: make(map[string]*carry), life: ctx, stop: cancel, ended: make(chan struct{}),
@@ -81,6 +82,22 @@ func (s *Store) newSpace(group string) *space {
 		space.run(ctx)
 	}()
 	return space
+}
+
+// reads tells whether a shard is one that the space reads.
+func (s *space) reads(shard int) bool { return s.shard == allShards || s.shard == shard }
+
+// leaving returns the positions without those of shards that the space leaves to others.
+func (s *space) leaving(at []Position) []Position {
+	if s.shard == allShards {
+		return at
+	}
+	of := make([]Position, len(at))
+	for i := range of {
+		of[i] = notRead
+	}
+	of[s.shard] = at[s.shard]
+	return of
 }
 
 func (s *space) close() {
@@ -152,7 +169,7 @@ var errClosed = errors.New("the store is closed")
 // follow opens the log and reads it until an error.
 func (s *space) follow(ctx context.Context, k *keeper) (err error) {
 	if k.index == nil {
-		if k.index, k.clock, err = s.store.newIndex(s.group); err != nil {
+		if k.index, k.clock, err = s.store.newIndex(s.group, s.shard); err != nil {
 			return fmt.Errorf("open the index: %w", err)
 		}
 	}
@@ -186,13 +203,16 @@ func (s *space) begin(ctx context.Context, k *keeper, log Log) (*reading, error)
 		return nil, err
 	}
 	m.only = s.only
-	spans, err := log.Spans(ctx, m.ahead)
+	spans, err := log.Spans(ctx, s.leaving(m.ahead))
 	if err != nil {
 		return nil, err
 	}
 	r := &reading{log: log, machine: m, ends: make([]int64, len(spans)), told: time.Now(),
 		unread: make([]time.Time, len(spans))}
 	for i, span := range spans {
+		if !s.reads(i) {
+			continue
+		}
 		at, ahead := &m.shards[i], &m.ahead[i]
 		if ahead.Epoch < 0 {
 			at.Next, ahead.Next = span.First, span.First
@@ -226,7 +246,7 @@ func (s *space) read(ctx context.Context, k *keeper, r *reading) error {
 	s.metrics.unread.Set(float64(r.blocks))
 	s.noteReadLocked()
 	s.tellLocked()
-	positions := r.machine.positions()
+	positions := s.leaving(r.machine.positions())
 	s.mu.Unlock()
 	err := r.log.Read(ctx, positions, func(entries []Entry) error {
 		return s.apply(ctx, r, entries)

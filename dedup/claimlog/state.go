@@ -2,6 +2,7 @@ package claimlog
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,29 +18,35 @@ type State struct {
 	Bytes    int64 // of the index, on disk
 	Claims   int   // in the index, with the few notes that it keeps beside them
 	Err      error // why the log is not read now; nil while it is
+	// the processes that share the shards, if they do
+	Keepers []Keeper
+}
+
+// Keeper is a process that shares the shards of a log with others.
+type Keeper struct {
+	Instance, Address string
+	Self              bool  // it is this process
+	Reached           bool  // it answers this process; not known of one that only asks
+	Shards            []int // for which it answers
 }
 
 // Await returns when the log of a scope has been read up to its end, however long that takes. Calls
 // wait for it, too, but not for longer than Options.Wait.
 func (s *Store) Await(ctx context.Context, scope dedup.Scope) error {
-	space, err := s.space(scope)
+	log, err := s.groupLog(scope)
 	if err != nil {
 		return err
 	}
-	_, err = space.current(ctx)
-	return err
+	return log.await(ctx)
 }
 
 // States tells of the logs in use, by group.
 func (s *Store) States() (states []State) {
 	s.mu.Lock()
-	spaces := make([]*space, 0, len(s.spaces))
-	for _, space := range s.spaces {
-		spaces = append(spaces, space)
-	}
+	logs := slices.Collect(maps.Values(s.logs))
 	s.mu.Unlock()
-	for _, space := range spaces {
-		states = append(states, space.state())
+	for _, log := range logs {
+		states = append(states, log.state())
 	}
 	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Group, b.Group) })
 	return states

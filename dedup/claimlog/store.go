@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type Options struct {
 	// a directory for the indexes, used by one process; empty: they are kept in memory
 	Path       string
 	Only       Only                  // nil: the index keeps all claims
+	Keepers    *Keepers              // nil: this process keeps all shards
 	Wait       time.Duration         // how long a call waits for the log at most; 0: 10 s
 	Registerer prometheus.Registerer // nil: no metrics
 	Logger     *slog.Logger          // nil: nothing is logged
@@ -50,9 +52,11 @@ type Store struct {
 	blocks  atomic.Uint64 // the number of the last one
 	metrics *metrics
 
+	noting sync.Mutex // held by noteCarried
+
 	mu     sync.Mutex
 	closed bool
-	spaces map[string]*space                 // by consumer group
+	logs   map[string]groupLog               // by consumer group
 	scopes map[string]map[string]dedup.Scope // that this process has to do with, by group and name
 }
 
@@ -72,29 +76,70 @@ func Open(o Options) *Store {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	return &Store{o: o, process: newProcess(), metrics: newMetrics(o.Registerer),
-		spaces: make(map[string]*space), scopes: make(map[string]map[string]dedup.Scope)}
+	s := &Store{o: o, process: newProcess(), metrics: newMetrics(o.Registerer),
+		logs: make(map[string]groupLog), scopes: make(map[string]map[string]dedup.Scope)}
+	if o.Keepers != nil {
+		o.Keepers.Network.Serve(s.answer)
+	}
+	return s
 }
 
 // Close implements dedup.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	spaces := s.spaces
+	logs := s.logs
 	s.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, space := range spaces {
-		wg.Go(space.close)
+	for _, log := range logs {
+		wg.Go(log.close)
 	}
 	wg.Wait()
-	if err := s.o.Opener.Close(); err != nil {
+	var err error
+	if s.o.Keepers != nil {
+		err = s.o.Keepers.Network.Close()
+	}
+	if err = errors.Join(err, s.o.Opener.Close()); err != nil {
 		return fmt.Errorf("close store: claim log: %w", err)
 	}
 	return nil
 }
 
-// space returns the log of a scope's group, which begins to be read now if it is not yet.
-func (s *Store) space(scope dedup.Scope) (*space, error) {
+// groupLog is the log of a group as a process asks it: its own index of all shards (space), or
+// those of the keepers of each shard (sharing). A call that ends with an error leaves undecided
+// what it did not decide.
+type groupLog interface {
+	// claim tries once, for those of the claims that are open.
+	claim(
+		ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer,
+		open []int32,
+	) error
+	// importClaims tries likewise. It notes in settled what needs no further try.
+	importClaims(
+		ctx context.Context, scope dedup.Scope, claims []dedup.Claim, lives []life,
+		answers []dedup.Answer, settled []bool, open []int32,
+	) error
+	lookup(ctx context.Context, scope dedup.Scope, id dedup.ID) (dedup.Answer, error)
+	release(ctx context.Context, scope dedup.Scope, id dedup.ID) error
+	forget(ctx context.Context, scope dedup.Scope) error
+	find(ctx context.Context, scope dedup.Scope, ids []dedup.ID) ([]standing, error)
+	// ahead is by how much the log's clock is ahead of this process's.
+	ahead(ctx context.Context, scope dedup.Scope) (time.Duration, error)
+	// await returns when claims can be decided.
+	await(ctx context.Context) error
+	state() State
+	close()
+}
+
+// standing is a claim that holds, by the log's clock.
+type standing struct {
+	id dedup.ID
+	held
+	ends int64
+}
+
+// groupLog returns the log of a scope's group, which begins to be used now if it is not yet.
+func (s *Store) groupLog(scope dedup.Scope) (groupLog, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -102,10 +147,12 @@ func (s *Store) space(scope dedup.Scope) (*space, error) {
 	}
 	s.noteLocked(scope)
 	group := scope.ConsumerGroup
-	if s.spaces[group] == nil {
-		s.spaces[group] = s.newSpace(group)
+	if s.logs[group] == nil && s.o.Keepers == nil {
+		s.logs[group] = s.newSpace(group, allShards)
+	} else if s.logs[group] == nil {
+		s.logs[group] = s.newSharing(group)
 	}
-	return s.spaces[group], nil
+	return s.logs[group], nil
 }
 
 func (s *Store) noteLocked(scope dedup.Scope) {
@@ -124,12 +171,12 @@ func (s *Store) scopesOf(group string) []dedup.Scope {
 }
 
 // newIndex returns an index, and the clock by which it forgets.
-func (s *Store) newIndex(group string) (index, *steadyclock.Clock, error) {
+func (s *Store) newIndex(group string, shard int) (index, *steadyclock.Clock, error) {
 	o := steadyclock.Options{Wall: s.o.now, Logger: s.o.Logger}
 	if s.o.Path == "" {
 		return newMemoryIndex(), steadyclock.New(o), nil
 	}
-	dir := s.indexPath(group)
+	dir := s.indexPath(group, shard)
 	files, err := openFiles(dir, s.o.Logger)
 	if err != nil {
 		return nil, nil, err
@@ -141,11 +188,18 @@ func (s *Store) newIndex(group string) (index, *steadyclock.Clock, error) {
 	return files, clock, nil
 }
 
-// indexPath is the directory of a group's index. Groups are any text, and hexadecimal digits are
-// always the name of a directory.
-func (s *Store) indexPath(group string) string {
-	return filepath.Join(s.o.Path, hex.EncodeToString([]byte(group)))
+// indexPath is the directory of a group's index, of all shards or of one. Groups are any text, and
+// hexadecimal digits are always the name of a directory.
+func (s *Store) indexPath(group string, shard int) string {
+	path := filepath.Join(s.o.Path, hex.EncodeToString([]byte(group)))
+	if shard == allShards {
+		return path
+	}
+	return filepath.Join(path+shardsSuffix, strconv.Itoa(shard))
 }
+
+// shardsSuffix is behind the name of the directory with the indexes of single shards.
+const shardsSuffix = ".shards"
 
 // Claim implements dedup.Store.
 func (s *Store) Claim(
@@ -165,14 +219,13 @@ func (s *Store) Claim(
 func (s *Store) claim(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer,
 ) error {
-	return s.do(ctx, scope, func(ctx context.Context, space *space) error {
+	return s.do(ctx, scope, func(ctx context.Context, log groupLog) error {
 		open := make([]int32, len(claims))
 		for i := range open {
 			open[i] = int32(i)
 		}
 		for len(open) > 0 {
-			c := &call{scope: scope, keep: scope.TTL, claims: claims, answers: answers}
-			if err := s.attempt(ctx, space, c, open); err != nil {
+			if err := log.claim(ctx, scope, claims, answers, open); err != nil {
 				return err
 			}
 			open = slices.DeleteFunc(open, func(i int32) bool {
@@ -181,31 +234,6 @@ func (s *Store) claim(
 		}
 		return nil
 	})
-}
-
-// attempt makes the blocks for those claims of a call that are open, and waits until they are
-// decided.
-func (s *Store) attempt(ctx context.Context, space *space, c *call, open []int32) error {
-	r, err := space.current(ctx)
-	if err != nil {
-		return err
-	}
-	if err := LongEnough(r.log, c.keep); err != nil {
-		return err
-	}
-	if err := space.carry(ctx, r, c.scope); err != nil {
-		return err
-	}
-	c.parts = nil
-	for shard, at := range split(r.machine.agreed, c.claims, open) {
-		if len(at) == 0 {
-			continue
-		}
-		if err := space.prepare(r, c, shard, at); err != nil {
-			return err
-		}
-	}
-	return space.send(ctx, r, c)
 }
 
 // LongEnough refuses a log that would forget claims of this ttl before they end.
@@ -219,48 +247,27 @@ func LongEnough(log Log, ttl time.Duration) error {
 
 // do gives a call its time and the log of its scope.
 func (s *Store) do(
-	ctx context.Context, scope dedup.Scope, call func(context.Context, *space) error,
+	ctx context.Context, scope dedup.Scope, call func(context.Context, groupLog) error,
 ) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	space, err := s.space(scope)
+	log, err := s.groupLog(scope)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Wait,
 		fmt.Errorf("the log did not answer within %v: %w", s.o.Wait, context.DeadlineExceeded))
 	defer cancel()
-	return call(ctx, space)
-}
-
-// split says which of the open claims are for which shard.
-func split(a agreement, claims []dedup.Claim, open []int32) [][]int32 {
-	shards := make([][]int32, a.Shards)
-	each := len(open)/a.Shards + len(open)/a.Shards/8 + 4
-	for _, i := range open {
-		shard := a.Key.shardOf(string(claims[i].ID), a.Shards)
-		if shards[shard] == nil {
-			shards[shard] = make([]int32, 0, each)
-		}
-		shards[shard] = append(shards[shard], i)
-	}
-	return shards
-}
-
-// head begins the next block of this process.
-func (s *space) head(r *reading, scope dedup.Scope) head {
-	return head{version: s.writing.version(), log: r.machine.agreed.ID,
-		id:      blockID{s.store.process, s.store.blocks.Add(1)},
-		written: s.store.o.now().UnixMilli(), scope: scope.Name}
+	return call(ctx, log)
 }
 
 // Lookup implements dedup.Store.
 func (s *Store) Lookup(
 	ctx context.Context, scope dedup.Scope, id dedup.ID,
 ) (answer dedup.Answer, err error) {
-	err = s.do(ctx, scope, func(ctx context.Context, space *space) error {
-		answer, err = space.lookup(ctx, scope, id)
+	err = s.do(ctx, scope, func(ctx context.Context, log groupLog) error {
+		answer, err = log.lookup(ctx, scope, id)
 		return err
 	})
 	if err != nil {
@@ -271,16 +278,8 @@ func (s *Store) Lookup(
 
 // Release implements dedup.Store.
 func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) error {
-	err := s.do(ctx, scope, func(ctx context.Context, space *space) error {
-		r, err := space.current(ctx)
-		if err != nil {
-			return err
-		}
-		a, h := r.machine.agreed, space.head(r, scope)
-		c := &call{scope: scope, keep: scope.TTL}
-		c.parts = []*part{{call: c, id: h.id, shard: a.Key.shardOf(string(id), a.Shards),
-			block: releaseBlock(h, id)}}
-		return space.send(ctx, r, c)
+	err := s.do(ctx, scope, func(ctx context.Context, log groupLog) error {
+		return log.release(ctx, scope, id)
 	})
 	if err != nil {
 		return fmt.Errorf("release an id: claim log: %w", err)
@@ -290,17 +289,8 @@ func (s *Store) Release(ctx context.Context, scope dedup.Scope, id dedup.ID) err
 
 // Forget implements dedup.Store. The registration goes last: until then the call can be repeated.
 func (s *Store) Forget(ctx context.Context, scope dedup.Scope) error {
-	err := s.do(ctx, scope, func(ctx context.Context, space *space) error {
-		r, err := space.current(ctx)
-		if err != nil {
-			return err
-		}
-		c := &call{scope: scope, keep: scope.TTL}
-		for shard := range r.machine.agreed.Shards {
-			h := space.head(r, scope)
-			c.parts = append(c.parts, &part{call: c, id: h.id, shard: shard, block: forgetBlock(h)})
-		}
-		if err := space.send(ctx, r, c); err != nil {
+	err := s.do(ctx, scope, func(ctx context.Context, log groupLog) error {
+		if err := log.forget(ctx, scope); err != nil {
 			return err
 		}
 		registry := s.o.Opener.Registry(scope.ConsumerGroup)

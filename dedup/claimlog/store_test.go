@@ -440,7 +440,7 @@ func TestALateBlockClaimsNothing(t *testing.T) {
 	logs.now = func() time.Time { return now }
 	s := open(t, Options{Opener: logs})
 	mustClaim(t, s, claimOf("a", 1))
-	space := s.spaces[testScope.ConsumerGroup]
+	space := s.logs[testScope.ConsumerGroup].(*space)
 	space.mu.Lock()
 	late := space.reading.machine.shards[0].sight()
 	h := head{version: version, log: space.reading.machine.agreed.ID, id: blockID{99, 1},

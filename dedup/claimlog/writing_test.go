@@ -219,7 +219,7 @@ func TestAnIndexOfTheVersionBeforeIsReadOn(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(s.indexPath(testScope.ConsumerGroup), progressName)
+	file := filepath.Join(s.indexPath(testScope.ConsumerGroup, allShards), progressName)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,35 @@ package sabotage_test
 // ofClaimLog is what guards the claim log.
 var ofClaimLog = []sabotage{
 	{
+		guard: "a keeper answers when its block was read back",
+		file:  "dedup/claimlog/claim.go", old: "crashpoint.At(\"blocks-appended\")",
+		new: "crashpoint.At(\"blocks-appended\")\n\tfor _, p := range c.parts {\n\t\t" +
+			"for _, i := range p.at {\n\t\t\tc.answers[i] = dedup.Answer{Outcome: dedup.Applied, " +
+			"Owner: c.claims[i].Owner}\n\t\t}\n\t}\n\tif s.shard != allShards {" +
+			"\n\t\treturn nil\n\t}",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestKeepersTellOneOwnerWhateverBefallsTheirMessages",
+	},
+	{
+		guard: "a keeper answers only for shards that it reads",
+		file:  "dedup/claimlog/whole.go", old: "if !s.reads(shard) {", new: "if false {",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestAKeeperRefusesIDsOfAShardThatItDoesNotRead",
+	},
+	{
+		guard: "an answer of another keeper, or about another log, is not taken",
+		file:  "dedup/claimlog/reply.go",
+		old:   "case a.log != q.log || a.keeper != q.keeper:", new: "case false:",
+		caughtBy: "./dedup/claimlog", tests: "TestAnAnswerOfAnotherProcessOrLogIsNone",
+	},
+	{
+		guard: "a keeper listens to nobody without the secret",
+		file:  "dedup/claimlog/keepers/secret.go",
+		old:   "if !is || !bytes.Equal(theirs, public) {",
+		new:   "if !is || !bytes.Equal(theirs, theirs) {",
+		caughtBy: "./dedup/claimlog/keepers", tests: "TestOnlyWhoHasTheSecretIsAnswered",
+	},
+	{
 		guard: "a claim in the log ends at the time of a block",
 		file:  "dedup/claimlog/judge.go", old: "!found || ends <= now", new: "!found",
 		caughtBy: "./dedup/claimlog", tests: "TestModel",
@@ -150,8 +179,8 @@ var ofClaimLog = []sabotage{
 	{
 		guard:    "an imported claim is kept until it ends",
 		file:     "dedup/claimlog/move.go",
-		old:      "c.keep = longest(claims, time.Now())",
-		new:      "c.keep = scope.TTL",
+		old:      "scope.TTL = longest(all, time.Now())",
+		new:      "_ = longest(all, time.Now())",
 		caughtBy: "./dedup/claimlog", tests: "TestStoresWhileSettingsChange",
 	},
 	{

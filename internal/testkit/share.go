@@ -59,6 +59,8 @@ var LongTests = []string{
 	"TestACrashAroundTheClaimsOnRedis",
 	"TestACrashBetweenTheStatementsOnPostgres",
 	"TestAFailoverOfRedisRepeatsAndLosesNothing",
+	"TestAKeeperOfACassandraLogThatIsKilledLosesNothing",
+	"TestAKeeperThatIsKilledLosesNothing",
 	"TestAMoveFromRowsToLogsLosesAndDoublesNothing",
 	"TestAMoveFromStoreToStoreLosesAndDoublesNothing",
 	"TestAQuotaMakesBatchesSmaller",

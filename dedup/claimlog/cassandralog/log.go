@@ -200,6 +200,9 @@ func (t *tableLog) Spans(
 	spans := make([]claimlog.Span, len(read))
 	var each errgroup.Group
 	for i, p := range read {
+		if p.Left() {
+			continue
+		}
 		each.Go(func() (err error) {
 			s := t.shards[i]
 			if spans[i], err = s.span(ctx, p); err != nil {
@@ -223,6 +226,9 @@ func (t *tableLog) Read(
 	group, ctx := errgroup.WithContext(ctx)
 	found := make(chan []claimlog.Entry)
 	for i, p := range from {
+		if p.Left() {
+			continue
+		}
 		group.Go(func() error {
 			if err := t.shards[i].run(ctx, p, found); err != nil {
 				return fmt.Errorf("shard %d of the claim log of %s: %w", i, t.group, err)

@@ -80,6 +80,9 @@ func (l *Logs) topic(group string) string {
 	return strings.ReplaceAll(l.o.Topic, GroupMark, "kdedup-"+hex.EncodeToString(sum[:16]))
 }
 
+// ClaimsTopic is the name of the topic with the claims of a group.
+func (l *Logs) ClaimsTopic(group string) string { return l.topic(group) }
+
 func (l *Logs) registryTopic(group string) string { return l.topic(group) + registrySuffix }
 
 const (

@@ -56,6 +56,9 @@ func (t *topicLog) read(
 ) error {
 	offsets := make(map[int32]kgo.Offset, len(from))
 	for partition, p := range from {
+		if p.Left() {
+			continue
+		}
 		offsets[int32(partition)] = kgo.NewOffset().At(p.Next).WithEpoch(p.Epoch)
 	}
 	t.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{t.topic: offsets})

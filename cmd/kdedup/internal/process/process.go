@@ -157,7 +157,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return err
 	}
 	metrics := prometheus.NewRegistry() // of this attempt's store
-	if p.store, err = wiring.OpenStore(ctx, c, metrics, p.log); err != nil {
+	if p.store, err = wiring.OpenSharedStore(ctx, c, metrics, p.log); err != nil {
 		return err
 	}
 	if err := wiring.CheckRights(ctx, p.store); err != nil {
