@@ -8,6 +8,7 @@ const (
 	FromAvro       = "avro"
 	FromProtobuf   = "protobuf"
 	FromJSONSchema = "json_schema"
+	FromDebezium   = "debezium"
 	FromValueHash  = "value_hash"
 	FromComposite  = "composite"
 	FromFirstOf    = "first_of"
@@ -31,6 +32,7 @@ const (
 	NormalizeUnquote = "unquote"
 	NormalizeLower   = "lower"
 	NormalizeUUID    = "uuid"
+	NormalizePayload = "payload"
 )
 
 // Parts of a record that may be a JSON document.
@@ -55,10 +57,11 @@ type MessageID struct {
 	// registry before it (a zero and the ID of a schema) are skipped, and so is a byte order mark;
 	// `NaN` and `Infinity` are numbers; what stands behind the field need not be JSON. `avro`,
 	// `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema, in the
-	// wire format of Confluent's serializers; the first two need `schema_registry`. `value_hash`:
-	// SHA-256 of the value, so that equal values are copies. `composite`: all of `parts` together.
-	// `first_of`: the first of `parts` that is not missing; an ID is the same whichever part has
-	// it.
+	// wire format of Confluent's serializers; the first two need `schema_registry`. `debezium`: a
+	// change in Debezium's envelope, known by its place in the log of the database, its key and
+	// what it did to the row. `value_hash`: SHA-256 of the value, so that equal values are copies.
+	// `composite`: all of `parts` together. `first_of`: the first of `parts` that is not missing;
+	// an ID is the same whichever part has it.
 	From string `mapstructure:"from"`
 	// Name of the header. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
@@ -90,8 +93,10 @@ type MessageID struct {
 	// such a subject.
 	Subject string `mapstructure:"subject"`
 	// What is done to the bytes of a header, a key or a field, in the given order, at most 8
-	// steps. `trim`: white space of ASCII at both ends is taken away. `unquote`: a JSON string is
-	// replaced by what it stands for, everything else stays. `lower`: letters of ASCII become small
+	// steps. `trim`: white space of ASCII at both ends is taken away. `payload`: a JSON object of
+	// `schema` and `payload` and nothing else, as Kafka Connect's JsonConverter writes it, is
+	// replaced by its payload, everything else stays. `unquote`: a JSON string is replaced by what
+	// it stands for, everything else stays. `lower`: letters of ASCII become small
 	// ones. `uuid`: a UUID in capitals, without hyphens, in braces or parentheses or behind
 	// `urn:uuid:` is written as `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`, everything else stays. An
 	// ID of which nothing is left is missing. Refused with other places; `parts` have their own.
@@ -102,11 +107,15 @@ type MessageID struct {
 	Ignore []string `mapstructure:"ignore"`
 	// With `from: value_hash`, the only fields of a value that count, as in `fingerprint.only`.
 	Only []string `mapstructure:"only"`
-	// With `ignore` or `only`, what the value is: `json`, `avro` or `protobuf`, as for
-	// `fingerprint.format`.
+	// With `ignore` or `only`, and with `from: debezium`, what the value is: `json`, `avro` or
+	// `protobuf`, as for `fingerprint.format`.
 	//
 	// Default: `json`.
 	Format string `mapstructure:"format"`
+	// With `from: debezium`, whether a change is the same whichever connector sends it:
+	// `source.name`, the connector's `topic.prefix`, does not count. For a second connector on the
+	// same database, or one under another name.
+	AnySource bool `mapstructure:"any_source"`
 	// Two or more places, each with `from` and so on. The order matters. Those of a `composite` are
 	// neither `composite` nor `first_of`, and if one is missing, the ID is. Those of a `first_of`
 	// may be `composite`. Required with these two, refused otherwise.

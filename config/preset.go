@@ -12,7 +12,7 @@ type preset struct {
 	messageID   MessageID
 	fingerprint Fingerprint // the default if empty
 	onTombstone Action      // the default if empty
-	before      *earlier    // nil if it always stood for the same
+	before      []earlier   // what it stood for, the newest first
 }
 
 // Presets of message_id.
@@ -31,25 +31,30 @@ const (
 // presets are shared: nothing modifies them.
 var presets = map[string]preset{
 	PresetDebezium: {
-		messageID:   MessageID{From: FromValueHash, Ignore: debeziumOwn},
-		fingerprint: Fingerprint{Of: FingerprintAll, Ignore: debeziumOwn},
+		messageID:   MessageID{From: FromDebezium},
+		fingerprint: Fingerprint{Of: FingerprintNone},
 		onTombstone: ActionForward,
-		before: &earlier{
+		before: []earlier{{
+			messageID:   MessageID{From: FromValueHash, Ignore: debeziumOwn},
+			fingerprint: Fingerprint{Of: FingerprintAll, Ignore: debeziumOwn},
+		}, {
 			messageID:   MessageID{From: FromValueHash, Ignore: debeziumOwnBefore},
 			fingerprint: Fingerprint{Of: FingerprintAll, Ignore: debeziumOwnBefore},
-		},
+		}},
 	},
 	PresetDebeziumOutbox: {
 		messageID: MessageID{From: FromHeader, Name: "id",
-			Normalize: []string{NormalizeUnquote, NormalizeUUID}},
+			Normalize: []string{NormalizePayload, NormalizeUnquote, NormalizeUUID}},
+		before: []earlier{{messageID: MessageID{From: FromHeader, Name: "id",
+			Normalize: []string{NormalizeUnquote, NormalizeUUID}}}},
 	},
 	PresetCloudEvents: {
 		messageID: MessageID{From: FromFirstOf, Parts: append(slices.Clone(cloudEventsPlaces),
 			inHeaders("ce_source", "ce_id", HeaderAny),
 			inHeaders("ce-source", "ce-id", HeaderAny))},
 		fingerprint: Fingerprint{Of: FingerprintNone},
-		before: &earlier{messageID: MessageID{From: FromFirstOf, Parts: cloudEventsPlaces},
-			fingerprint: Fingerprint{Of: FingerprintNone}, sameIDs: true},
+		before: []earlier{{messageID: MessageID{From: FromFirstOf, Parts: cloudEventsPlaces},
+			fingerprint: Fingerprint{Of: FingerprintNone}, sameIDs: true}},
 	},
 	PresetStripe: {
 		messageID: MessageID{From: FromJSON, Path: "id"},
@@ -59,14 +64,14 @@ var presets = map[string]preset{
 	PresetShopify: {
 		messageID: MessageID{From: FromFirstOf, Parts: append(slices.Clone(shopifySpellings),
 			inHeaders("x-shopify-topic", "x-shopify-event-id", HeaderAny))},
-		before: &earlier{messageID: MessageID{From: FromFirstOf, Parts: shopifySpellings},
-			sameIDs: true},
+		before: []earlier{{messageID: MessageID{From: FromFirstOf, Parts: shopifySpellings},
+			sameIDs: true}},
 	},
 	PresetGitHub: {
 		messageID: MessageID{From: FromFirstOf, Parts: append(slices.Clone(gitHubSpellings),
 			MessageID{From: FromHeader, Name: "x-github-delivery", HeaderCase: HeaderAny})},
-		before: &earlier{messageID: MessageID{From: FromFirstOf, Parts: gitHubSpellings},
-			sameIDs: true},
+		before: []earlier{{messageID: MessageID{From: FromFirstOf, Parts: gitHubSpellings},
+			sameIDs: true}},
 	},
 	PresetSpring: {
 		messageID: MessageID{From: FromHeader, Name: "id",
@@ -88,11 +93,8 @@ var presets = map[string]preset{
 	},
 }
 
-// debeziumOwn are the fields of a change that tell about the connector: when it read the change,
-// how far it had come before, its version, and whether it was taking a snapshot. It counts the
-// changes of a transaction from 1 again when it goes on within one. The times of the source are
-// not among them: MongoDB tells by one of them where a change stands. With the schema in each
-// record, a change is in payload.
+// debeziumOwn did not count in the hash that the preset was: what a connector says of itself. With
+// the schema in each record, a change is in payload.
 var debeziumOwn = withPayload("ts_ms", "ts_us", "ts_ns", "transaction", "source.version",
 	"source.sequence", "source.snapshot")
 
@@ -164,6 +166,9 @@ func entryDefault(settings any, path string, p *problems) Topic {
 		return DefaultTopic() // decode reports it
 	}
 	t := DefaultTopic().WithPreset(name)
+	if own["ignore"] != nil || own["only"] != nil {
+		t = t.withHash()
+	}
 	if entry["fingerprint"] != nil {
 		t.Fingerprint = DefaultTopic().Fingerprint
 	}
@@ -180,6 +185,16 @@ func entryDefault(settings any, path string, p *problems) Topic {
 		}
 	}
 	notePreset(p, path, "preset "+name, t)
+	return t
+}
+
+// withHash is an entry with a preset whose fields of a hash it sets itself.
+func (t Topic) withHash() Topic {
+	if hashed, was := presets[t.MessageID.Preset].hashed(); was {
+		name := t.MessageID.Preset
+		t.MessageID, t.Fingerprint = hashed.messageID, hashed.fingerprint
+		t.MessageID.Preset = name
+	}
 	return t
 }
 
@@ -204,6 +219,10 @@ func checkPreset(p *problems, path string, m MessageID) bool {
 		return false
 	}
 	stands := presets[m.Preset].messageID
+	if hashed, was := presets[m.Preset].hashed(); was && m.From == hashed.messageID.From &&
+		len(m.Ignore)+len(m.Only) > 0 {
+		return true
+	}
 	key := ""
 	switch {
 	case m.From != "" && m.From != stands.From:

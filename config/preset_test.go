@@ -43,7 +43,7 @@ func TestAPresetStandsForSettingsThatMayBeWrittenOut(t *testing.T) {
 }
 
 func TestWhatAnEntrySetsItselfWinsOverItsPreset(t *testing.T) {
-	before := presets[PresetDebezium].messageID.Ignore[0]
+	before := debeziumOwn[0]
 	for _, row := range []struct {
 		settings string
 		env      []string
@@ -70,6 +70,10 @@ func TestWhatAnEntrySetsItselfWinsOverItsPreset(t *testing.T) {
 			}},
 		{"message_id: {preset: cloudevents}\n    fingerprint: all", nil,
 			func(t Topic) bool { return t.Fingerprint.Of == FingerprintAll }},
+		{"message_id: {preset: debezium, any_source: true}", nil,
+			func(t Topic) bool {
+				return t.MessageID.AnySource && t.MessageID.From == FromDebezium
+			}},
 		{"message_id: {preset: debezium}\n    on_tombstone: drop", nil,
 			func(t Topic) bool { return t.OnTombstone == ActionDrop }},
 		{"message_id: {preset: '${KIND}'}", []string{"KIND=segment"},
@@ -82,7 +86,7 @@ func TestWhatAnEntrySetsItselfWinsOverItsPreset(t *testing.T) {
 			t.Errorf("%s: got %+v", row.settings, topic)
 		}
 	}
-	if got := presets[PresetDebezium].messageID.Ignore[0]; got != before {
+	if got := debeziumOwn[0]; got != before {
 		t.Errorf("an entry has changed the preset of all others: %q", got)
 	}
 }
@@ -102,6 +106,12 @@ func TestWhatContradictsAPresetOrAPlaceIsRefused(t *testing.T) {
 		"message_id: {preset: github, normalize: [uuid]}": "set it in the parts",
 		"message_id: {preset: debezium, only: [after]}": "topics[0].message_id.only (line 8): " +
 			"excludes topics[0].message_id.ignore",
+		"message_id: {preset: stripe, any_source: true}": "topics[0].message_id.any_source " +
+			"(line 8): belongs to from: debezium, not to from: json",
+		"message_id: {preset: debezium, normalize: [trim]}": "topics[0].message_id.normalize " +
+			"(line 8): belongs to places that have bytes of an ID, not to from: debezium",
+		"message_id: {preset: debezium, format: avro}": "schema_registry.urls: is required with " +
+			"topics[0].message_id.format: avro",
 		"message_id: {preset: '${NONE}'}": "environment variable NONE is not set",
 		"message_id: {from: composite, parts: [{preset: stripe}, {from: key}]}": "topics[0]." +
 			"message_id.parts[0].preset (line 8): belongs to message_id, not to a part",

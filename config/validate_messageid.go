@@ -11,7 +11,7 @@ import (
 
 // simplePlaces are those that have no parts.
 var simplePlaces = []string{FromHeader, FromKey, FromJSON, FromAvro, FromProtobuf, FromJSONSchema,
-	FromValueHash}
+	FromDebezium, FromValueHash}
 
 // framedPlaces are those behind the ID of a schema.
 var framedPlaces = []string{FromAvro, FromProtobuf, FromJSONSchema}
@@ -52,9 +52,10 @@ func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
 	if m.checkOption(p, path, "only", len(m.Only) > 0, FromValueHash) || ignores {
 		checkFields(p, path, m.Ignore, m.Only)
 	}
-	if m.checkOption(p, path, "format", m.Format != "", FromValueHash) {
-		checkFormat(p, path, m.Format, len(m.Ignore)+len(m.Only) > 0)
+	if m.checkOption(p, path, "format", m.Format != "", FromValueHash, FromDebezium) {
+		checkFormat(p, path, m.Format, m.From == FromDebezium || len(m.Ignore)+len(m.Only) > 0)
 	}
+	m.checkOption(p, path, "any_source", m.AnySource, FromDebezium)
 	switch m.From {
 	case FromJSON, FromJSONSchema:
 		checkJSONPath(p, path+".path", m.Path)
@@ -103,14 +104,14 @@ func (m MessageID) checkNormalize(p *problems, path string) {
 	case len(m.Parts) > 0:
 		p.add(path, "set it in the parts", "belongs to places without parts, not to from: %s",
 			m.From)
-	case m.From == FromValueHash:
+	case m.From == FromValueHash || m.From == FromDebezium:
 		p.add(path, "", "belongs to places that have bytes of an ID, not to from: %s", m.From)
 	case len(m.Normalize) > maxNormalize:
 		p.add(path, "", "must be at most %d steps, got %d", maxNormalize, len(m.Normalize))
 	}
 	for i, step := range m.Normalize {
-		oneOf(p, fmt.Sprintf("%s[%d]", path, i), step, NormalizeTrim, NormalizeUnquote,
-			NormalizeLower, NormalizeUUID)
+		oneOf(p, fmt.Sprintf("%s[%d]", path, i), step, NormalizeTrim, NormalizePayload,
+			NormalizeUnquote, NormalizeLower, NormalizeUUID)
 	}
 }
 

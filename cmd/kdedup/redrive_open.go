@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -99,7 +100,7 @@ func (d *redriving) knowIDs(ctx context.Context) (err error) {
 	if d.entry.Extractor, err = wiring.ExtractorOf(d.entry.Topic, d.entry.Schemas); err != nil {
 		return err
 	}
-	if _, sameIDs, changed := d.entry.Before(); sameIDs || !changed {
+	if !slices.ContainsFunc(d.entry.Before(), func(b config.Before) bool { return !b.SameIDs }) {
 		return nil
 	}
 	return d.withStore(ctx, nil, func(store dedup.Store) error {

@@ -120,7 +120,7 @@ func (j *jsonSource) text(doc []byte) ([]byte, dedup.MissingReason) {
 // Rules say in which records a message ID is looked for, and what is the same content.
 type Rules struct {
 	OnlyIf     *Condition // of these records only; nil: of all
-	Tombstones bool       // records without a value are told apart, before the condition
+	Tombstones bool       // records of IsTombstone are told apart, before the condition
 	// WholeJSON says that a record has an ID only if its value is one whole JSON document, or none
 	// at all. A value that was cut off would take the ID of the copy that is whole.
 	WholeJSON bool
@@ -186,7 +186,7 @@ func ofWholeJSON(find finder) finder {
 
 func tombstonesApart(find finder) finder {
 	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		if r.Value == nil {
+		if IsTombstone(r.Value) {
 			return "", dedup.MissingTombstone
 		}
 		return find(r)

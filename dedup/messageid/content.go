@@ -197,6 +197,9 @@ func (c *content) valueHash(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	with := encoders.Get().(*encoder)
 	defer encoders.Put(with)
 	encoded, part := c.of([]byte{1}, r, with)
+	if part && c.leavesNothingOf(r.Value) {
+		return "", dedup.MissingEmpty
+	}
 	if !part {
 		encoded = append([]byte{0}, r.Value...)
 	}

@@ -27,7 +27,7 @@ const longIDPrefix = "sha256:"
 
 // Source says where records carry their ID.
 type Source struct {
-	// header, key, json, avro, protobuf, json_schema, value_hash, composite or first_of
+	// header, key, json, avro, protobuf, json_schema, debezium, value_hash, composite or first_of
 	From string
 	Name string // of the header
 	// HeaderCase says whether the case of the name's letters counts: HeaderExact, the default, or
@@ -43,10 +43,13 @@ type Source struct {
 	// NormalizeTrim and so on.
 	Normalize []string
 	// Ignore lists fields of a value that do not count in its hash, Only those that do, and Format
-	// is that of the value, as in Content.
+	// is that of the value, as in Content. A change of Debezium's has a Format, too.
 	Ignore, Only []string
 	Format       string
-	Parts        []Source // of a composite or a first_of, two or more
+	// AnySource says that a change is the same whichever connector sends it: its source.name does
+	// not count.
+	AnySource bool
+	Parts     []Source // of a composite or a first_of, two or more
 	// Registry has the schemas of avro and protobuf. Without it their IDs stay unresolved.
 	Registry Registry
 	// HMACKey, of at least MinHMACKey bytes, replaces each ID by "hmac:" and its HMAC-SHA-256. That
@@ -111,13 +114,17 @@ func New(s Source) (*Extractor, error) {
 // newFinder returns with what it finds IDs the description that String has.
 func newFinder(s Source, all *gathered) (find finder, name string, err error) {
 	find, name, err = newPlace(s, all)
-	if s.From != "value_hash" && (len(s.Ignore)+len(s.Only) > 0 || s.Format != "") {
+	switch {
+	case s.From != "value_hash" && len(s.Ignore)+len(s.Only) > 0,
+		s.From != "value_hash" && s.From != FromDebezium && s.Format != "":
 		return nil, "", errors.New("ignore, only and format belong to from value_hash")
+	case s.From != FromDebezium && s.AnySource:
+		return nil, "", errors.New("any source belongs to from debezium")
 	}
 	if err != nil || len(s.Normalize) == 0 {
 		return find, name, err
 	}
-	if s.From == "value_hash" || len(s.Parts) > 0 {
+	if s.From == "value_hash" || s.From == FromDebezium || len(s.Parts) > 0 {
 		return nil, "", errNormalize
 	}
 	return normalized(find, name, s.Normalize)
@@ -131,6 +138,8 @@ func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 		return fromKey, "key", nil
 	case "value_hash":
 		return newValueHash(s, all)
+	case FromDebezium:
+		return newChange(s, all)
 	case "json":
 		source, err := newJSONSource(s, &all.skipped)
 		if err != nil {
@@ -158,7 +167,7 @@ func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 		return composite(parts), name, nil
 	}
 	return nil, "", fmt.Errorf("from %q is not header, key, json, avro, protobuf, json_schema, "+
-		"value_hash, composite or first_of", s.From)
+		"debezium, value_hash, composite or first_of", s.From)
 }
 
 func newParts(s Source, all *gathered) (parts []finder, names []string, err error) {

@@ -148,14 +148,15 @@ func TestCompositeIsUnambiguous(t *testing.T) {
 func TestBadSourcesAreRefused(t *testing.T) {
 	cases := map[string]messageid.Source{
 		`message_id: from "cookie" is not header, key, json, avro, protobuf, json_schema, ` +
-			`value_hash, composite or first_of`: {From: "cookie"},
+			`debezium, value_hash, composite or first_of`: {From: "cookie"},
 		`message_id: occurrence "second" is not first or last`: {From: "header", Name: "id",
 			Occurrence: "second"},
-		`message_id: normalize: "upper" is not trim, unquote, lower or uuid`: {From: "key",
+		`message_id: normalize: "upper" is not trim, payload, unquote, lower or uuid`: {From: "key",
 			Normalize: []string{"trim", "upper"}},
 		`message_id: normalize has 9 steps, at most 8 are allowed`: {From: "key",
 			Normalize: slices.Repeat([]string{"trim"}, 9)},
-		`message_id: normalize belongs to places without parts, not to value_hash`: {From: "value_hash",
+		`message_id: normalize belongs to places without parts, not to value_hash ` +
+			`or debezium`: {From: "value_hash",
 			Normalize: []string{"lower"}},
 		`message_id: first_of needs at least two parts`: {From: "first_of"},
 		`message_id: first_of: composite: from header needs a name`: {From: "first_of",

@@ -18,6 +18,7 @@ const (
 	NormalizeUnquote = "unquote"
 	NormalizeLower   = "lower"
 	NormalizeUUID    = "uuid"
+	NormalizePayload = "payload"
 )
 
 // maxNormalize bounds how much work an ID is.
@@ -37,8 +38,10 @@ func spellingOf(name string) (spelling, error) {
 		return lowered, nil
 	case NormalizeUUID:
 		return canonicalUUID, nil
+	case NormalizePayload:
+		return unwrapped, nil
 	}
-	return nil, fmt.Errorf("normalize: %q is not trim, unquote, lower or uuid", name)
+	return nil, fmt.Errorf("normalize: %q is not trim, payload, unquote, lower or uuid", name)
 }
 
 // normalized applies spellings in their order. An ID of which nothing is left is an empty one.
@@ -73,7 +76,8 @@ func normalized(find finder, name string, names []string) (finder, string, error
 }
 
 // errNormalize is about places of whose bytes an ID is not made as they are.
-var errNormalize = errors.New("normalize belongs to places without parts, not to value_hash")
+var errNormalize = errors.New("normalize belongs to places without parts, not to value_hash " +
+	"or debezium")
 
 // trimmed takes away white space of ASCII: what Unicode calls white space changes over the years.
 func trimmed(id []byte) []byte { return bytes.Trim(id, " \t\n\v\f\r") }
@@ -84,6 +88,19 @@ func unquoted(id []byte) []byte {
 		return id
 	}
 	return unescaped(id[1 : len(id)-1])
+}
+
+// unwrapped is the payload of a document of schema and payload; everything else is itself. A
+// payload that is null is nothing.
+func unwrapped(id []byte) []byte {
+	payload, wrapped := payloadOf(id)
+	switch {
+	case !wrapped:
+		return id
+	case string(payload) == "null":
+		return nil
+	}
+	return payload
 }
 
 // lowered changes letters of ASCII only, for the reason that trimmed has.
@@ -145,11 +162,11 @@ func canonicalUUID(id []byte) []byte {
 	return bytes.Clone(written[:])
 }
 
-// Respelled is an ID as normalize: [trim, unquote, lower, uuid] leaves it: alike for most spellings
-// of one ID.
+// Respelled is an ID as normalize: [trim, payload, unquote, lower, uuid] leaves it: alike for most
+// spellings of one ID.
 func Respelled(id dedup.ID) dedup.ID {
 	text := bytesOf(id)
-	for _, step := range []spelling{trimmed, unquoted, lowered, canonicalUUID} {
+	for _, step := range []spelling{trimmed, unwrapped, unquoted, lowered, canonicalUUID} {
 		text = step(text)
 	}
 	return dedup.ID(text)

@@ -36,6 +36,9 @@ func Judge(s Sample, now time.Time, finders []Finder) Judgement {
 	}
 	j.refuseAttempts()
 	j.addHash()
+	if flat := flattened(s.Records); flat != "" {
+		j.refuseRows(flat)
+	}
 	return j.judgement()
 }
 
@@ -200,6 +203,11 @@ func (j *judge) addHash() {
 		Doubt: "With it, equal values count as copies: of messages that are equal, and no copies, " +
 			"only the first is forwarded."}
 	c.set(count(c.ids, j.content))
+	if n := j.returns(column.ids); n > 0 {
+		c.Doubt += " " + plural(n, "record has", "records have") + " the value that an earlier " +
+			"one of its key had, with another value between them: if that is a state to which " +
+			"something came back, it is lost."
+	}
 	if j.registry != "" {
 		c.Refused = j.registry
 	} else if c.spread() < telling && c.Have > 1 {
@@ -207,6 +215,26 @@ func (j *judge) addHash() {
 			", so equal ones need not be copies"
 	}
 	j.all = append(j.all, c)
+}
+
+// returns counts records with an earlier value of their key that was not the last one.
+func (j *judge) returns(ids []uint64) (n int) {
+	type valueOf struct {
+		key   string
+		value uint64
+	}
+	last, seen := make(map[string]uint64), make(map[valueOf]bool)
+	for i, r := range j.records {
+		if len(r.Key) == 0 || ids[i] == 0 {
+			continue
+		}
+		at := valueOf{string(r.Key), ids[i]}
+		if seen[at] && last[at.key] != at.value {
+			n++
+		}
+		last[at.key], seen[at] = at.value, true
+	}
+	return n
 }
 
 func (j *judge) judgement() Judgement {

@@ -50,7 +50,7 @@ func newTable(topic string, records []*kgo.Record, now time.Time, finders []Find
 	fingerprints := messageid.NewFingerprinter()
 	for _, r := range records {
 		t.content = append(t.content, fingerprints.Of(r))
-		if r.Value != nil {
+		if !messageid.IsTombstone(r.Value) {
 			t.alive++
 		}
 	}

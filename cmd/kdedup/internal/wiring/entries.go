@@ -116,20 +116,22 @@ func (e *Entry) Compare(ctx context.Context, store dedup.Store) (err error) {
 // still claim by that, and a record must have the ID under which it was claimed. So it holds for as
 // long as the scope, if IDs are others now.
 func (e *Entry) Recall(registered string) error {
-	before, sameIDs, changed := e.Before()
-	if !changed || e.Extractor.String() == registered {
+	if e.Extractor.String() == registered {
 		return nil
 	}
-	was, err := ExtractorOf(before, e.Schemas)
-	switch {
-	case err != nil:
-		return err
-	case was.String() != registered:
-		return nil // CompareScopes tells
-	case sameIDs:
-		e.Extractor = e.Extractor.As(registered)
-	default:
-		e.Extractor, e.KeepsEarlier = was, true
+	for _, before := range e.Before() {
+		was, err := ExtractorOf(before.Topic, e.Schemas)
+		switch {
+		case err != nil:
+			return err
+		case was.String() != registered:
+			continue // CompareScopes tells, if no other is
+		case before.SameIDs:
+			e.Extractor = e.Extractor.As(registered)
+		default:
+			e.Extractor, e.KeepsEarlier = was, true
+		}
+		return nil
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func conditionOf(c config.Condition, schemas messageid.Registry) *messageid.Cond
 func sourceOf(m config.MessageID, schemas messageid.Registry) messageid.Source {
 	s := messageid.Source{From: m.From, Name: m.Name, HeaderCase: m.HeaderCase,
 		Occurrence: m.Occurrence, Path: m.Path, Part: m.Part, Normalize: m.Normalize,
-		Ignore: m.Ignore, Only: m.Only, Format: m.Format,
+		Ignore: m.Ignore, Only: m.Only, Format: m.Format, AnySource: m.AnySource,
 		Registry: schemas, HMACKey: []byte(m.HMACKey.Reveal())}
 	for _, part := range m.Parts {
 		s.Parts = append(s.Parts, sourceOf(part, schemas))

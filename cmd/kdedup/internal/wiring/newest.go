@@ -29,6 +29,7 @@ type Newest struct {
 	tombstones     int                 // nor in these, for on_tombstone
 	whole          int                 // of those found: fingerprint names fields they lack
 	documents      messageid.Documents // of those found
+	flat           int                 // rows that Debezium has taken out of their changes
 	codecs         map[uint8]bool      // of the batches, by Kafka's numbers
 	headers, field map[string]bool     // names seen, of headers and of JSON fields at the top
 	reason         string              // why the last record without an ID has none
@@ -77,6 +78,9 @@ func (e *Entry) LookAtNewest(
 
 func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {
 	n.looked++
+	if messageid.IsFlat(r) {
+		n.flat++
+	}
 	n.codecs[r.Attrs.CompressionType()] = true
 	switch missing {
 	case dedup.NotMissing:
@@ -182,6 +186,12 @@ func (n Newest) Remark() (text string) {
 	if cut := n.documents.CutOff(); cut > 0 {
 		text += fmt.Sprintf("; the values of %d begin as JSON and are not whole: each takes its ID, "+
 			"and a whole copy is in conflict with it; with documents: whole they have no ID", cut)
+	}
+	if n.flat > 0 && (n.entry.MessageID.From == config.FromValueHash ||
+		n.entry.MessageID.From == config.FromDebezium) {
+		text += fmt.Sprintf("; %d are rows without their change, as ExtractNewRecordState makes "+
+			"them: equal ones are states of a row, not copies, and nothing tells which change they "+
+			"are of. docs/recipes/debezium.md says what to add to the transform", n.flat)
 	}
 	if n.entry.Extractor.SkippedSchemaID() {
 		text += "; documents stand behind the five bytes of a schema registry, which are skipped"

@@ -16,18 +16,20 @@ func presetEntry(preset string) Entry {
 	return Entry{Topic: orders().WithPreset(preset)}
 }
 
-// beforeOf is the extractor of the version before a preset changed.
-func beforeOf(t *testing.T, topic config.Topic) dedup.Extractor {
+// beforeOf are the extractors of the versions before a preset changed.
+func beforeOf(t *testing.T, topic config.Topic) (all []dedup.Extractor) {
 	t.Helper()
-	before, _, changed := topic.Before()
-	if !changed {
+	for _, before := range topic.Before() {
+		e, err := ExtractorOf(before.Topic, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	if len(all) == 0 {
 		t.Fatal("the preset has always stood for the same")
 	}
-	e, err := ExtractorOf(before, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return all
 }
 
 func change(transaction, sequence, snapshot string) *kgo.Record {
@@ -39,36 +41,68 @@ func change(transaction, sequence, snapshot string) *kgo.Record {
 // The claims of a scope are of the IDs that its version found: copies of them stay copies, and
 // other processes may be of that version.
 func TestAScopeGoesOnByWhatItsPresetStoodForWhenItWasMade(t *testing.T) {
+	for n, before := range beforeOf(t, presetEntry(config.PresetDebezium).Topic) {
+		store := memory.New(memory.Options{})
+		defer store.Close()
+		e := presetEntry(config.PresetDebezium)
+		if err := store.Register(t.Context(), ScopeOf(e.Topic, before.String())); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Compare(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		if !e.KeepsEarlier || !strings.Contains(e.Earlier(), "docs/recipes/debezium.md") {
+			t.Errorf("version %d: it keeps what was: %v: %s", n, e.KeepsEarlier, e.Earlier())
+		}
+		if err := e.Register(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		r := change(`{"total_order":1}`, "1", "false")
+		if got, want := idOf(t, e.Extractor, r), idOf(t, before, r); got != want {
+			t.Error("the ID is another one than that of the version that made the scope")
+		}
+
+		fresh := presetEntry(config.PresetDebezium)
+		fresh.Scope = "another"
+		if err := fresh.Compare(t.Context(), store); err != nil || fresh.KeepsEarlier {
+			t.Errorf("a new scope keeps what was: %v, %v", fresh.KeepsEarlier, err)
+		}
+		if idOf(t, fresh.Extractor, r) != idOf(t, fresh.Extractor,
+			change(`{"total_order":9,"data_collection_order":4}`, "2", "last")) {
+			t.Error("a change that is sent again after a restart is another message")
+		}
+	}
+}
+
+// An outbox whose headers were documents was claimed by the documents.
+func TestAScopeOfAnOutboxGoesOnByItsDocuments(t *testing.T) {
 	store := memory.New(memory.Options{})
 	defer store.Close()
-	e := presetEntry(config.PresetDebezium)
-	before := beforeOf(t, e.Topic)
+	e := presetEntry(config.PresetDebeziumOutbox)
+	before := beforeOf(t, e.Topic)[0]
+	document := &kgo.Record{Headers: []kgo.RecordHeader{{Key: "id",
+		Value: []byte(`{"schema":{"type":"string"},"payload":"a-1"}`)}}}
+	if got := idOf(t, mustExtractorOf(t, e.Topic), document); got != "a-1" {
+		t.Errorf("a new scope claims %s", got)
+	}
 	if err := store.Register(t.Context(), ScopeOf(e.Topic, before.String())); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Compare(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
-	if !e.KeepsEarlier || !strings.Contains(e.Earlier(), "docs/recipes/debezium.md") {
-		t.Errorf("it keeps what was: %v: %s", e.KeepsEarlier, e.Earlier())
+	if got, want := idOf(t, e.Extractor, document), idOf(t, before, document); got != want {
+		t.Errorf("the ID is %s, and was %s", got, want)
 	}
-	if err := e.Register(t.Context(), store); err != nil {
+}
+
+func mustExtractorOf(t *testing.T, topic config.Topic) dedup.Extractor {
+	t.Helper()
+	e, err := ExtractorOf(topic, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r := change(`{"total_order":1}`, "1", "false")
-	if got, want := idOf(t, e.Extractor, r), idOf(t, before, r); got != want {
-		t.Error("the ID is another one than that of the version that made the scope")
-	}
-
-	fresh := presetEntry(config.PresetDebezium)
-	fresh.Scope = "another"
-	if err := fresh.Compare(t.Context(), store); err != nil || fresh.KeepsEarlier {
-		t.Errorf("a new scope keeps what was: %v, %v", fresh.KeepsEarlier, err)
-	}
-	if idOf(t, fresh.Extractor, r) != idOf(t, fresh.Extractor,
-		change(`{"total_order":9,"data_collection_order":4}`, "2", "last")) {
-		t.Error("a change that is sent again after a restart is another message")
-	}
+	return e
 }
 
 // A preset that finds more than it did, and nothing in another way, holds for all its scopes.
@@ -81,7 +115,7 @@ func TestAPresetThatFindsMoreGoesOnWithItsClaims(t *testing.T) {
 		store := memory.New(memory.Options{})
 		defer store.Close()
 		e := presetEntry(preset)
-		before := beforeOf(t, e.Topic)
+		before := beforeOf(t, e.Topic)[0]
 		scope := ScopeOf(e.Topic, before.String())
 		if err := store.Register(t.Context(), scope); err != nil {
 			t.Fatal(err)
