@@ -31,6 +31,8 @@ type Config struct {
 	SchemaRegistry SchemaRegistry `mapstructure:"schema_registry"`
 	// The HTTP endpoints for operators.
 	Server Server `mapstructure:"server"`
+	// What programs in other languages ask.
+	API API `mapstructure:"api"`
 	// What /metrics shows, and who else gets it.
 	Metrics Metrics `mapstructure:"metrics"`
 	// Traces of records and batches.
@@ -39,7 +41,8 @@ type Config struct {
 	Log Log `mapstructure:"log"`
 	// Changes of the file while kdedup runs.
 	Reload Reload `mapstructure:"reload"`
-	// Required. The pipelines, at least one; each has a consumer group of its own.
+	// Required. The pipelines, at least one; each has a consumer group of its own. `kdedup serve`
+	// alone needs none.
 	Topics []Topic `mapstructure:"topics"`
 
 	// UnknownEnv lists the variables that begin with KDEDUP_ and override nothing, sorted, names

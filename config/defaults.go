@@ -24,6 +24,7 @@ func Default() Config {
 		SchemaRegistry: SchemaRegistry{URLs: []string{}, Headers: []string{},
 			OAuth: RegistryOAuth{Scopes: []string{}}, Timeout: 5 * time.Second},
 		Server: Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
+		API:    defaultAPI(),
 		Metrics: Metrics{PerPartition: true, PerTopic: PerTopicAuto,
 			OTLP: MetricsOTLP{Interval: time.Minute, Timeout: 10 * time.Second}},
 		Tracing: Tracing{SampleRatio: 0.1, Timeout: 10 * time.Second},
@@ -110,8 +111,8 @@ func DefaultTopic() Topic {
 }
 
 // Derived returns the configuration with the defaults that follow from other settings filled in:
-// Instance, and each topic's Scope, ScopeGroup and FenceTopic. Load has done it; call it for a
-// configuration that was built in Go. The topics of the receiver do not change.
+// Instance, each topic's Scope, ScopeGroup and FenceTopic, and the API's scopes. Load has done it;
+// call it for a configuration that was built in Go. The topics of the receiver do not change.
 func (c Config) Derived() Config {
 	if c.Instance == "" {
 		// Validate reports the instance that stays empty when the host name is unknown.
@@ -124,7 +125,7 @@ func (c Config) Derived() Config {
 	for i, t := range c.Topics {
 		topics[i] = t.derived()
 	}
-	c.Topics = topics
+	c.Topics, c.API = topics, c.API.derived()
 	return c
 }
 

@@ -60,8 +60,10 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 	c.Tracing.Headers = []OTLPHeader{{"authorization", "text of tracing.headers[0].value"}}
 	c.Metrics.OTLP.Headers = []OTLPHeader{
 		{"authorization", "text of metrics.otlp.headers[0].value"}}
+	c.API.Callers = []APICaller{{Token: "text of api.callers[0].token"}}
 	fill(reflect.ValueOf(&c).Elem(), "")
 	hiddenPaths := []string{
+		"api.callers[0].token", "api.tls.key_file",
 		"kafka.output.sasl.oauth.client_secret", "kafka.output.sasl.password",
 		"kafka.output.tls.key_file", "kafka.sasl.oauth.client_secret", "kafka.sasl.password",
 		"kafka.tls.key_file",

@@ -73,6 +73,8 @@ func TestEverySettingHasItsVariable(t *testing.T) {
 			"message_id": map[string]any{"parts": []any{map[string]any{}}}}},
 		"metrics": map[string]any{"otlp": map[string]any{"headers": []any{map[string]any{}}}},
 		"tracing": map[string]any{"headers": []any{map[string]any{}}},
+		"api": map[string]any{"scopes": []any{map[string]any{}},
+			"callers": []any{map[string]any{}}},
 	}
 	var check func(of reflect.Type, path string, depth int)
 	check = func(of reflect.Type, path string, depth int) {

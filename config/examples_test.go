@@ -43,6 +43,9 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	want.Tracing.Headers = []OTLPHeader{{Name: "x-tenant", Value: "orders"}}
 	want.Metrics.OTLP.Endpoint, want.Metrics.OTLP.Protocol = "http://localhost:4318", OTLPOverHTTP
 	want.Metrics.OTLP.Headers = want.Tracing.Headers
+	want.API.Scopes = []APIScope{{Name: "payments"}}
+	want.API.Callers = []APICaller{{Name: "billing", Token: "not-a-real-token",
+		Scopes: []string{"payments"}}}
 	want.Store.Postgres.Hosts = []string{"postgres-1:5432", "postgres-2:5432"}
 	want.Topics[0].MessageID.Occurrence = OccurrenceFirst
 	want.Topics[0].MessageID.Normalize = []string{}

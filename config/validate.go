@@ -28,18 +28,22 @@ func (c Config) check(p *problems) {
 			c.Instance)
 	}
 	within(p, "shutdown_timeout", c.ShutdownTimeout, time.Second, longest)
+	if c.needsKafka() {
+		p.addresses("kafka.brokers", c.Kafka.Brokers)
+	}
 	c.Kafka.check(p)
 	c.Kafka.Output.check(p, c.Topics)
 	c.Store.check(p)
 	c.Store.checkUnnamed(p)
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
+	c.API.check(p, c.Store, c.Topics)
 	oneOf(p, "metrics.per_topic", c.Metrics.PerTopic, PerTopicAuto, PerTopicAll, PerTopicSummed)
 	c.Metrics.OTLP.check(p)
 	c.Tracing.check(p)
 	oneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf(p, "log.format", c.Log.Format, "text", "json")
-	if len(c.Topics) == 0 {
+	if len(c.Topics) == 0 && len(c.API.Scopes) == 0 {
 		p.add("topics", "", "is required, at least one entry")
 	}
 	for i, t := range c.Topics {
@@ -59,6 +63,11 @@ func (c Config) check(p *problems) {
 		}
 	}
 	checkTogether(p, exactOf(c.Topics))
+}
+
+// needsKafka is false where the API answers alone, from a store that is not in Kafka.
+func (c Config) needsKafka() bool {
+	return len(c.Topics) > 0 || len(c.API.Scopes) == 0 || c.Store.Type == StoreKafka
 }
 
 func (t TLS) check(p *problems, path string) {

@@ -7,7 +7,6 @@ import (
 )
 
 func (k Kafka) check(p *problems) {
-	p.addresses("kafka.brokers", k.Brokers)
 	checkConnection(p, "kafka", k.TLS, k.SASL)
 }
 

@@ -236,7 +236,8 @@ func (p monitor) showsAll(cassandra, redis, postgres bool) {
 	t.Helper()
 	empty := make(map[boardQuery]string)
 	for _, q := range boardQueries(t) {
-		if (cassandra || !strings.Contains(q.expr, "kdedup_cassandra_")) &&
+		if !strings.Contains(q.expr, "kdedup_api_") && // of kdedup serve, which none of these is
+			(cassandra || !strings.Contains(q.expr, "kdedup_cassandra_")) &&
 			(redis || !strings.Contains(q.expr, "kdedup_redis_")) &&
 			(postgres || !strings.Contains(q.expr, "kdedup_postgres_")) {
 			empty[q] = "not asked yet"

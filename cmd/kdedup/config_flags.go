@@ -22,6 +22,7 @@ type configFlags struct {
 	path     string
 	instance string
 	logLevel string
+	apiAlone bool // a file without topics will do
 
 	input func() io.Reader // standard input
 	piped []byte           // what it said, once it was read
@@ -123,6 +124,11 @@ func (f *configFlags) loadLevel(
 	c, err := f.read()
 	if err != nil {
 		return config.Config{}, nil, nil, usageError{err}
+	}
+	if len(c.Topics) == 0 && !f.apiAlone {
+		return config.Config{}, nil, nil, usageError{fmt.Errorf("config %s: topics: is required, "+
+			"at least one entry; kdedup serve answers the api of a file without topics",
+			f.name())}
 	}
 	log, level := process.NewLogger(c.Log, to, f.named)
 	for _, name := range c.UnknownEnv {

@@ -36,8 +36,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{plainly(cmd, err)}
 	})
-	root.AddCommand(newInit(readsTerminal), newRun(), newValidate(), newConfig(), newSetup(),
-		newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(),
+	root.AddCommand(newInit(readsTerminal), newRun(), newServe(), newValidate(), newConfig(),
+		newSetup(), newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(),
 		newOffsets(), newDemo(), newBench(), newTorture(), newReady(), newStatus(),
 		newVersion(), newMan())
 	markUsage(root)

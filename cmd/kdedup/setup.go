@@ -18,7 +18,7 @@ deletes them. This needs the rights of kdedup run.`
 
 func newSetup() *cobra.Command {
 	var (
-		flags               configFlags
+		flags               = configFlags{apiAlone: true}
 		dryRun, skip, adopt bool
 		accept              wiring.Acceptance
 	)
@@ -39,12 +39,12 @@ func newSetup() *cobra.Command {
 			if err := wiring.Setup(cmd.Context(), c, log, dryRun, say); err != nil {
 				return err
 			}
-			if adopt {
+			if adopt && len(c.Topics) > 0 {
 				if err := wiring.AdoptOffsets(cmd.Context(), c, log, dryRun, say); err != nil {
 					return err
 				}
 			}
-			if accept != (wiring.Acceptance{}) {
+			if accept != (wiring.Acceptance{}) && len(c.Topics) > 0 {
 				if err := wiring.AcceptStore(
 					cmd.Context(), c, log, accept, dryRun, say,
 				); err != nil {

@@ -55,6 +55,9 @@ var layers = []struct {
 	{"examples/consumer", []string{"dedup/..."}},
 	{"examples/outbox", []string{"dedup/...", "idempotency/..."}},
 	{"examples/uniquestore", []string{"idempotency/..."}},
+	// What other languages ask; generated, but for the program that makes it.
+	{"api/...", []string{"api/kdedup/v1"}},
+	{"internal/api", []string{"api/...", "dedup", "internal/certs"}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
 		"internal/telemetry", "internal/outage"}},
 	// Work on topics beside the pipelines, for commands of their own.
@@ -99,8 +102,9 @@ var layers = []struct {
 	// pipeline. A command may use the process, never the other way round.
 	{"cmd/kdedup/internal/build", nil},
 	{"cmd/kdedup/internal/wiring", []string{
-		"config", "consumer/client", "dedup/...", "fence", "forwarder", "internal/brokers",
-		"internal/certs", "internal/kafka", "internal/logreader", "internal/registry", "pipeline",
+		"config", "consumer/client", "dedup/...", "fence", "forwarder", "internal/api",
+		"internal/brokers", "internal/certs", "internal/kafka", "internal/logreader",
+		"internal/registry", "pipeline",
 	}},
 	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
 		"fence", "internal/kafka", "internal/server"}},
@@ -109,17 +113,18 @@ var layers = []struct {
 	{"cmd/kdedup/internal/process", []string{
 		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring",
 		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
-		"internal/certs", "internal/claimmetrics", "internal/kafka", "internal/otlp/...",
-		"internal/pause", "internal/registry", "internal/server", "internal/telemetry",
-		"internal/outage", "pipeline", "pipeline/tracing",
+		"internal/api", "internal/certs", "internal/claimmetrics", "internal/kafka",
+		"internal/otlp/...", "internal/pause", "internal/registry", "internal/server",
+		"internal/telemetry", "internal/outage", "pipeline", "pipeline/tracing",
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
-		"forwarder", "internal/backfill", "internal/claimmetrics", "internal/dryrun",
-		"internal/editdistance", "internal/idorder", "internal/kafka", "internal/logqueue",
-		"internal/logreader", "internal/offsets", "internal/otlp/push", "internal/pause",
-		"internal/proposal", "internal/redrive", "internal/report", "internal/telemetry",
-		"internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
+		"forwarder", "internal/api", "internal/backfill", "internal/claimmetrics",
+		"internal/dryrun", "internal/editdistance", "internal/idorder", "internal/kafka",
+		"internal/logqueue", "internal/logreader", "internal/offsets", "internal/otlp/push",
+		"internal/pause", "internal/proposal", "internal/redrive", "internal/report",
+		"internal/telemetry", "internal/torture", "internal/workload", "pipeline",
+		"pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
@@ -147,6 +152,7 @@ var dependencies = []struct {
 	{"net/http/pprof", []string{"internal/server"}, false},
 	{"github.com/anishathalye/porcupine", nil, true},
 	{"github.com/chromedp/chromedp", []string{"internal/testkit/browser"}, true},
+	{"connectrpc.com/...", []string{"api/...", "internal/api"}, true},
 	{"go.opentelemetry.io/...", []string{"internal/otlp/...", "pipeline/tracing"}, true},
 	{"github.com/twmb/franz-go/plugin/kotel", []string{"pipeline/tracing"}, false},
 	{"testing", []string{"internal/testkit/...", "dedup/storetest", "dedup/claimlog/logtest",
@@ -257,7 +263,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
-				"fence, forwarder, internal/backfill, internal/claimmetrics, " +
+				"fence, forwarder, internal/api, internal/backfill, internal/claimmetrics, " +
 				"internal/dryrun, internal/editdistance, internal/idorder, internal/kafka, " +
 				"internal/logqueue, internal/logreader, " +
 				"internal/offsets, internal/otlp/push, internal/pause, internal/proposal, " +

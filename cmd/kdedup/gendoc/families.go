@@ -21,6 +21,7 @@ import (
 	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/dedup/postgres"
 	"github.com/kdedup/kdedup/dedup/redis"
+	"github.com/kdedup/kdedup/internal/api"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/otlp/push"
@@ -147,6 +148,7 @@ func register() ([]family, error) {
 	pipeline.NewCollectors(r).PerPartition(r)
 	tracing.NewMetrics(r)
 	push.NewMetrics(r)
+	api.RegisterMetrics(r)
 	cassandra.RegisterMetrics(r)
 	redis.RegisterMetrics(r)
 	postgres.RegisterMetrics(r)

@@ -109,6 +109,13 @@ var subjects = []subject{
 		{"kdedup_metric_exports_total", "Does the collector get the metrics?"},
 		{"kdedup_log_lines_dropped_total", "Does the log lack lines?"},
 	}},
+	{"API", "Of `kdedup serve`: what programs in other languages ask, see [api.md](api.md).",
+		[]question{
+			{"kdedup_api_request_duration_seconds",
+				"How many requests fail, and how slow are they?"},
+			{"kdedup_api_verdicts_total", "How many messages are copies?"},
+			{"kdedup_api_requests", "Do requests wait for the store?"},
+		}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` " +
 		"is the broker, `seed_0` and so on an address of " +
 		"`kafka.brokers` before the broker behind it is known.", []question{

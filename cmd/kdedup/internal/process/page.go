@@ -104,8 +104,10 @@ func (s *processStatus) Snapshot() server.Snapshot {
 }
 
 // Settings are those of the configuration in force.
-func (s *processStatus) Settings() (all []server.Setting) {
-	for _, e := range s.p.Config().Settings() {
+func (s *processStatus) Settings() []server.Setting { return settingsOf(s.p.Config()) }
+
+func settingsOf(c config.Config) (all []server.Setting) {
+	for _, e := range c.Settings() {
 		all = append(all, server.Setting{Name: e.Path, Value: e.Value, Default: e.Default})
 	}
 	return all

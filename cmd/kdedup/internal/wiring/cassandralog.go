@@ -35,7 +35,7 @@ func setupCassandraLogs(
 		return err
 	}
 	longest := time.Duration(0)
-	for _, g := range claimGroups(c.Topics) {
+	for _, g := range claimGroups(c) {
 		longest = max(longest, g.ttl)
 	}
 	err = logs.Setup(ctx, c.Store.Cassandra.Replication, longest, dryRun, say)
@@ -50,7 +50,7 @@ func foundClaimLogs(
 	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
 ) error {
 	return withCassandraLogs(c, log, func(logs *cassandralog.Logs) error {
-		for _, g := range claimGroups(c.Topics) {
+		for _, g := range claimGroups(c) {
 			if err := logs.Found(
 				ctx, g.name, c.Store.Cassandra.Log.Shards, dryRun, say,
 			); err != nil {
@@ -67,7 +67,7 @@ func RemoveClaimLogs(ctx context.Context, c config.Config, log *slog.Logger) err
 		return nil
 	}
 	return withCassandraLogs(c, log, func(logs *cassandralog.Logs) (err error) {
-		for _, g := range claimGroups(c.Topics) {
+		for _, g := range claimGroups(c) {
 			err = errors.Join(err, logs.Remove(ctx, g.name))
 		}
 		return err
@@ -80,7 +80,7 @@ func checkCassandraLogs(ctx context.Context, c config.Config) error {
 			if err := logs.CheckRights(ctx); err != nil {
 				return err
 			}
-			for _, g := range claimGroups(c.Topics) {
+			for _, g := range claimGroups(c) {
 				if err := logs.Check(ctx, g.name); err != nil {
 					return err
 				}

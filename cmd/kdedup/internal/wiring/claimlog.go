@@ -149,8 +149,8 @@ type claimGroup struct {
 	inputs []config.Topic
 }
 
-func claimGroups(topics []config.Topic) (groups []claimGroup) {
-	for _, t := range topics {
+func claimGroups(c config.Config) (groups []claimGroup) {
+	for _, t := range c.Topics {
 		at := slices.IndexFunc(groups, func(g claimGroup) bool { return g.name == t.ScopeGroup })
 		if at < 0 {
 			at = len(groups)
@@ -158,6 +158,13 @@ func claimGroups(topics []config.Topic) (groups []claimGroup) {
 		}
 		groups[at].ttl = max(groups[at].ttl, t.TTL)
 		groups[at].inputs = append(groups[at].inputs, t)
+	}
+	for _, s := range c.API.Scopes { // they share the logs of the topics
+		for at := range groups {
+			if groups[at].name == s.Group {
+				groups[at].ttl = max(groups[at].ttl, s.TTL)
+			}
+		}
 	}
 	return groups
 }
@@ -178,7 +185,7 @@ func SetupClaimLogs(
 	if err != nil {
 		return err
 	}
-	for _, g := range claimGroups(c.Topics) {
+	for _, g := range claimGroups(c) {
 		for _, topic := range logs.Topics(g.name, c.Store.Kafka.Shards, g.ttl) {
 			beside := kafka.Beside{Name: topic.Name, Partitions: topic.Partitions,
 				AtLeast: "retention.ms"}
@@ -200,7 +207,7 @@ func ClaimTopics(c config.Config) (names []string) {
 		return nil
 	}
 	logs := kafkalog.New(kafkalog.Options{Topic: c.Store.Kafka.Topic})
-	for _, g := range claimGroups(c.Topics) {
+	for _, g := range claimGroups(c) {
 		for _, topic := range logs.Topics(g.name, c.Store.Kafka.Shards, g.ttl) {
 			names = append(names, topic.Name)
 		}
@@ -225,7 +232,7 @@ func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) er
 	if err != nil {
 		return err
 	}
-	for _, g := range claimGroups(c.Topics) {
+	for _, g := range claimGroups(c) {
 		if err := logs.Check(ctx, g.name, g.ttl); err != nil {
 			return fmt.Errorf("store.kafka: %w", err)
 		}

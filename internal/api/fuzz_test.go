@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	kdedupv1 "github.com/kdedup/kdedup/api/kdedup/v1"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/memory"
+)
+
+// FuzzRequest sends any bytes to any method through each door. Nothing may panic, and an answer to
+// a request that is understood has a judgement for each message.
+func FuzzRequest(f *testing.F) {
+	whole := of(&kdedupv1.Message{Id: "a", Place: at(1), Fingerprint: make([]byte, 16)},
+		&kdedupv1.Message{IdBytes: []byte{0xff}, Place: text("ticket")})
+	binary, err := proto.Marshal(whole)
+	if err != nil {
+		f.Fatal(err)
+	}
+	asJSON, err := protojson.Marshal(whole)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("Judge", "application/proto", binary)
+	f.Add("Judge", "application/json", asJSON)
+	f.Add("Judge", "application/grpc", append([]byte{0, 0, 0, 0, byte(len(binary))}, binary...))
+	f.Add("Lookup", "application/json", []byte(`{"scope": "orders", "id": "a"}`))
+	f.Add("Release", "application/grpc-web+json", []byte("\x00\x00\x00\x00\x02{}"))
+	store := memory.New(memory.Options{Violation: f.Errorf})
+	scope := scopeNamed("orders")
+	if err := store.Register(f.Context(), scope); err != nil {
+		f.Fatal(err)
+	}
+	limits := testLimits
+	limits.Bytes, limits.Batch = 1<<16, 100
+	_, services := routes(Options{Store: store, Limits: limits, Logger: quiet(),
+		Registerer: prometheus.NewRegistry(),
+		Scopes:     func(name string) (dedup.Scope, bool) { return scope, name == "orders" }})
+	f.Fuzz(func(t *testing.T, method, contentType string, body []byte) {
+		request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+		request.URL.Path = "/kdedup.v1.ClaimService/" + method
+		request.Header.Set("Content-Type", contentType)
+		answer := httptest.NewRecorder()
+		services.ServeHTTP(answer, request)
+		if answer.Code == http.StatusInternalServerError {
+			t.Fatalf("%s, %s: %q: %s", method, contentType, body, answer.Body)
+		}
+		if method != "Judge" || answer.Code != http.StatusOK || contentType != "application/proto" {
+			return
+		}
+		var asked kdedupv1.JudgeRequest
+		var told kdedupv1.JudgeResponse
+		if proto.Unmarshal(body, &asked) != nil ||
+			proto.Unmarshal(answer.Body.Bytes(), &told) != nil {
+			t.Fatalf("an answer to %q that is none: %q", body, answer.Body)
+		}
+		if len(asked.GetMessages()) != len(told.GetJudgements()) {
+			t.Errorf("%d judgements of %d messages", len(told.GetJudgements()),
+				len(asked.GetMessages()))
+		}
+		for _, j := range told.GetJudgements() {
+			if j.GetVerdict() == kdedupv1.Verdict_VERDICT_UNSPECIFIED {
+				t.Errorf("a message was not judged: %q", body)
+			}
+		}
+	})
+}
+
+// Two places that differ have different coordinates, and one of text is never that of a record.
+func FuzzPlace(f *testing.F) {
+	f.Add("orders", "1", int32(0), int64(1), "orders", "2", int32(0), int64(1))
+	f.Fuzz(func(t *testing.T, topicA, textA string, partitionA int32, offsetA int64,
+		topicB, textB string, partitionB int32, offsetB int64) {
+		type place struct {
+			topic     string
+			partition int32
+			offset    int64
+		}
+		a, b := place{topicA, partitionA, offsetA}, place{topicB, partitionB, offsetB}
+		read := func(p place) (dedup.Coordinates, error) {
+			return placeOf(&kdedupv1.Place{Place: &kdedupv1.Place_Record{Record: &kdedupv1.Record{
+				Topic: p.topic, Partition: p.partition, Offset: p.offset}}})
+		}
+		first, errA := read(a)
+		second, errB := read(b)
+		if errA == nil && errB == nil && first.Same(second) != (a == b) {
+			t.Errorf("%v and %v: %+v and %+v", a, b, first, second)
+		}
+		third, errC := placeOf(text(textA))
+		fourth, errD := placeOf(text(textB))
+		if errC == nil && errD == nil && third.Same(fourth) != (textA == textB) {
+			t.Errorf("%q and %q: %+v and %+v", textA, textB, third, fourth)
+		}
+		if errA == nil && errC == nil && first.Same(third) {
+			t.Errorf("%v and %q are both %+v", a, textA, first)
+		}
+	})
+}
