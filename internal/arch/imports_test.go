@@ -124,7 +124,8 @@ var layers = []struct {
 		"internal/dryrun", "internal/editdistance", "internal/idorder", "internal/kafka",
 		"internal/logqueue", "internal/logreader", "internal/offsets", "internal/otlp/push",
 		"internal/pause", "internal/proposal", "internal/redrive", "internal/report",
-		"internal/telemetry", "internal/torture", "internal/workload", "pipeline", "pipeline/tracing",
+		"internal/telemetry", "internal/torture", "internal/workload", "pipeline",
+		"pipeline/tracing",
 	}},
 	{"e2e/...", []string{"..."}},
 }
