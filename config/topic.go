@@ -140,7 +140,7 @@ type Topic struct {
 	// tombstone, its copies too, in its place, and claims nothing for it. `dead_letter` (needs
 	// `dead_letter_topic`) or `drop`: kdedup keeps it from the clean topic. Verdict `tombstone`.
 	OnTombstone Action `mapstructure:"on_tombstone"`
-	// A record with a known ID but another key or value, which is a producer's mistake: `drop`,
+	// A record with a known ID but another key or value than its owner's: `drop`,
 	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
 	OnConflict Action `mapstructure:"on_conflict"`
 	// A record that this group already forwarded and committed, read again after a manual rewind

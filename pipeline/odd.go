@@ -25,7 +25,8 @@ const (
 
 var oddTexts = [oddKinds]string{
 	"records have no message ID",
-	"records have a known message ID with other content: a producer's mistake",
+	"records have a known message ID with other content: another key or value than its owner's; " +
+		"kdedup report names the fields that differ",
 	"the clean topic does not take some records: they were treated as on_undeliverable says",
 }
 

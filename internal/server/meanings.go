@@ -5,7 +5,7 @@ package server
 var meanings = map[string]string{
 	"forwarded":      "to the clean topic, as the first of its ID",
 	"duplicate":      "another record with the same content owns the ID",
-	"conflict":       "another record with other content owns the ID: a producer's mistake",
+	"conflict":       "another record with another key or value owns the ID",
 	"replay":         "it was forwarded before the group's offsets were set back",
 	"passed_through": "to the clean topic without being the first: by mode or policy",
 	"dropped":        "not forwarded, because a policy says drop: it has no ID, for example",
