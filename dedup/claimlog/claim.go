@@ -17,6 +17,7 @@ type call struct {
 	claims  []dedup.Claim
 	answers []dedup.Answer
 	lives   []life // of the claims, if they are imported
+	seen    *sight // of whoever claims, if that is another process
 	settled []bool // which of those were dealt with; nil: nobody asks
 	parts   []*part
 	left    int // parts that are not done
@@ -137,7 +138,7 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32) error {
 	}
 	free, known, due, err := r.machine.divide(shard, &c.scope, c.claims, at)
 	last := &r.machine.shards[shard]
-	seen, outlasts := last.sight(), last.outlasts(c.keep)
+	seen, outlasts := c.sightOf(last), last.outlasts(c.keep)
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -168,6 +169,17 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32) error {
 			return nil
 		}
 	}
+}
+
+// sightOf is how far a shard was read before the call began. A keeper takes that of the process that
+// asks: a request may come long after it was given up, as where the keeper was stopped meanwhile. By
+// what has happened since then, and by its time, its block is known to be late.
+func (c *call) sightOf(last *shardState) sight {
+	seen := last.sight()
+	if c.seen != nil && c.seen.Next < seen.Next {
+		return *c.seen
+	}
+	return seen
 }
 
 // send appends the blocks of a call, and waits until all were read back or failed, or ctx ends.

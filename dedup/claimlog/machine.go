@@ -77,7 +77,7 @@ func newMachine(x index, log string, a agreement) (*machine, error) {
 	for i, s := range p.Shards {
 		m.shards[i] = s.clone()
 		m.shards[i].Version = max(s.Version, m.firstVersion())
-		if s.Latest == 0 { // of a version that did not note it
+		if s.Latest == 0 && s.Epoch >= 0 { // of a version that did not note it
 			m.shards[i].Latest = x.latest()
 			m.shards[i].Longest = max(0, x.latest()-s.Time)
 		}

@@ -17,7 +17,8 @@ import (
 //	count                        of the sections, each
 //	    shard
 //	    status, why              why is a text, and missing if the status is fine
-//	    time                     of the log's clock, in milliseconds; of opTime only
+//	    seen                     how far the keeper has read the shard now; of claims and imports
+//	    time                     of the log's clock, in milliseconds, or a ticket
 //	    count                    of the answers, each
 //	        outcome              1 byte, and above the outcome 1 bit: settled
 //	        claimed              milliseconds, difference to the answer before; unless undecided
@@ -48,6 +49,10 @@ const (
 	otherLog status = 3
 	// unknown: the process does not know this version of requests.
 	unknown status = 4
+	// notSeen: who claims has not said how far it knows the shard; the reply tells.
+	notSeen status = 5
+	// stale: the ticket is not one, or too old. Nothing was done.
+	stale status = 6
 )
 
 // answered is what a keeper says of one shard.
@@ -55,6 +60,7 @@ type answered struct {
 	shard   int
 	status  status
 	why     string
+	seen    sight
 	time    int64
 	answers []dedup.Answer
 	settled []bool
@@ -64,6 +70,8 @@ type answered struct {
 var (
 	errNotKept  = errors.New("the process does not keep the shard, or is reading it")
 	errOtherOne = errors.New("the process that answers, or its log, is another one than was asked")
+	errNotSeen  = errors.New("how far the shard was read is asked for")
+	errStale    = errors.New("the request came late")
 	errRemote   = errors.New("the keeper says")
 )
 
@@ -74,6 +82,10 @@ func (s status) err(why string) error {
 		return nil
 	case notKept:
 		return errNotKept
+	case notSeen:
+		return errNotSeen
+	case stale:
+		return errStale
 	case otherLog:
 		return fmt.Errorf("%w: %s", errOtherOne, why)
 	case unknown:
@@ -106,7 +118,10 @@ func (a *reply) appendSection(to []byte, s *answered) []byte {
 	if s.status != fine {
 		to = appendText(to, s.why)
 	}
-	if a.op == opTime {
+	if a.op.claims() {
+		to = appendSight(to, version, s.seen)
+	}
+	if a.op == opTime || a.op == opTicket {
 		to = binary.AppendVarint(to, s.time)
 	}
 	to = binary.AppendUvarint(to, uint64(len(s.answers)))
@@ -201,7 +216,10 @@ func (a *reply) parseSection(r *reader) answered {
 	if s.status != fine {
 		s.why = string(r.text())
 	}
-	if a.op == opTime {
+	if a.op.claims() {
+		s.seen = parseSight(r)
+	}
+	if a.op == opTime || a.op == opTicket {
 		s.time = r.varint()
 	}
 	count := r.uvarint()

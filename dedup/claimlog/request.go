@@ -18,6 +18,9 @@ import (
 //	scope                        its name, ttl in milliseconds, 1 byte that tells if it is sliding
 //	count                        of the sections, each
 //	    shard
+//	    ticket                   of a release or a forget, see tickets
+//	    seen                     of claims and imports, as in a block: how far whoever asks knows
+//	                             that the shard was read
 //	    after, count             see claims of a block
 //	    the claims, each as in a block, and behind each that is imported claimed and ends
 //	    copied                   a bit for each claim, if the operation is to claim
@@ -48,11 +51,22 @@ const (
 	opTime    operation = 7
 	// opKept waits until the keeper keeps other shards than it did, and tells which.
 	opKept operation = 8
+	// opTicket asks for a ticket.
+	opTicket operation = 9
 )
+
+// claims tells of operations whose blocks count by what has happened since seen.
+func (o operation) claims() bool { return o == opClaim || o == opImport }
+
+// once tells of operations that must not be repeated by themselves, nor come late: they undo what
+// was claimed since.
+func (o operation) once() bool { return o == opRelease || o == opForget }
 
 // section is what is asked of one shard. Operations that need only IDs take those of the claims.
 type section struct {
 	shard  int
+	ticket int64
+	seen   sight
 	claims []dedup.Claim
 	lives  []life // of an import
 }
@@ -83,6 +97,12 @@ func bit(is bool) byte {
 
 func (q *request) appendSection(to []byte, s *section) []byte {
 	to = binary.AppendUvarint(to, uint64(s.shard))
+	if q.op.once() {
+		to = binary.AppendVarint(to, s.ticket)
+	}
+	if q.op.claims() {
+		to = appendSight(to, version, s.seen)
+	}
 	after := int64(0)
 	for i := range s.claims {
 		if at := s.claims[i].After; !at.IsZero() {
@@ -133,7 +153,7 @@ func wireHead(data []byte) (operation, *reader, error) {
 		return 0, nil, fmt.Errorf("%w: %d bytes", errWire, len(data))
 	}
 	op := operation(data[1])
-	if data[0] != wireVersion || op < opClaim || op > opKept {
+	if data[0] != wireVersion || op < opClaim || op > opTicket {
 		return 0, nil, fmt.Errorf("%w (version %d, operation %d)", errWireVersion, data[0], op)
 	}
 	return op, &reader{data: data[2:]}, nil
@@ -169,8 +189,20 @@ func parseRequest(data []byte) (*request, error) {
 // mostLimit bounds what a request may want: a minute.
 const mostLimit = 60_000
 
+func parseSight(r *reader) sight {
+	b := block{head: head{version: version}}
+	b.parseSight(r)
+	return b.seen
+}
+
 func (q *request) parseSection(r *reader) section {
 	s := section{shard: int(min(r.uvarint(), 1<<31))}
+	if q.op.once() {
+		s.ticket = r.varint()
+	}
+	if q.op.claims() {
+		s.seen = parseSight(r)
+	}
 	after := r.varint()
 	count := r.uvarint()
 	if count > uint64(len(r.data)) { // each takes more than a byte

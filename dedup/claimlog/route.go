@@ -34,6 +34,7 @@ type asking struct {
 type result struct {
 	sections []int
 	answers  []answered
+	remote   bool
 	err      error
 }
 
@@ -94,7 +95,7 @@ func (n *inquiry) startLocked(ctx context.Context) (wait error) {
 	whom := make(map[target][]int)
 	for i := range n.sections {
 		a := &n.sections[i]
-		slow := a.underWay > 0 && time.Since(a.since) >= s.hedgeAfter()
+		slow := a.underWay > 0 && !n.request.op.once() && time.Since(a.since) >= s.hedgeAfter()
 		if a.done || a.underWay > 0 && !slow {
 			continue
 		}
@@ -127,9 +128,12 @@ func (n *inquiry) startLocked(ctx context.Context) (wait error) {
 func (n *inquiry) askOne(ctx context.Context, t target, sections []int) {
 	r := result{sections: sections}
 	if t.space != nil {
-		r.answers = []answered{t.space.perform(ctx, n.request.op, n.request.scope,
-			&n.sections[sections[0]].section)}
+		for _, i := range sections {
+			r.answers = append(r.answers, t.space.perform(ctx, n.request.op, n.request.scope,
+				&n.sections[i].section, nil))
+		}
 	} else {
+		r.remote = true
 		r.answers, r.err = n.askPeer(ctx, t.peer, sections)
 	}
 	select {
@@ -145,7 +149,16 @@ func (n *inquiry) askPeer(ctx context.Context, p *peer, sections []int) ([]answe
 		q.limit = min(q.limit, time.Until(deadline))
 	}
 	for _, i := range sections {
-		q.sections = append(q.sections, n.sections[i].section)
+		one := n.sections[i].section
+		one.seen = s.sightOf(one.shard)
+		q.sections = append(q.sections, one)
+	}
+	if q.op.once() && !n.getTickets(ctx, p, &q) {
+		refused := make([]answered, len(sections))
+		for i := range refused {
+			refused[i].status, refused[i].seen = notKept, notSight
+		}
+		return refused, nil
 	}
 	a, err := s.exchange(ctx, p, &q)
 	s.metrics.asked(p.Instance, err)
@@ -163,6 +176,36 @@ func (n *inquiry) askPeer(ctx context.Context, p *peer, sections []int) ([]answe
 	return a.sections, nil
 }
 
+// sightOf is how far a shard was read, as a keeper said last.
+func (s *sharing) sightOf(shard int) sight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen, known := s.sights[shard]; known {
+		return seen
+	}
+	return notSight
+}
+
+// getTickets reports whether the keeper gave a ticket for each section.
+func (n *inquiry) getTickets(ctx context.Context, p *peer, q *request) bool {
+	ask := *q
+	ask.op, ask.sections = opTicket, nil
+	for i := range q.sections {
+		ask.sections = append(ask.sections, section{shard: q.sections[i].shard})
+	}
+	a, err := n.sharing.exchange(ctx, p, &ask)
+	if err != nil {
+		return false
+	}
+	for i := range a.sections {
+		if a.sections[i].status != fine {
+			return false
+		}
+		q.sections[i].ticket = a.sections[i].time
+	}
+	return true
+}
+
 // note takes what one keeper says. Of two answers about a shard the first counts, as both are
 // right; what only failed may yet be answered by the other.
 func (n *inquiry) note(r result) {
@@ -173,12 +216,26 @@ func (n *inquiry) note(r result) {
 		if a.done {
 			continue
 		}
+		if r.err != nil && n.request.op.once() { // it may have been done
+			a.done, n.err = true, r.err
+			n.left--
+			continue
+		}
 		if r.err != nil {
 			n.wait = r.err
 			continue
 		}
 		one := &r.answers[at]
-		if one.status == notKept || one.status != fine && a.underWay > 0 {
+		if n.request.op.claims() && r.remote {
+			s.mu.Lock()
+			s.sights[a.shard] = one.seen
+			s.mu.Unlock()
+		}
+		if one.status == notSeen { // once more, with what it says
+			a.asked, n.wait = nil, errNotSeen
+			continue
+		}
+		if one.status == notKept || one.status == stale || one.status != fine && a.underWay > 0 {
 			n.wait = one.status.err(one.why)
 			continue
 		}

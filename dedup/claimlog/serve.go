@@ -61,13 +61,39 @@ func (s *sharing) answer(ctx context.Context, q *request) []byte {
 func (s *sharing) perform(ctx context.Context, q *request, asked *section) answered {
 	space := s.keeping(asked.shard)
 	if space == nil {
-		return answered{shard: asked.shard, status: notKept}
+		return answered{shard: asked.shard, status: notKept, seen: notSight}
 	}
-	return space.perform(ctx, q.op, q.scope, asked)
+	switch {
+	case q.op == opTicket:
+		return answered{shard: asked.shard, time: s.tickets.issue(s.store.o.now())}
+	case q.op.once() && !s.tickets.take(asked.ticket, s.store.o.now()):
+		return answered{shard: asked.shard, status: stale}
+	case !q.op.claims():
+		return space.perform(ctx, q.op, q.scope, asked, nil)
+	case asked.seen.Next < 0:
+		return answered{shard: asked.shard, status: notSeen, seen: space.sight(asked.shard),
+			answers: make([]dedup.Answer, len(asked.claims))}
+	}
+	a := space.perform(ctx, q.op, q.scope, asked, &asked.seen)
+	a.seen = space.sight(asked.shard)
+	return a
 }
 
+// sight is how far a shard was read; nothing if it is not read now.
+func (s *space) sight(shard int) sight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reading == nil {
+		return notSight
+	}
+	return s.reading.machine.shards[shard].sight()
+}
+
+// notSight is of a shard of which it is not known how far it was read.
+var notSight = sight{Position: notRead}
+
 func (s *space) perform(
-	ctx context.Context, op operation, scope dedup.Scope, asked *section,
+	ctx context.Context, op operation, scope dedup.Scope, asked *section, seen *sight,
 ) answered {
 	a := answered{shard: asked.shard}
 	scope.ConsumerGroup = s.group
@@ -81,10 +107,10 @@ func (s *space) perform(
 	}
 	switch op {
 	case opClaim:
-		err = s.claim(ctx, scope, asked.claims, a.answers, open)
+		err = s.claimSeen(ctx, scope, asked.claims, a.answers, open, seen)
 	case opImport:
 		a.settled = make([]bool, len(asked.claims))
-		err = s.importClaims(ctx, scope, asked.claims, asked.lives, a.answers, a.settled, open)
+		err = s.importSeen(ctx, scope, asked.claims, asked.lives, a.answers, a.settled, open, seen)
 	case opForget:
 		err = s.forget(ctx, scope)
 	case opTime:

@@ -63,6 +63,7 @@ type sharing struct {
 	o       Keepers
 	log     *slog.Logger
 	metrics *sharingMetrics
+	tickets tickets
 	served  atomic.Int64 // requests of others
 	took    atomic.Int64 // nanoseconds until an answer, as a moving mean
 
@@ -81,6 +82,7 @@ type sharing struct {
 	peers   map[uint64]*peer  // other processes that may keep shards
 	alone   map[int]time.Time // since when no planned keeper of a shard was reached
 	noted   time.Time         // when the metrics were
+	sights  map[int]sight     // how far shards were read, as keepers said
 	told    []int             // what this process keeps, as the others were told
 
 	life  context.Context // ends with the sharing
@@ -95,7 +97,7 @@ func (s *Store) newSharing(group string) *sharing {
 		changed: make(chan struct{}), why: errors.New("the claim log is being opened"),
 		local: make(map[int]*space), leaving: make(map[int]time.Time),
 		closing: make(map[int]bool), deleted: make(map[int]bool), peers: make(map[uint64]*peer),
-		alone: make(map[int]time.Time), life: ctx, stop: cancel,
+		sights: make(map[int]sight), alone: make(map[int]time.Time), life: ctx, stop: cancel,
 	}
 	if sharing.o.times == (sharingTimes{}) {
 		sharing.o.times = defaultSharingTimes

@@ -315,7 +315,8 @@ func TestAKeeperRefusesIDsOfAShardThatItDoesNotRead(t *testing.T) {
 	for _, op := range []operation{opClaim, opImport, opLookup, opRelease, opFind} {
 		q := shared.request(op, testScope)
 		q.keeper, q.limit = one.process, time.Second
-		q.sections = []section{{shard: other, claims: []dedup.Claim{{ID: id}},
+		ticket := shared.tickets.issue(time.Now())
+		q.sections = []section{{shard: other, ticket: ticket, claims: []dedup.Claim{{ID: id}},
 			lives: []life{{0, time.Now().Add(time.Hour).UnixMilli()}}}}
 		a, err := parseReply(one.answer(t.Context(), q.append(nil)), &q)
 		if err != nil {

@@ -21,7 +21,15 @@ func (s *space) claim(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer,
 	open []int32,
 ) error {
-	c := &call{scope: scope, keep: scope.TTL, claims: claims, answers: answers}
+	return s.claimSeen(ctx, scope, claims, answers, open, nil)
+}
+
+// claimSeen claims for another process, which knows how far the shard was read.
+func (s *space) claimSeen(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, answers []dedup.Answer,
+	open []int32, seen *sight,
+) error {
+	c := &call{scope: scope, keep: scope.TTL, claims: claims, answers: answers, seen: seen}
 	return s.attempt(ctx, c, open)
 }
 
@@ -29,9 +37,16 @@ func (s *space) importClaims(
 	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, lives []life,
 	answers []dedup.Answer, settled []bool, open []int32,
 ) error {
+	return s.importSeen(ctx, scope, claims, lives, answers, settled, open, nil)
+}
+
+func (s *space) importSeen(
+	ctx context.Context, scope dedup.Scope, claims []dedup.Claim, lives []life,
+	answers []dedup.Answer, settled []bool, open []int32, seen *sight,
+) error {
 	scope.Sliding = false // they renew nothing
 	c := &call{scope: scope, keep: scope.TTL, claims: claims, answers: answers, lives: lives,
-		settled: settled}
+		settled: settled, seen: seen}
 	return s.attempt(ctx, c, open)
 }
 

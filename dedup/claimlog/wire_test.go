@@ -18,6 +18,12 @@ func randomRequest() *request {
 			Sliding: rand.IntN(2) == 0}}
 	for shard := range rand.IntN(5) {
 		s := section{shard: shard, claims: []dedup.Claim{}}
+		if q.op.once() {
+			s.ticket = rand.Int64()
+		}
+		if q.op.claims() {
+			s.seen = randomSight()
+		}
 		after := time.Time{}
 		if rand.IntN(2) == 0 {
 			after = time.UnixMilli(rand.Int64N(1 << 40))
@@ -36,6 +42,11 @@ func randomRequest() *request {
 		q.sections = append(q.sections, s)
 	}
 	return q
+}
+
+func randomSight() sight {
+	at := rand.Int64N(1 << 40)
+	return sight{Position{rand.Int64(), rand.Int32()}, at, at + rand.Int64N(1<<30)}
 }
 
 func randomID() dedup.ID {
@@ -58,6 +69,9 @@ func randomReply(q *request) *reply {
 	a := &reply{op: q.op, log: q.log, keeper: q.keeper}
 	for _, asked := range q.sections {
 		s := answered{shard: asked.shard}
+		if q.op.claims() {
+			s.seen = randomSight()
+		}
 		if rand.IntN(4) == 0 {
 			s.status, s.why = failed, "the broker's answer was lost"
 		}
