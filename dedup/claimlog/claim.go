@@ -171,9 +171,9 @@ func (s *space) prepare(r *reading, c *call, shard int, at []int32) error {
 	}
 }
 
-// sightOf is how far a shard was read before the call began. A keeper takes that of the process that
-// asks: a request may come long after it was given up, as where the keeper was stopped meanwhile. By
-// what has happened since then, and by its time, its block is known to be late.
+// sightOf is how far a shard was read before the call began. A keeper takes that of the process
+// that asks: a request may come long after it was given up, as where the keeper was stopped
+// meanwhile. By what has happened since then, and by its time, its block is known to be late.
 func (c *call) sightOf(last *shardState) sight {
 	seen := last.sight()
 	if c.seen != nil && c.seen.Next < seen.Next {

@@ -25,10 +25,23 @@ var ofClaimLog = []sabotage{
 		caughtBy: "./dedup/claimlog", tests: "TestAnAnswerOfAnotherProcessOrLogIsNone",
 	},
 	{
-		guard: "a keeper listens to nobody without the secret",
-		file:  "dedup/claimlog/keepers/secret.go",
-		old:   "if !is || !bytes.Equal(theirs, public) {",
-		new:   "if !is || !bytes.Equal(theirs, theirs) {",
+		guard: "a claim that comes late to a keeper goes by what its asker has seen",
+		file:  "dedup/claimlog/claim.go",
+		old:   "if c.seen != nil && c.seen.Next < seen.Next {", new: "if false {",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestAClaimThatWaitedInAStoppedKeeperUndoesNoRelease",
+	},
+	{
+		guard: "a ticket for a release is good once",
+		file:  "dedup/claimlog/tickets.go",
+		old:   "at, is := t.out[ticket]\n\tdelete(t.out, ticket)", new: "at, is := t.out[ticket]",
+		caughtBy: "./dedup/claimlog", tests: "TestATicketIsGoodOnceAndSoon",
+	},
+	{
+		guard:    "a keeper listens to nobody without the secret",
+		file:     "dedup/claimlog/keepers/secret.go",
+		old:      "if !is || !bytes.Equal(theirs, public) {",
+		new:      "if !is || !bytes.Equal(theirs, theirs) {",
 		caughtBy: "./dedup/claimlog/keepers", tests: "TestOnlyWhoHasTheSecretIsAnswered",
 	},
 	{
