@@ -57,6 +57,7 @@ const (
 	kdedupRedis     = "kdedup-redis"
 	kdedupEmbedded  = "kdedup-embedded"
 	kdedupKafka     = "kdedup-kafka"
+	kdedupKeepers   = "kdedup-kafka-keepers"
 	kdedupLog       = "kdedup-cassandra-log"
 )
 
@@ -110,6 +111,11 @@ var contestants = []contestant{
 	{
 		name: kdedupKafka, title: "**kdedup, claim log in Kafka, exactly_once**", exact: true,
 		setup: setupKdedup("kafka", "exactly_once"), command: kdedup("run"),
+	},
+	{
+		name:  kdedupKeepers,
+		title: "**kdedup, claim log in Kafka, its shards shared out, exactly_once**", exact: true,
+		setup: setupKdedup("kafka/keepers", "exactly_once"), command: kdedup("run"),
 	},
 	{
 		name: kdedupEmbedded, title: "**kdedup, embedded store, exactly_once**", exact: true,

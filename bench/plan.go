@@ -50,10 +50,11 @@ var modes = []mode{
 			base.Records *= 10
 			return asItIs(base)
 		}},
-	{name: "processes", title: "More processes", only: kdedupCassandra + "," + kdedupKafka,
+	{name: "processes", title: "More processes", only: kdedupCassandra + "," + kdedupKafka +
+		"," + kdedupKeepers,
 		vary: func(base workload.Spec) []variant {
 			return append([]variant{{"1 process", base, 1}},
-				vary([]int{2, 4}, func(n int) variant {
+				vary([]int{2, 4, 8}, func(n int) variant {
 					return variant{fmt.Sprintf("%d processes", n), base, n}
 				})...)
 		}},

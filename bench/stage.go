@@ -127,6 +127,9 @@ func setupKdedup(store, delivery string) func(context.Context, *stage) error {
 	}
 }
 
+// keepersSecret is for processes on one machine.
+const keepersSecret = "0123456789abcdef0123456789abcdef"
+
 func (s *stage) config(store, delivery string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -137,6 +140,10 @@ func (s *stage) config(store, delivery string) string {
 	line("  type: %s", kind)
 	line("  embedded: {path: %q}", filepath.Join(s.dir, "data"))
 	line("  kafka: {path: %q}", filepath.Join(s.dir, "index"))
+	if layout == "keepers" {
+		line("  keepers: {keep: shared, listen: '127.0.0.1:0', secret: %s}", keepersSecret)
+		layout = ""
+	}
 	line("  redis: {addresses: [%s]}", s.fleet.redis)
 	line("  cassandra:")
 	line("    hosts: [%s]", s.fleet.cassandra)

@@ -49,6 +49,7 @@ func (c Config) unused(path string) bool {
 		strings.HasPrefix(path, "store.redis.") && c.Store.Type != StoreRedis ||
 		strings.HasPrefix(path, "store.postgres.") && c.Store.Type != StorePostgres ||
 		strings.HasPrefix(path, "store.embedded.") && c.Store.Type != StoreEmbedded ||
+		strings.HasPrefix(path, "store.keepers.") && !c.Store.Logs() ||
 		strings.HasPrefix(path, "store.kafka.") && c.Store.Type != StoreKafka
 }
 

@@ -36,7 +36,7 @@ func TestSettingsShowWhatIsInEffect(t *testing.T) {
 	}
 	for path := range shown {
 		if strings.HasPrefix(path, "store.") && path != "store.type" &&
-			!strings.HasPrefix(path, "store.kafka.") {
+			!strings.HasPrefix(path, "store.kafka.") && !strings.HasPrefix(path, "store.keepers.") {
 			t.Errorf("%s is shown, but the store in use is kafka", path)
 		}
 	}
@@ -72,6 +72,7 @@ func TestSettingsHideEverySecretAndSecretsListsThem(t *testing.T) {
 		"schema_registry.tls.key_file",
 		"schema_registry.token", "server.auth.password", "server.tls.key_file",
 		"store.cassandra.password", "store.cassandra.tls.key_file",
+		"store.keepers.secret", "store.keepers.tls.key_file",
 		"store.postgres.password", "store.postgres.tls.key_file",
 		"store.redis.password", "store.redis.sentinel_password", "store.redis.tls.key_file",
 		"tracing.headers[0].value", "tracing.tls.key_file",

@@ -65,11 +65,20 @@ func (s *Store) export(
 	if s.o.Only != nil {
 		return errPartial
 	}
-	var v *view
+	var (
+		v   *view
+		own *space
+	)
+	defer func() {
+		if own != nil {
+			own.close()
+		}
+	}()
 	err := s.do(ctx, scope, func(ctx context.Context, log groupLog) (err error) {
 		whole, is := log.(*space)
-		if !is {
-			return errPartial
+		if !is { // no process has all: they are read from the log
+			whole = s.newSpace(scope.ConsumerGroup, allShards)
+			own = whole
 		}
 		v, err = whole.view(ctx, scope)
 		return err
