@@ -10,6 +10,8 @@ type API struct {
 	Listen string `mapstructure:"listen"`
 	// The namespaces of message IDs that callers name. `kdedup serve` needs one at least.
 	Scopes []APIScope `mapstructure:"scopes"`
+	// The keys that run something once, of `IdempotencyService`.
+	Keys APIKeys `mapstructure:"keys"`
 	// The programs that may call, and what. Empty means that whoever reaches the loopback address
 	// may use every scope.
 	Callers []APICaller `mapstructure:"callers"`
@@ -47,6 +49,14 @@ type APIScope struct {
 	//
 	// Default: `128`.
 	Buckets int `mapstructure:"buckets"`
+}
+
+// APIKeys says where idempotency keys and their responses are kept. The namespaces are the scopes.
+type APIKeys struct {
+	// Directory of the keys, in files of this process, for one `kdedup serve`, whatever keeps the
+	// claims. A relative path starts at the working directory. Empty means that there is no
+	// `IdempotencyService`.
+	Path string `mapstructure:"path"`
 }
 
 // APICaller is a program. With both a token and a certificate it must show both.

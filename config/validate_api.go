@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -24,6 +25,10 @@ func (a API) check(p *problems, store Store, topics []Topic) {
 	within(p, path+".max_requests", a.MaxRequests, 1, 100_000)
 	within(p, path+".max_wait", a.MaxWait, 100*time.Millisecond, 10*time.Minute)
 	a.TLS.check(p)
+	if a.Keys.Path != "" && store.Type == StoreEmbedded &&
+		filepath.Clean(a.Keys.Path) == filepath.Clean(store.Embedded.Path) {
+		p.add(path+".keys.path", "", "must differ from store.embedded.path")
+	}
 	for i := range a.Scopes {
 		a.checkScope(p, i, store, topics)
 	}

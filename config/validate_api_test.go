@@ -50,6 +50,8 @@ func TestAPIRules(t *testing.T) {
 			"api.max_batch: must be at least 1, got 0\n" +
 			"api.max_requests: must be at least 1, got 0\n" +
 			"api.max_wait: must be at most 10m0s, got 1h0m0s"},
+		{"keys in the directory of the claims", with(func(a *API) { a.Keys.Path = "kdedup-data/" }),
+			"api.keys.path: must differ from store.embedded.path"},
 		{"one name twice", with(func(a *API) { a.Scopes = []APIScope{{Name: "a"}, {Name: "a"}} }),
 			`api.scopes[1].name: must differ from the other scopes, got "a" twice`},
 		{"a strange name", with(func(a *API) { a.Scopes = []APIScope{{Name: "a/b"}} }),

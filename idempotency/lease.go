@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -85,6 +86,12 @@ func (l *lease) renew(ctx context.Context) bool {
 	return false
 }
 
+// sameOutcome tells an owner's own work from what it recorded before: a Hold may be ended twice,
+// with two responses.
+func sameOutcome(a, b Record) bool {
+	return a.State == b.State && bytes.Equal(a.Response, b.Response)
+}
+
 // swap replaces the record by the caller's next one, and reports whether the key is still the
 // caller's. An error leaves it open whether the swap was done.
 func (l *lease) swap(ctx context.Context, next Record) (held bool, err error) {
@@ -96,7 +103,7 @@ func (l *lease) swap(ctx context.Context, next Record) (held bool, err error) {
 		switch {
 		case err != nil:
 			return false, err
-		case done || current.Version == next.Version && current.State == next.State:
+		case done || current.Version == next.Version && sameOutcome(current, next):
 			l.record = next
 			return true, nil
 		case current.Owner != next.Owner || current.State != Started:

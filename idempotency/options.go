@@ -44,6 +44,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+const shortestLease = 10 * time.Millisecond
+
 // The text of a failure is cut to this, in bytes.
 const maxFailure = 4096
 
@@ -73,7 +75,7 @@ func (o Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s: must be %s, got %v", field, must, got))
 		}
 	}
-	check(o.Lease >= 10*time.Millisecond, "Lease", "at least 10ms", o.Lease)
+	check(o.Lease >= shortestLease, "Lease", "at least 10ms", o.Lease)
 	check(o.Lease%time.Millisecond == 0, "Lease", "whole milliseconds", o.Lease)
 	check(o.TTL >= o.Lease, "TTL", "at least the lease", o.TTL)
 	check(o.Wait >= NoWait, "Wait", "positive, zero or NoWait", o.Wait)

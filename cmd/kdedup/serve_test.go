@@ -77,9 +77,10 @@ server: {listen: "127.0.0.1:0"}
 api:
   listen: 127.0.0.1:0
   scopes: [{name: orders, ttl: 1h}, {name: payments}]
+  keys: {path: %s}
   callers:
     - {name: shipping, token: the token of shipping, scopes: [orders]}
-`, t.TempDir())
+`, t.TempDir(), t.TempDir())
 	const method, token = "/kdedup.v1.ClaimService/Judge", "the token of shipping"
 	const order = `{"scope": "%s", "messages": [{"id": "a", "place": {"text": "%s"}}]}`
 	for round, want := range []string{"VERDICT_FIRST", "VERDICT_MINE"} { // over a restart
@@ -92,6 +93,13 @@ api:
 		status, answer = callAPI(t, url+method, token, fmt.Sprintf(order, "orders", "2"))
 		if status != http.StatusOK || !strings.Contains(answer, "VERDICT_DUPLICATE") {
 			t.Errorf("round %d: a copy: %d %s", round, status, answer)
+		}
+		outcome := []string{"acquired", "inProgress"}[round]
+		status, answer = callAPI(t, url+"/kdedup.v1.IdempotencyService/Begin", token,
+			`{"scope": "orders", "key": "k", "hold": "600s",
+			  "requestHash": "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="}`)
+		if status != http.StatusOK || !strings.Contains(answer, outcome) {
+			t.Errorf("round %d: begin: %d %s, want %s", round, status, answer, outcome)
 		}
 		for wrong, want := range map[string]int{"another token of 30": 401, token: 403} {
 			if status, answer := callAPI(t, url+method, wrong,

@@ -41,9 +41,12 @@ func FuzzRequest(f *testing.F) {
 	}
 	limits := testLimits
 	limits.Bytes, limits.Batch = 1<<16, 100
-	_, services := routes(Options{Store: store, Limits: limits, Logger: quiet(),
+	_, services, err := routes(Options{Store: store, Limits: limits, Logger: quiet(),
 		Registerer: prometheus.NewRegistry(),
 		Scopes:     func(name string) (dedup.Scope, bool) { return scope, name == "orders" }})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, method, contentType string, body []byte) {
 		request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 		request.URL.Path = "/kdedup.v1.ClaimService/" + method

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,12 @@ func TestMain(m *testing.M) {
 
 // serveForever prints its address, and ends only by a kill.
 func serveForever(path string) {
-	store, err := embedded.Open(embedded.Options{Path: path, Logger: quiet()})
+	store, err := embedded.Open(embedded.Options{Path: filepath.Join(path, "claims"),
+		Logger: quiet()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys, err := openKeys(path)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +49,7 @@ func serveForever(path string) {
 	if err := store.Register(context.Background(), scope); err != nil {
 		log.Fatal(err)
 	}
-	s, err := New(Options{Listen: "127.0.0.1:0", Store: store, Limits: testLimits,
+	s, err := New(Options{Listen: "127.0.0.1:0", Store: store, Keys: keys, Limits: testLimits,
 		Scopes:     func(name string) (dedup.Scope, bool) { return scope, name == "orders" },
 		Ready:      func(context.Context) error { return nil },
 		Registerer: prometheus.NewRegistry(), Logger: quiet()})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kdedup/kdedup/api/kdedup/v1/kdedupv1connect"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/idempotency"
 	"github.com/kdedup/kdedup/internal/certs"
 )
 
@@ -30,6 +31,7 @@ type Options struct {
 	Callers []Caller          // none: whoever reaches a loopback address may use every scope
 	Scopes  Scopes
 	Store   dedup.Store
+	Keys    idempotency.Store // nil: there is no IdempotencyService
 	// Ready says why claims cannot be decided now. It is asked once a second at the most.
 	Ready      func(context.Context) error
 	Limits     Limits
@@ -99,12 +101,16 @@ func New(o Options) (*Server, error) {
 	s.http.ReadTimeout, s.http.WriteTimeout = o.Limits.Wait+transferTime, o.Limits.Wait+transferTime
 	s.http.MaxHeaderBytes = maxHeaderBytes
 	s.http.ErrorLog = slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)
-	s.http.Handler = newGuard(o, local).protect(routes(o))
+	probes, services, err := routes(o)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s.http.Handler = newGuard(o, local).protect(probes, services)
 	return s, nil
 }
 
 // routes are the services.
-func routes(o Options) (open, closed http.Handler) {
+func routes(o Options) (open, closed http.Handler, err error) {
 	metrics := newMetrics(o.Registerer)
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(o.Limits.Bytes),
@@ -119,6 +125,14 @@ func routes(o Options) (open, closed http.Handler) {
 	services := []string{kdedupv1connect.ClaimServiceName}
 	mux := http.NewServeMux()
 	mux.Handle(kdedupv1connect.NewClaimServiceHandler(newClaims(o, metrics), options...))
+	if o.Keys != nil {
+		keys, err := newKeys(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		services = append(services, kdedupv1connect.IdempotencyServiceName)
+		mux.Handle(kdedupv1connect.NewIdempotencyServiceHandler(keys, options...))
+	}
 	reflector := grpcreflect.NewStaticReflector(services...)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, options...))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, options...))
@@ -128,7 +142,7 @@ func routes(o Options) (open, closed http.Handler) {
 	probes.Handle(grpchealth.NewHandler(health, connect.WithReadMaxBytes(maxHeaderBytes)))
 	probes.HandleFunc("GET /healthz", healthy)
 	probes.HandleFunc("GET /readyz", health.ready)
-	return probes, mux
+	return probes, mux, nil
 }
 
 // Addr is the bound address.

@@ -58,7 +58,7 @@ var layers = []struct {
 	{"examples/uniquestore", []string{"idempotency/..."}},
 	// What other languages ask; generated, but for the program that makes it.
 	{"api/...", []string{"api/kdedup/v1"}},
-	{"internal/api", []string{"api/...", "dedup", "internal/certs"}},
+	{"internal/api", []string{"api/...", "dedup", "idempotency", "internal/certs"}},
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
 		"internal/telemetry", "internal/outage"}},
 	// Work on topics beside the pipelines, for commands of their own.
@@ -103,9 +103,9 @@ var layers = []struct {
 	// pipeline. A command may use the process, never the other way round.
 	{"cmd/kdedup/internal/build", nil},
 	{"cmd/kdedup/internal/wiring", []string{
-		"config", "consumer/client", "dedup/...", "fence", "forwarder", "internal/api",
-		"internal/brokers", "internal/certs", "internal/kafka", "internal/logreader",
-		"internal/registry", "pipeline",
+		"config", "consumer/client", "dedup/...", "fence", "forwarder", "idempotency/...",
+		"internal/api", "internal/brokers", "internal/certs", "internal/kafka",
+		"internal/logreader", "internal/registry", "pipeline",
 	}},
 	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
 		"fence", "internal/kafka", "internal/server"}},

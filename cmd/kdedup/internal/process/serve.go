@@ -80,9 +80,14 @@ func (s *Serving) answer(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	a := s.config.API
+	keys, closeKeys, err := wiring.OpenAPIKeys(a.Keys, s.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeKeys()) }()
 	served, err := api.New(api.Options{
 		Listen: a.Listen, TLS: certs.ServerFiles(a.TLS), Callers: wiring.APICallers(a),
-		Scopes: wiring.APIScopes(a), Store: store,
+		Scopes: wiring.APIScopes(a), Store: store, Keys: keys,
 		Ready: func(ctx context.Context) error { return wiring.APIReady(ctx, store, a.Scopes) },
 		Limits: api.Limits{Bytes: int(a.MaxBytes), Batch: a.MaxBatch, Requests: a.MaxRequests,
 			Wait: a.MaxWait},
