@@ -47,6 +47,7 @@ func TestFullExampleShowsDefaults(t *testing.T) {
 	want.API.Callers = []APICaller{{Name: "billing", Token: "not-a-real-token",
 		Scopes: []string{"payments"}}}
 	want.Store.Postgres.Hosts = []string{"postgres-1:5432", "postgres-2:5432"}
+	want.SchemaRegistry.Type, want.SchemaRegistry.IDIn = RegistryConfluent, IDInAny
 	want.Topics[0].MessageID.Occurrence = OccurrenceFirst
 	want.Topics[0].MessageID.Normalize = []string{}
 	want.Topics[0].MessageID.Ignore, want.Topics[0].MessageID.Only = []string{}, []string{}

@@ -9,13 +9,36 @@ import (
 )
 
 // SchemaRegistry is where the schemas of Avro and Protobuf records are, for `message_id`,
-// `fingerprint` and `only_if`: a registry that speaks Confluent's API. While it does not answer,
+// `fingerprint` and `only_if`. While it does not answer,
 // records of schemas that kdedup has not seen yet wait as they do for the store, see
 // `topics[].on_store_outage`; the others go on.
 type SchemaRegistry struct {
+	// `confluent`: one that speaks Confluent's API, as Karapace, Redpanda and Apicurio do.
+	// `apicurio`: Apicurio Registry 3 by its own API, for records of its own serializers.
+	//
+	// Default: `confluent`.
+	Type string `mapstructure:"type"`
+	// Where records name their schema. `value`: a zero byte and a number before the value (or the
+	// key). `header`: in a header, `__value_schema_id` and `__key_schema_id` of Confluent's
+	// serializers or `apicurio.value.contentId` and so on of Apicurio's; the value has nothing
+	// before it. `any`: in a header where there is one, or else before the value, as Confluent's
+	// deserializers do; for a topic that changes from one to the other.
+	//
+	// Default: `any`.
+	IDIn string `mapstructure:"id_in"`
+	// With `type: apicurio`, which number the serializers write before a value: `content_id`, or
+	// `global_id` (their `apicurio.registry.use-id`).
+	//
+	// Default: `content_id`.
+	UseID string `mapstructure:"use_id"`
+	// With `type: apicurio`, how many bytes that number has: 4, or 8 with the serializers of
+	// Apicurio 2.
+	//
+	// Default: 4.
+	IDBytes int `mapstructure:"id_bytes"`
 	// Addresses of one registry, each as an `https` or `http` URL without a password. The next is
 	// asked if one does not answer. Required where an entry of `topics` names `avro` or `protobuf`.
-	// With Apicurio they end in `/apis/ccompat/v7`.
+	// Those of Apicurio end in `/apis/ccompat/v7`, or, with `type: apicurio`, behind the port.
 	URLs []string `mapstructure:"urls"`
 	// Name for basic authentication; needs `password`. Empty means none.
 	Username string `mapstructure:"username"`
@@ -76,6 +99,44 @@ func (o RegistryOAuth) check(p *problems, path string) {
 	p.readable(path+".ca_file", o.CAFile)
 }
 
+// Types of schema registries, places of a schema's name, and Apicurio's numbers.
+const (
+	RegistryConfluent = "confluent"
+	RegistryApicurio  = "apicurio"
+
+	IDInAny    = "any"
+	IDInValue  = "value"
+	IDInHeader = "header"
+
+	UseContentID = "content_id"
+	UseGlobalID  = "global_id"
+)
+
+// checkFraming is about how records name their schemas.
+func (r SchemaRegistry) checkFraming(p *problems) {
+	if r.Type != "" {
+		oneOf(p, registryPath+".type", r.Type, RegistryConfluent, RegistryApicurio)
+	}
+	if r.IDIn != "" {
+		oneOf(p, registryPath+".id_in", r.IDIn, IDInAny, IDInValue, IDInHeader)
+	}
+	if r.Type != RegistryApicurio {
+		if r.UseID != "" {
+			p.add(registryPath+".use_id", "", "belongs to type: apicurio")
+		}
+		if r.IDBytes != 0 {
+			p.add(registryPath+".id_bytes", "", "belongs to type: apicurio")
+		}
+		return
+	}
+	if r.UseID != "" {
+		oneOf(p, registryPath+".use_id", r.UseID, UseContentID, UseGlobalID)
+	}
+	if r.IDBytes != 0 && r.IDBytes != 4 && r.IDBytes != 8 {
+		p.add(registryPath+".id_bytes", "", "must be 4 or 8, got %d", r.IDBytes)
+	}
+}
+
 const registryPath = "schema_registry"
 
 func (r SchemaRegistry) check(p *problems, topics []Topic) {
@@ -85,6 +146,7 @@ func (r SchemaRegistry) check(p *problems, topics []Topic) {
 			break
 		}
 	}
+	r.checkFraming(p)
 	plain := false
 	for i, text := range r.URLs {
 		u, err := url.Parse(text)

@@ -42,6 +42,24 @@ func TestSchemaRegistryRules(t *testing.T) {
 		{"none for json_schema, which needs none to be read", func(c *Config) {
 			c.Topics[0].MessageID = MessageID{From: FromJSONSchema, Path: "id"}
 		}, ""},
+		{"Apicurio's numbers", with(func(r *SchemaRegistry) {
+			r.Type, r.IDIn, r.UseID, r.IDBytes = RegistryApicurio, IDInValue, UseGlobalID, 8
+		}), ""},
+		{"an unknown type", with(func(r *SchemaRegistry) { r.Type = "confluence" }),
+			`schema_registry.type: must be confluent or apicurio, got "confluence"; did you mean confluent?`},
+		{"an unknown place", with(func(r *SchemaRegistry) { r.IDIn = "headers" }),
+			`schema_registry.id_in: must be any, value or header, got "headers"; did you mean header?`},
+		{"an unknown number", with(func(r *SchemaRegistry) {
+			r.Type, r.UseID = RegistryApicurio, "globalId"
+		}), `schema_registry.use_id: must be content_id or global_id, got "globalId"; ` +
+			"did you mean global_id?"},
+		{"another one's numbers", with(func(r *SchemaRegistry) { r.UseID = UseGlobalID }),
+			"schema_registry.use_id: belongs to type: apicurio"},
+		{"another one's bytes", with(func(r *SchemaRegistry) { r.IDBytes = 8 }),
+			"schema_registry.id_bytes: belongs to type: apicurio"},
+		{"an odd number of bytes", with(func(r *SchemaRegistry) {
+			r.Type, r.IDBytes = RegistryApicurio, 5
+		}), "schema_registry.id_bytes: must be 4 or 8, got 5"},
 		{"a password in a URL", with(func(r *SchemaRegistry) {
 			r.URLs = append(r.URLs, "https://a:b@registry-2")
 		}), "schema_registry.urls[1]: must be an https or http URL without a password"},

@@ -104,8 +104,8 @@ func TestInitSaysThatValuesNeedARegistry(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t)
 	for value, row := range map[string]struct{ header, want string }{
 		"\x00\x00\x00\x00\x07\x02%d": {"", "write schema_registry and message_id: {from: avro"},
-		"\x02\x04%d":                 {"apicurio.value.globalId", "apicurio.registry.headers"},
-		"\x06%d":                     {"__value_schema_id", "five bytes before a value"},
+		"\x02\x04%d":                 {"apicurio.value.globalId", "schema_registry.type: apicurio"},
+		"\x06%d":                     {"__value_schema_id", "__value_schema_id names the schema"},
 	} {
 		var headers []string
 		if row.header != "" {

@@ -30,8 +30,8 @@ func newDocuments(format string, ofKey bool, registry Registry, news *news) (*do
 	default:
 		return nil, fmt.Errorf("format %q is not json, avro or protobuf", format)
 	}
-	d := &documents{schemas{ofKey: ofKey, registry: registry, news: news,
-		lack: "are looked at as a whole"}}
+	d := &documents{schemas{ofKey: ofKey, framing: framingOf(registry), registry: registry,
+		news: news, lack: "are looked at as a whole"}}
 	d.compile = func(s Schema) compiled { return compileDocuments(format, s) }
 	return d, nil
 }
@@ -43,13 +43,15 @@ func compileDocuments(format string, s Schema) compiled {
 			if err != nil {
 				return c, err
 			}
-			c.document = read.AppendJSON
+			c.document = func(to []byte, f *frame) ([]byte, bool) {
+				return read.AppendJSON(to, f.body)
+			}
 			return c, nil
 		}
 		read, err := protopath.CompileDocuments(s.Text, s.byName())
-		c.document = func(to, body []byte) ([]byte, bool) {
+		c.document = func(to []byte, f *frame) ([]byte, bool) {
 			var room [maxNested]int
-			indexes, message, ok := messageOf(room[:0], body)
+			indexes, message, ok := f.message(room[:0])
 			if !ok {
 				return to, false
 			}
@@ -61,11 +63,12 @@ func compileDocuments(format string, s Schema) compiled {
 
 // read appends the document.
 func (d *documents) read(to []byte, r *kgo.Record) ([]byte, dedup.MissingReason) {
-	_, schema, body, missing := d.of(r)
+	var f frame
+	schema, missing := d.of(r, &f)
 	if missing != dedup.NotMissing {
 		return to, missing
 	}
-	doc, ok := schema.document(to, body)
+	doc, ok := schema.document(to, &f)
 	if !ok {
 		return to, dedup.MissingUnparsable
 	}
@@ -74,7 +77,7 @@ func (d *documents) read(to []byte, r *kgo.Record) ([]byte, dedup.MissingReason)
 
 // unresolved reports whether the registry has to be asked first.
 func (d *documents) unresolved(r *kgo.Record) bool {
-	_, _, _, missing := d.of(r)
+	_, missing := d.of(r, new(frame))
 	return missing == dedup.MissingUnresolved
 }
 

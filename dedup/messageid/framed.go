@@ -28,7 +28,8 @@ func newFramed(s Source, news *news) (*framed, error) {
 		return nil, fmt.Errorf("part %q is not value or key", s.Part)
 	}
 	f := &framed{kind: s.From, path: path, schemas: schemas{ofKey: s.Part == PartKey,
-		registry: s.Registry, news: news, lack: "have no message ID"}}
+		framing: framingOf(s.Registry), registry: s.Registry, news: news,
+		lack: "have no message ID"}}
 	f.compile = func(s Schema) compiled { return compile(f.kind, f.path, s) }
 	return f, nil
 }
@@ -54,15 +55,16 @@ func (f *framed) String() string {
 }
 
 func (f *framed) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-	id, schema, body, missing := f.of(r)
+	var frame frame
+	schema, missing := f.of(r, &frame)
 	if missing != dedup.NotMissing {
 		return "", missing
 	}
 	var text []byte
 	if schema.avro != nil {
-		text, missing = schema.avro.Find(body)
+		text, missing = schema.avro.Find(frame.body)
 	} else {
-		text, missing = f.message(id, schema, body)
+		text, missing = f.message(&frame, schema)
 	}
 	if missing != dedup.NotMissing {
 		return "", missing
@@ -70,17 +72,15 @@ func (f *framed) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	return shared(text)
 }
 
-func (f *framed) message(
-	id uint32, schema *compiled, body []byte,
-) ([]byte, dedup.MissingReason) {
+func (f *framed) message(frame *frame, schema *compiled) ([]byte, dedup.MissingReason) {
 	var room [maxNested]int
-	indexes, message, ok := messageOf(room[:0], body)
+	indexes, message, ok := frame.message(room[:0])
 	if !ok {
 		return nil, dedup.MissingUnparsable
 	}
 	plan, err := schema.proto.Plan(indexes)
 	if err != nil {
-		f.tell(id, err)
+		f.tell(frame.ref, err)
 		return nil, missingFor(err)
 	}
 	return plan.Find(message)
@@ -116,10 +116,10 @@ func newJSONSchema(s Source, all *gathered) (finder, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	frame := &schemas{ofKey: document.ofKey, news: &all.news}
+	frames := &schemas{ofKey: document.ofKey, framing: framingOf(s.Registry), news: &all.news}
 	name := strings.Replace(document.String(), "json", FromJSONSchema, 1)
 	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		if _, _, missing := frame.open(r); missing != dedup.NotMissing {
+		if missing := frames.open(r, &frame{}); missing != dedup.NotMissing {
 			return "", missing
 		}
 		return document.find(r)

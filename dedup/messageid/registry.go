@@ -19,6 +19,23 @@ type Registry interface {
 	Schema(ctx context.Context, id uint32) (Schema, error)
 }
 
+// RefRegistry is a Registry that has schemas by other names than its own numbers, too.
+type RefRegistry interface {
+	Registry
+	// SchemaOf is Schema for any name. One of a kind that the registry does not have is unknown.
+	SchemaOf(ctx context.Context, ref Ref) (Schema, error)
+}
+
+// Framer is a Registry that knows how records name its schemas.
+type Framer interface{ Framing() Framing }
+
+func framingOf(r Registry) (f Framing) {
+	if framer, knows := r.(Framer); knows {
+		f = framer.Framing()
+	}
+	return f
+}
+
 // ErrUnknownSchema is wrapped by what a Registry returns if it says that it has no such schema.
 var ErrUnknownSchema = errors.New("the schema registry has no schema with this ID")
 
@@ -51,7 +68,7 @@ type compiled struct {
 	avro    *avropath.Plan
 	proto   *protopath.Schema
 	// document appends a record as JSON, in place of the plans
-	document func(to, body []byte) ([]byte, bool)
+	document func(to []byte, f *frame) ([]byte, bool)
 	err      error // why there is none of these
 }
 

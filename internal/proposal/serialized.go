@@ -5,14 +5,13 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
 // frame is what serializers of Confluent's kind write before a value: a zero, and the ID of its
 // schema.
 const frame = 5
-
-// headerSigns begin the names of headers in which serializers name a value's schema.
-var headerSigns = []string{"apicurio.value.", "__value_schema_id"}
 
 // serialized says what a registry has to do with the values of most records, which nobody can read
 // without it; empty: nothing. A document behind the ID of a schema can be read.
@@ -26,7 +25,7 @@ func serialized(records []*kgo.Record) string {
 		if isDocument(r.Value) {
 			continue
 		}
-		name := schemaHeader(r)
+		name := messageid.SchemaHeader(r, false)
 		switch {
 		case name != "":
 			named, header = named+1, name
@@ -36,10 +35,13 @@ func serialized(records []*kgo.Record) string {
 	}
 	switch {
 	case share(named, of) > 0.5:
+		kind := ""
+		if strings.HasPrefix(header, "apicurio.") {
+			kind = ", with schema_registry.type: apicurio"
+		}
 		return "on " + portion(named, of) + " the header " + header + " names the schema of the " +
-			"value. kdedup reads IDs of schemas only in the five bytes before a value, as " +
-			"Confluent's serializers write them by default: let the producer write them there " +
-			"(Apicurio: apicurio.registry.headers.enabled=false), or name a header or the key"
+			"value. Its fields can be read with a schema registry only" + kind + ": write " +
+			"schema_registry and message_id: {from: avro, path: FIELD} (or protobuf) into the file"
 	case share(framed, of) > 0.5:
 		return "on " + portion(framed, of) + " the value stands behind the ID of a schema. Its " +
 			"fields can be read with a schema registry only: write schema_registry and " +
@@ -51,15 +53,4 @@ func serialized(records []*kgo.Record) string {
 func isDocument(value []byte) bool {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	return len(value) > 0 && (value[0] == '{' || value[0] == '[')
-}
-
-func schemaHeader(r *kgo.Record) string {
-	for _, h := range r.Headers {
-		for _, sign := range headerSigns {
-			if strings.HasPrefix(strings.ToLower(h.Key), sign) {
-				return h.Key
-			}
-		}
-	}
-	return ""
 }

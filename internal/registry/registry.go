@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,8 @@ type Options struct {
 	// TLS is asked for each connection; nil: what the system trusts.
 	TLS     func() *tls.Config
 	Timeout time.Duration // of one request
+	Type    string        // Confluent, the default, or Apicurio
+	Framing messageid.Framing
 }
 
 // Tokens are renewed while the client lives. It is safe for concurrent use.
@@ -41,35 +44,33 @@ type Tokens interface {
 // Client asks the registry. It is safe for concurrent use, and keeps nothing but connections: who
 // asks keeps the answers, which never change.
 type Client struct {
-	servers []*sr.Client
+	servers []server
+	kind    string
+	framing messageid.Framing
 	idle    *http.Transport
 	last    atomic.Pointer[error] // of the last question; nil or a pointer to nil: it was answered
 }
 
-var _ messageid.Registry = (*Client)(nil)
+var (
+	_ messageid.RefRegistry = (*Client)(nil)
+	_ messageid.Framer      = (*Client)(nil)
+)
 
 // New connects to nobody yet.
 func New(o Options) (*Client, error) {
-	c := &Client{idle: transport(o.TLS)}
+	c := &Client{kind: o.Type, framing: o.Framing, idle: transport(o.TLS)}
 	for _, url := range o.URLs {
-		opts := []sr.ClientOpt{sr.URLs(url), sr.UserAgent("kdedup"), sr.HTTPClient(&http.Client{
-			Timeout: o.Timeout, Transport: trip{c.idle, o.Tokens, o.Headers},
-			CheckRedirect: refuseRedirect,
-		})}
-		if o.Username != "" {
-			opts = append(opts, sr.BasicAuth(o.Username, o.Password))
-		}
-		if o.Token != "" {
-			opts = append(opts, sr.BearerToken(o.Token))
-		}
-		server, err := sr.NewClient(opts...)
+		s, err := newServer(url, o, c.idle)
 		if err != nil {
-			return nil, fmt.Errorf("schema_registry: %w", err)
+			return nil, err
 		}
-		c.servers = append(c.servers, server)
+		c.servers = append(c.servers, s)
 	}
 	return c, nil
 }
+
+// Framing implements messageid.Framer.
+func (c *Client) Framing() messageid.Framing { return c.framing }
 
 // Close ends the connections that are not in use.
 func (c *Client) Close() { c.idle.CloseIdleConnections() }
@@ -87,7 +88,8 @@ func (c *Client) Ready(ctx context.Context) error {
 	if c.Err() == nil {
 		return nil
 	}
-	if _, err := c.Schema(ctx, 0); !errors.Is(err, messageid.ErrUnknownSchema) {
+	if _, err := c.SchemaOf(ctx, messageid.NumberRef(c.framing.Numbers, 0)); !errors.Is(err,
+		messageid.ErrUnknownSchema) {
 		return err
 	}
 	return nil
@@ -155,7 +157,7 @@ var ErrNoSubject = errors.New("the schema registry has no such subject")
 // Schema implements messageid.Registry.
 func (c *Client) Schema(ctx context.Context, id uint32) (messageid.Schema, error) {
 	var found sr.Schema
-	err := c.ask(ctx, func(server *sr.Client) (err error) {
+	err := c.ask(ctx, func(server server) (err error) {
 		found, err = server.SchemaByID(ctx, int(id))
 		return err
 	})
@@ -168,10 +170,50 @@ func (c *Client) Schema(ctx context.Context, id uint32) (messageid.Schema, error
 	return c.complete(ctx, found)
 }
 
+// SchemaOf implements messageid.RefRegistry.
+func (c *Client) SchemaOf(ctx context.Context, ref messageid.Ref) (messageid.Schema, error) {
+	number := ref.Kind == messageid.RefContentID || ref.Kind == messageid.RefGlobalID
+	switch {
+	case ref.Kind == messageid.RefID:
+		return c.Schema(ctx, uint32(ref.Number()))
+	case number && c.kind == Apicurio:
+		return c.apicurioSchema(ctx, ref)
+	case number:
+		return messageid.Schema{}, fmt.Errorf("%w: %s is one of Apicurio's numbers, write "+
+			"schema_registry.type: apicurio", messageid.ErrUnknownSchema, ref)
+	case ref.Kind == messageid.RefGUID && c.kind != Apicurio:
+		return c.byGUID(ctx, ref)
+	}
+	return messageid.Schema{}, fmt.Errorf("%w: no registry has schemas by a %s",
+		messageid.ErrUnknownSchema, ref)
+}
+
+func (c *Client) byGUID(ctx context.Context, ref messageid.Ref) (messageid.Schema, error) {
+	var found sr.SubjectSchema
+	err := c.ask(ctx, func(server server) (err error) {
+		found, err = server.SchemaByGUID(ctx, ref.String())
+		return err
+	})
+	switch {
+	case isDenial(err, noSchema):
+		return messageid.Schema{}, messageid.ErrUnknownSchema
+	case err != nil:
+		return messageid.Schema{}, err
+	}
+	return c.complete(ctx, found.Schema)
+}
+
 // Newest is the newest schema of a subject.
 func (c *Client) Newest(ctx context.Context, subject string) (messageid.Schema, error) {
+	if c.kind == Apicurio {
+		s, err := c.apicurioNewest(ctx, subject)
+		if errors.Is(err, messageid.ErrUnknownSchema) {
+			err = ErrNoSubject
+		}
+		return s, err
+	}
 	var found sr.SubjectSchema
-	err := c.ask(ctx, func(server *sr.Client) (err error) {
+	err := c.ask(ctx, func(server server) (err error) {
 		found, err = server.SchemaByVersion(ctx, subject, -1)
 		return err
 	})
@@ -185,7 +227,7 @@ func (c *Client) Newest(ctx context.Context, subject string) (messageid.Schema, 
 }
 
 // ask goes from server to server until one answers. That there is no such thing is an answer.
-func (c *Client) ask(ctx context.Context, question func(*sr.Client) error) error {
+func (c *Client) ask(ctx context.Context, question func(server) error) error {
 	var problems []error
 	for _, server := range c.servers {
 		err := question(server)
@@ -238,6 +280,11 @@ func explained(err error) error {
 	case http.StatusForbidden:
 		remedy = ": allow this user to read the subjects"
 	case http.StatusNotFound:
+		if strings.Contains(at, "/schemas/guids/") {
+			remedy = ": records name their schemas by GUIDs, in a header, and this registry is not " +
+				"asked by them; Confluent's is from version 8.0 on"
+			break
+		}
 		remedy = ": there is no schema registry at this URL, correct schema_registry.urls"
 	}
 	return fmt.Errorf("%s answered %d %s%s", at, answer.StatusCode,
@@ -273,7 +320,7 @@ func (c *Client) follow(
 		}
 		var found sr.SubjectSchema
 		deleted := sr.WithParams(ctx, sr.ShowDeleted)
-		err := c.ask(ctx, func(server *sr.Client) (err error) {
+		err := c.ask(ctx, func(server server) (err error) {
 			found, err = server.SchemaByVersion(deleted, r.Subject, r.Version)
 			return err
 		})

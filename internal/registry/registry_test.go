@@ -255,3 +255,38 @@ func TestATokenThatIsRefusedIsReplaced(t *testing.T) {
 		t.Errorf("without a token: %v, and the check has %v", err, c.Err())
 	}
 }
+
+// Confluent's registry answers GET /schemas/guids/{guid} from version 8.0 on. Another one's 404
+// says nothing about the schema.
+func TestASchemaIsFoundByItsGUID(t *testing.T) {
+	const path = "/schemas/guids/226abe10-610e-4e82-afd7-49da3e522a0e"
+	guid := messageid.GUIDRef([16]byte{0x22, 0x6a, 0xbe, 0x10, 0x61, 0x0e, 0x4e, 0x82, 0xaf, 0xd7,
+		0x49, 0xda, 0x3e, 0x52, 0x2a, 0x0e})
+	for answer, want := range map[string]string{
+		`{"schema":"text","schemaType":"PROTOBUF"}`:      "",
+		`404 {"error_code":40403,"message":"not found"}`: "unknown",
+		`404 {"error_code":404,"message":"HTTP 404"}`:    "Confluent's is from version 8.0 on",
+		`404 <html>`: "Confluent's is from version 8.0 on",
+		`500 {"error_code":50001,"message":"not me"}`: "500",
+	} {
+		server := serve(t, map[string]string{path: answer})
+		c := client(t, registry.Options{URLs: []string{server.URL}})
+		got, err := c.SchemaOf(t.Context(), guid)
+		unknown := errors.Is(err, messageid.ErrUnknownSchema)
+		switch {
+		case want == "" && (err != nil || got.Text != "text" || got.Type != "protobuf"),
+			want == "unknown" && !unknown,
+			want != "" && want != "unknown" && (err == nil || unknown ||
+				!strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %+v, %v", answer, got, err)
+		}
+	}
+	c := client(t, registry.Options{URLs: []string{serve(t, nil).URL}})
+	for _, kind := range []messageid.RefKind{messageid.RefContentID, messageid.RefGlobalID,
+		messageid.RefFingerprint} {
+		if _, err := c.SchemaOf(t.Context(), messageid.NumberRef(kind, 1)); !errors.Is(err,
+			messageid.ErrUnknownSchema) {
+			t.Errorf("kind %d: %v", kind, err)
+		}
+	}
+}

@@ -29,6 +29,7 @@ type Newest struct {
 	tombstones     int                 // nor in these, for on_tombstone
 	whole          int                 // of those found: fingerprint names fields they lack
 	documents      messageid.Documents // of those found
+	inHeader       int                 // those whose schema a header names
 	flat           int                 // rows that Debezium has taken out of their changes
 	codecs         map[uint8]bool      // of the batches, by Kafka's numbers
 	headers, field map[string]bool     // names seen, of headers and of JSON fields at the top
@@ -80,6 +81,9 @@ func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {
 	n.looked++
 	if messageid.IsFlat(r) {
 		n.flat++
+	}
+	if messageid.SchemaHeader(r, n.entry.MessageID.Part == config.PartKey) != "" {
+		n.inHeader++
 	}
 	n.codecs[r.Attrs.CompressionType()] = true
 	switch missing {
@@ -186,6 +190,9 @@ func (n Newest) Remark() (text string) {
 	if cut := n.documents.CutOff(); cut > 0 {
 		text += fmt.Sprintf("; the values of %d begin as JSON and are not whole: each takes its ID, "+
 			"and a whole copy is in conflict with it; with documents: whole they have no ID", cut)
+	}
+	if n.inHeader > 0 {
+		text += fmt.Sprintf("; %d have the schema in a header", n.inHeader)
 	}
 	if n.flat > 0 && (n.entry.MessageID.From == config.FromValueHash ||
 		n.entry.MessageID.From == config.FromDebezium) {

@@ -22,7 +22,8 @@ func Schemas(c config.Config, log *slog.Logger) (*registry.Client, error) {
 		return nil, err
 	}
 	o := registry.Options{URLs: r.URLs, Username: r.Username, Password: r.Password.Reveal(),
-		Token: r.Token.Reveal(), Headers: make(http.Header), TLS: current, Timeout: r.Timeout}
+		Token: r.Token.Reveal(), Headers: make(http.Header), TLS: current, Timeout: r.Timeout,
+		Type: r.Type, Framing: framingOf(r)}
 	for _, header := range r.Headers {
 		name, value, _ := strings.Cut(header, "=")
 		o.Headers.Set(name, value)
@@ -34,6 +35,18 @@ func Schemas(c config.Config, log *slog.Logger) (*registry.Client, error) {
 		}
 	}
 	return registry.New(o)
+}
+
+// framingOf is how records name their schemas.
+func framingOf(r config.SchemaRegistry) messageid.Framing {
+	f := messageid.Framing{In: r.IDIn, Long: r.IDBytes == 8}
+	switch {
+	case r.UseID == config.UseGlobalID:
+		f.Numbers = messageid.RefGlobalID
+	case r.Type == config.RegistryApicurio:
+		f.Numbers = messageid.RefContentID
+	}
+	return f
 }
 
 // CheckSchemas finds out for an entry whether the newest schemas of its subjects have the fields in
