@@ -36,8 +36,21 @@ var ofStores = []sabotage{
 	},
 	{
 		guard: "a tombstone that is told apart claims nothing",
-		file:  "dedup/messageid/condition.go", old: "if r.Value == nil {", new: "if false {",
+		file:  "dedup/messageid/condition.go", old: "if IsTombstone(r.Value) {", new: "if false {",
 		caughtBy: "./dedup/messageid", tests: "TestTombstonesAreToldApart",
+	},
+	{
+		guard: "a value of which nothing is left to compare has no ID",
+		file:  "dedup/messageid/content.go", old: "if part && c.leavesNothingOf(r.Value) {",
+		new:      "if false {",
+		caughtBy: "./dedup/messageid", tests: "TestAValueOfWhichNothingIsLeftHasNoID",
+	},
+	{
+		guard:    "two headers that name different schemas are no frame",
+		file:     "dedup/messageid/frame_header.go",
+		old:      "if !ok || named && (ref != f.ref ||",
+		new:      "if !ok || false && (ref != f.ref ||",
+		caughtBy: "./dedup/messageid", tests: "TestTheConfigurationDecidesHowARecordNamesItsSchema",
 	},
 	{
 		guard:    "a value that lacks a field that counts counts as a whole",
