@@ -153,8 +153,8 @@ func BenchmarkExecute(b *testing.B) {
 	})
 }
 
-// BenchmarkIdleConnections tells what connections take that wait: those of HTTP/1.1 have asked once,
-// those of HTTP/2 have told their settings. The clients in the same process have their share.
+// BenchmarkIdleConnections tells what connections take that wait: those of HTTP/1.1 have asked
+// once, those of HTTP/2 have told their settings. The clients in the same process have their share.
 func BenchmarkIdleConnections(b *testing.B) {
 	const connections = 4000
 	for name, hello := range map[string]string{
