@@ -111,8 +111,8 @@ func TestAKeyGoesThroughItsStatesAtEveryDoor(t *testing.T) {
 	}
 }
 
-// longHold is longer than a machine that is busy takes for an effect and its end. The key of a Begin
-// whose answer got lost waits for so long.
+// longHold is longer than a busy machine takes for an effect and its end. The key of a Begin whose
+// answer got lost waits for so long.
 const longHold = 15 * time.Second
 
 // execute is what a program does: the effect if it acquires the key, and again until there is an
