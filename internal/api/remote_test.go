@@ -113,10 +113,15 @@ type remote struct {
 	told   sync.Map // the fingerprints that were claimed with, by scope, ID and owner
 }
 
+// toldKey leaves out the settings of the scope, which may differ between calls.
 type toldKey struct {
-	scope dedup.Scope
-	id    dedup.ID
-	owner dedup.Coordinates
+	group, name string
+	id          dedup.ID
+	owner       dedup.Coordinates
+}
+
+func keyTold(scope dedup.Scope, id dedup.ID, owner dedup.Coordinates) toldKey {
+	return toldKey{scope.ConsumerGroup, scope.Name, id, owner}
 }
 
 // behind is what all stores can do.
@@ -140,7 +145,7 @@ func (r *remote) Claim(
 	request := &kdedupv1.JudgeRequest{Scope: r.scopes.name(scope)}
 	var at []int
 	for _, c := range claims {
-		r.told.Store(toldKey{scope, c.ID, c.Owner}, c.Fingerprint)
+		r.told.Store(keyTold(scope, c.ID, c.Owner), c.Fingerprint)
 		at = append(at, len(request.Messages))
 		request.Messages = append(request.Messages, messageFor(c))
 		if c.Copied {
@@ -175,7 +180,7 @@ func (r *remote) Claim(
 func (r *remote) fingerprint(
 	ctx context.Context, scope dedup.Scope, id dedup.ID, owner dedup.Coordinates,
 ) (dedup.Fingerprint, error) {
-	if claimed, told := r.told.Load(toldKey{scope, id, owner}); told {
+	if claimed, told := r.told.Load(keyTold(scope, id, owner)); told {
 		return claimed.(dedup.Fingerprint), nil
 	}
 	answer, err := r.Lookup(ctx, scope, id)
