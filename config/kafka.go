@@ -19,10 +19,11 @@ type Kafka struct {
 }
 
 // OutputCluster takes the clean topics, the duplicates topics and the dead-letter topics. The
-// cluster of `kafka.brokers` keeps the inputs, the consumer groups and the fence topics. Each entry
-// of `topics` needs `delivery: at_least_once`, because one Kafka transaction cannot span two
-// clusters. Names that must differ on one cluster must differ on two: the clean topic cannot have
-// the name of the input.
+// inputs stay on the cluster of `kafka.brokers`. With `delivery: exactly_once` the consumer group
+// and the fence topic of an entry are on the cluster of the output, whose transactions they belong
+// to; the group of that name on the cluster of the input only tells the lag. With
+// `delivery: at_least_once` both are on the cluster of the input. Names that must differ on one
+// cluster must differ on two: the clean topic cannot have the name of the input.
 type OutputCluster struct {
 	// Some brokers of the other cluster, as in `kafka.brokers`. Empty means that there is none: all
 	// topics are on one cluster.

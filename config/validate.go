@@ -32,7 +32,7 @@ func (c Config) check(p *problems) {
 		p.addresses("kafka.brokers", c.Kafka.Brokers)
 	}
 	c.Kafka.check(p)
-	c.Kafka.Output.check(p, c.Topics)
+	c.Kafka.Output.check(p)
 	c.Store.check(p)
 	c.Store.checkUnnamed(p)
 	c.SchemaRegistry.check(p, c.Topics)

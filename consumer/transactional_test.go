@@ -31,11 +31,12 @@ type booth struct {
 	outsider *kgo.Client
 	admin    *kadm.Client
 	input    string
+	grouped  string // the topic beside which the group's offsets stand
 	member   string
 }
 
 // booths runs a test with brokers of both kinds: told what belongs to a transaction, or not
-// (KIP-890).
+// (KIP-890), and with the input on another cluster than the group, its fences and its transactions.
 func booths(t *testing.T, test func(b *booth)) {
 	fake := func(t *testing.T, opts ...kfake.Opt) []string {
 		_, brokers := testkit.FakeKafka(t, opts...)
@@ -46,18 +47,29 @@ func booths(t *testing.T, test func(b *booth)) {
 		test(newBooth(t, fake(t, kfake.MaxVersions(kversion.V3_8_0()))))
 	})
 	t.Run("real", func(t *testing.T) { test(newBooth(t, testkit.Kafka(t))) })
+	t.Run("two clusters", func(t *testing.T) { test(newBoothApart(t, fake(t), fake(t))) })
+	t.Run("a real one and another", func(t *testing.T) {
+		test(newBoothApart(t, fake(t), testkit.Kafka(t)))
+	})
 }
 
-func newBooth(t *testing.T, brokers []string) *booth {
+func newBooth(t *testing.T, brokers []string) *booth { return newBoothApart(t, brokers, brokers) }
+
+// newBoothApart has its input at other brokers than the rest, if they are others.
+func newBoothApart(t *testing.T, inputs, brokers []string) *booth {
 	t.Helper()
-	input, fence := testkit.Topic(t, brokers, "orders", 2, nil),
+	input, fence := testkit.Topic(t, inputs, "orders", 2, nil),
 		testkit.Topic(t, brokers, "fence", 2, nil)
-	outsider := testkit.KafkaClient(t, brokers)
-	b := &booth{t: t, outsider: outsider, admin: kadm.NewClient(outsider), input: input,
+	b := &booth{t: t, outsider: testkit.KafkaClient(t, inputs),
+		admin: kadm.NewClient(testkit.KafkaClient(t, brokers)), input: input, grouped: input,
 		member: input + "-group-a-0"}
 	b.produce(0, "one", "two") // before there is a session that could be given the first alone
-	session, err := client.JoinTransactional(t.Context(),
-		memberOptions(t, brokers, input, fence, b.member))
+	options := memberOptions(t, inputs, input, fence, b.member)
+	if !slices.Equal(inputs, brokers) {
+		b.grouped = fence
+		options.Forwarding = func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} }
+	}
+	session, err := client.JoinTransactional(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +142,11 @@ func (b *booth) waitOngoing(ongoing bool) {
 // committed is the group's offset, -1 if it has none.
 func (b *booth) committed() (int64, error) {
 	offsets, err := b.admin.FetchOffsetsForTopics(kadm.RequireStable(b.t.Context()),
-		b.input+"-group", b.input)
+		b.input+"-group", b.grouped)
 	if err != nil {
 		return 0, err
 	}
-	at, _ := offsets.Lookup(b.input, 0)
+	at, _ := offsets.Lookup(b.grouped, 0)
 	return at.At, at.Err
 }
 

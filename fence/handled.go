@@ -9,12 +9,12 @@ import (
 )
 
 // Handled reports whether a claim by the record at a place of the input was forwarded for sure: the
-// fence settles it. The client needs no group.
+// fence settles it. The clients need no group; see ReadApart.
 func Handled(
-	ctx context.Context, client *kgo.Client, topic, input string, topicID [16]byte, r *kgo.Record,
-	claimed time.Time,
+	ctx context.Context, client, inputs *kgo.Client, topic, input string, topicID [16]byte,
+	r *kgo.Record, claimed time.Time,
 ) (bool, error) {
-	found, err := Read(ctx, client, topic, input, []int32{r.Partition}, Patience)
+	found, err := ReadApart(ctx, client, inputs, topic, input, []int32{r.Partition}, Patience)
 	if err != nil {
 		return false, fmt.Errorf("fence of %s[%d]: %w", input, r.Partition, err)
 	}

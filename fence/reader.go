@@ -23,6 +23,7 @@ import (
 // offsets that an operator sets back meanwhile would lie above the fence that can be seen.
 type reader struct {
 	client   *kgo.Client
+	inputs   *kgo.Client // of the cluster that has the input
 	topic    string
 	input    string
 	patience time.Duration // with transactions that do not end
@@ -83,7 +84,16 @@ func Read(
 	ctx context.Context, client *kgo.Client, topic, input string, partitions []int32,
 	patience time.Duration,
 ) (Found, error) {
-	r := &reader{client: client, topic: topic, input: input, patience: patience}
+	return ReadApart(ctx, client, client, topic, input, partitions, patience)
+}
+
+// ReadApart is Read where the input is on another cluster than the fences, which inputs is a client
+// of.
+func ReadApart(
+	ctx context.Context, client, inputs *kgo.Client, topic, input string, partitions []int32,
+	patience time.Duration,
+) (Found, error) {
+	r := &reader{client: client, inputs: inputs, topic: topic, input: input, patience: patience}
 	if err := r.read(ctx, partitions); err != nil {
 		return Found{}, fmt.Errorf("read fences of %s: %w", topic, err)
 	}
@@ -117,11 +127,18 @@ func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error)
 	if err != nil {
 		return nil, err
 	}
-	detail := meta.Topics[r.topic]
+	detail, from := meta.Topics[r.topic], meta.Topics[r.input].ID
 	if detail.Err != nil {
 		return nil, fmt.Errorf("%w; create it with: kdedup setup -c FILE", detail.Err)
 	}
-	r.id, r.from = detail.ID, meta.Topics[r.input].ID
+	if r.inputs != r.client {
+		there, err := kadm.NewClient(r.inputs).Metadata(ctx, r.input)
+		if err != nil {
+			return nil, fmt.Errorf("ask for the ID of %s: %w", r.input, err)
+		}
+		from = there.Topics[r.input].ID
+	}
+	r.id, r.from = detail.ID, from
 	starts, err := admin.ListStartOffsets(ctx, r.topic)
 	if err != nil {
 		return nil, err

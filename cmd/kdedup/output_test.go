@@ -271,18 +271,6 @@ func TestAnUnreachableOutputClusterIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnOutputClusterIsRefusedWithExactlyOnce(t *testing.T) {
-	path := writeApart(t, []string{"127.0.0.1:1"}, []string{"127.0.0.1:2"}, ordersTopic)
-	for _, command := range []string{"validate", "setup", "run"} {
-		code, text := kdedup(t.Context(), command, "-c", path)
-		if code != 2 || !strings.Contains(text, "kafka.output (line 2): cannot be used with exactly_once, "+
-			"because one Kafka transaction cannot span two clusters: topics[0].delivery; "+
-			"set at_least_once there") {
-			t.Errorf("%s: %d:\n%s", command, code, text)
-		}
-	}
-}
-
 // Each cluster has a user of its own, with the rights on its own topics alone, as docs/security.md
 // has them. Nothing that is written or served shows a password.
 func TestTheOtherClusterHasALoginAndRightsOfItsOwn(t *testing.T) {

@@ -146,7 +146,8 @@ func (d *redriving) ask(ctx context.Context, letters string) (err error) {
 	if o.InputID, err = kafka.TopicID(ctx, d.clusters.Input, t.Input); err != nil {
 		return err
 	}
-	fences, err := wiring.GroupOf(t).Fences(ctx, d.clusters.Input)
+	group, client := wiring.GroupAt(d.clusters, t)
+	fences, err := group.Fences(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
 	if err != nil {
 		return err
 	}
-	if err := knowledge.Check(opening, d.clusters.Input, e); err != nil {
+	if err := knowledge.Check(opening, d.clusters, e); err != nil {
 		return err
 	}
 	if !d.options.DryRun {

@@ -69,13 +69,13 @@ func (f *skipFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	client, err := wiring.NewClient(connector, c, log,
+	clusters, err := wiring.AdminClients(ctx, c, log,
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	group := wiring.GroupOf(t)
+	defer clusters.Close()
+	group, client := wiring.GroupAt(clusters, t)
 	next, topicID, err := group.Next(ctx, client,
 		connector.AdminOptions("kdedup-"+c.Instance+"-skip", log), f.partition)
 	if err != nil {

@@ -241,7 +241,7 @@ func validateStore(
 	k, err := wiring.NewKnowledge(ctx, clusters.Input, store, c.Store)
 	if err == nil {
 		err = wiring.Each(entries, func(e *wiring.Entry) error {
-			return errors.Join(k.Check(ctx, clusters.Input, e), wiring.TellUnclaimed(ctx, clusters,
+			return errors.Join(k.Check(ctx, clusters, e), wiring.TellUnclaimed(ctx, clusters,
 				e, func() (dedup.Store, error) { return store, nil },
 				wiring.WarnOf(log, e.Topic)))
 		})

@@ -28,14 +28,19 @@ type Options struct {
 	// own.
 	Connection func() []kgo.Opt
 	// Forwarding makes those of a client of another cluster, which has Outputs. Nil: they are where
-	// the input is. The fence topic always is. A transaction has no records of two clusters.
+	// the input is. A transaction has no records of two clusters, so the group and the fence topic
+	// of a transactional client are where Outputs are. Those of another one are where the input is.
 	Forwarding func() []kgo.Opt
 
 	// Asks and OutputAsks are clients of the process for questions that need no connection of the
-	// lane's own: where the input is, and where Outputs are. TakesOver is one more, with the option
-	// TakingOver, for transactions of predecessors. In the place of a nil one a client is made for
-	// each question.
+	// lane's own: where the input is, and where Outputs are. TakesOver is one more where Outputs
+	// are, with the option TakingOver, for transactions of predecessors. In the place of a nil one
+	// a client is made for each question.
 	Asks, OutputAsks, TakesOver *kgo.Client
+
+	// Of a group that is not where the input is: see atOutput.
+	reading     func() []kgo.Opt
+	readingAsks *kgo.Client
 
 	Outputs    []string // topics that the session produces to
 	Width      Width    // of the topics that it produces to
@@ -71,29 +76,17 @@ func (o *Options) producer() []kgo.Opt {
 func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 	tell := func(of func([]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-			of(partitions[o.Input])
+			of(partitions[o.grouped()])
 		}
 	}
 	opts := append(slices.Clone(o.Connection()), o.producer()...)
-	opts = append(opts,
+	opts = append(append(opts, o.fetching()...),
 		kgo.ConsumerGroup(o.ConsumerGroup),
-		kgo.ConsumeTopics(o.Input),
-		// A claim by a record of an aborted transaction would make the real one a duplicate.
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		// Markers are polled to be committed: an input that ends with one has no lag left.
-		kgo.KeepControlRecords(),
-		// Where the group starts is decided once, in PinStart. Without a commit there is nothing
-		// to skip: a partition that was added later, or whose log was cut, begins at its start.
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeTopics(o.grouped()),
 		kgo.DisableAutoCommit(),
-		kgo.MetadataMaxAge(metadataAge),
 		kgo.SessionTimeout(o.SessionTimeout),
 		kgo.HeartbeatInterval(o.SessionTimeout/5),
 		kgo.RebalanceTimeout(RebalanceTimeout),
-		kgo.FetchMaxBytes(int32(o.FetchBytes)),
-		kgo.FetchMaxPartitionBytes(int32(o.FetchBytes)),
-		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.OnPartitionsAssigned(tell(events.Assigned)),
 		kgo.OnPartitionsRevoked(tell(events.Revoked)),
 		kgo.OnPartitionsLost(tell(events.Lost)),
@@ -105,6 +98,24 @@ func (o *Options) kafka(events consumer.Events) []kgo.Opt {
 		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
 	}
 	return append(opts, kgo.Balancers(kgo.CooperativeStickyBalancer()))
+}
+
+// fetching returns the options of the client that reads the input.
+func (o *Options) fetching() []kgo.Opt {
+	return []kgo.Opt{
+		// A claim by a record of an aborted transaction would make the real one a duplicate.
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// Markers are polled to be committed: an input that ends with one has no lag left.
+		kgo.KeepControlRecords(),
+		// Where the group starts is decided once, in PinStart. Without a commit there is nothing
+		// to skip: a partition that was added later, or whose log was cut, begins at its start.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.MetadataMaxAge(metadataAge),
+		kgo.FetchMaxBytes(int32(o.FetchBytes)),
+		kgo.FetchMaxPartitionBytes(int32(o.FetchBytes)),
+		kgo.FetchMaxWait(500 * time.Millisecond),
+	}
 }
 
 // asking returns a client of the process, or a new one, and what ends it.
@@ -125,7 +136,10 @@ type Client struct {
 	opts     Options
 	kafka    *kgo.Client  // in the group; it writes the fences
 	output   *kgo.Client  // forwards; kafka itself unless Outputs are on another cluster
-	admin    *kadm.Client // of the process, or of kafka
+	input    *kgo.Client  // polls; kafka itself unless the group is on another cluster
+	admin    *kadm.Client // of the group's cluster: of the process, or of kafka
+	logs     *kadm.Client // of the input's
+	apart    *apart       // nil while one client polls and is in the group
 	unpacker *unpacker
 	here     place // of the group's offsets
 }
@@ -141,8 +155,9 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opts: opts, kafka: client, output: client,
-		admin: kadm.NewClient(cmp.Or(opts.Asks, client)), unpacker: unpacker}, nil
+	admin := kadm.NewClient(cmp.Or(opts.Asks, client))
+	return &Client{opts: opts, kafka: client, output: client, input: client, admin: admin,
+		logs: admin, unpacker: unpacker}, nil
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
@@ -176,38 +191,48 @@ func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, 
 
 // Poll implements consumer.Client.
 func (c *Client) Poll(ctx context.Context, n int) kgo.Fetches {
-	fetches := c.kafka.PollRecords(ctx, n)
-	c.unpacker.polled(c.kafka.BufferedFetchBytes())
+	var fetches kgo.Fetches
+	if c.apart != nil {
+		fetches = c.apart.poll(ctx, n)
+	} else {
+		fetches = c.kafka.PollRecords(ctx, n)
+	}
+	c.unpacker.polled(c.input.BufferedFetchBytes())
 	return withoutLater(fetches)
 }
 
 // Seek implements consumer.Client.
 func (c *Client) Seek(offsets consumer.Offsets) {
-	c.kafka.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets})
+	c.input.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets})
 }
 
 // Pause implements consumer.Client.
 func (c *Client) Pause(partitions ...int32) {
-	c.kafka.PauseFetchPartitions(map[string][]int32{c.opts.Input: partitions})
+	c.input.PauseFetchPartitions(map[string][]int32{c.opts.Input: partitions})
 }
 
 // Resume implements consumer.Client.
 func (c *Client) Resume(partitions ...int32) {
-	c.kafka.ResumeFetchPartitions(map[string][]int32{c.opts.Input: partitions})
+	c.input.ResumeFetchPartitions(map[string][]int32{c.opts.Input: partitions})
 }
 
 // Committed implements consumer.Client.
-func (c *Client) Committed() consumer.Offsets { return c.kafka.CommittedOffsets()[c.opts.Input] }
+func (c *Client) Committed() consumer.Offsets {
+	if c.apart != nil {
+		return c.apart.offsets()
+	}
+	return c.kafka.CommittedOffsets()[c.opts.Input]
+}
 
 // GroupOffsets implements consumer.Client.
 func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
 	fetched, err := c.admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), c.opts.ConsumerGroup,
-		c.opts.Input)
+		c.opts.grouped())
 	if err != nil {
 		return nil, err
 	}
 	offsets := make(consumer.Offsets)
-	for p, at := range fetched[c.opts.Input] {
+	for p, at := range fetched[c.opts.grouped()] {
 		if at.Err != nil {
 			return nil, fmt.Errorf("offset of partition %d: %w", p, at.Err)
 		}
@@ -219,7 +244,7 @@ func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
 // Commit implements consumer.Client.
 func (c *Client) Commit(ctx context.Context, offsets consumer.Offsets, answered func(error)) {
 	c.kafka.CommitOffsets(marking(ctx, c.here.mark()),
-		map[string]map[int32]kgo.EpochOffset{c.opts.Input: offsets},
+		map[string]map[int32]kgo.EpochOffset{c.opts.grouped(): offsets},
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse,
 			err error) {
 			answered(errors.Join(append(commitErrors(response), err)...))
@@ -242,15 +267,15 @@ func commitErrors(response *kmsg.OffsetCommitResponse) (errs []error) {
 
 // Bounds implements consumer.Client.
 func (c *Client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) {
-	ends, err := c.admin.ListCommittedOffsets(ctx, c.opts.Input)
+	ends, err := c.logs.ListCommittedOffsets(ctx, c.opts.Input)
 	if err != nil {
 		return nil, err
 	}
-	starts, err := c.admin.ListStartOffsets(ctx, c.opts.Input)
+	starts, err := c.logs.ListStartOffsets(ctx, c.opts.Input)
 	if err != nil {
 		return nil, err
 	}
-	highs, err := c.admin.ListEndOffsets(ctx, c.opts.Input)
+	highs, err := c.logs.ListEndOffsets(ctx, c.opts.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -262,24 +287,15 @@ func (c *Client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 			bounds[p] = consumer.Bounds{First: start.Offset, End: end.Offset, High: high.Offset}
 		}
 	}
+	if c.apart != nil {
+		c.apart.widen(ctx, len(bounds))
+	}
 	return bounds, nil
 }
 
 // HasMembers implements consumer.Client.
 func (c *Client) HasMembers(ctx context.Context, group string) (bool, error) {
-	active := func(state string) bool { return state != "" && state != "Empty" && state != "Dead" }
-	described, err := c.admin.DescribeGroups(ctx, group)
-	if err != nil {
-		return false, err
-	}
-	d := described[group]
-	if d.Err != nil && !errors.Is(d.Err, kerr.GroupIDNotFound) || active(d.State) {
-		return d.Err == nil, d.Err
-	}
-	// DescribeGroups of the old protocol does not find a group of the new one (KIP-848). The list
-	// has both.
-	listed, err := c.admin.ListGroups(ctx)
-	return err == nil && active(listed[group].State), err
+	return hasMembers(ctx, c.admin, group)
 }
 
 // Produce implements consumer.Client.
@@ -317,5 +333,11 @@ func (c *Client) Close() {
 	if c.output != c.kafka {
 		c.output.Close()
 	}
+	if c.apart != nil {
+		c.apart.hints.stop() // with the partitions they are forgotten
+	}
 	c.kafka.CloseAllowingRebalance()
+	if c.apart != nil {
+		c.apart.close()
+	}
 }

@@ -20,20 +20,25 @@ const shortPatience = 5 * time.Second
 // Fences implements consumer.Client. It ends the transactions of other lanes whose markers are
 // lost, instead of waiting for them until those lanes join again.
 func (c *Client) Fences(ctx context.Context, partitions []int32) (fence.Found, error) {
-	found, err := fence.Read(ctx, c.kafka, c.opts.FenceTopic, c.opts.Input, partitions,
-		shortPatience)
+	found, err := fence.ReadApart(ctx, c.kafka, c.input, c.opts.FenceTopic, c.opts.Input,
+		partitions, shortPatience)
 	if errors.Is(err, fence.ErrHanging) {
 		if err := endHanging(ctx, c.admin, &c.opts, partitions); err != nil {
 			c.opts.Logger.Warn("cannot look for transactions whose markers are missing",
 				"error", err)
 		}
-		found, err = fence.Read(ctx, c.kafka, c.opts.FenceTopic, c.opts.Input, partitions,
-			fence.Patience)
+		found, err = fence.ReadApart(ctx, c.kafka, c.input, c.opts.FenceTopic, c.opts.Input,
+			partitions, fence.Patience)
 	}
 	if err != nil {
 		return found, err
 	}
-	return found, c.opts.Earlier.add(ctx, c.kafka, c.opts.Input, partitions, found, fence.Patience)
+	err = c.opts.Earlier.add(ctx, c.kafka, c.input, c.opts.Input, partitions, found,
+		fence.Patience)
+	if err != nil {
+		return found, err
+	}
+	return found, c.group().addLeft(ctx, c.kafka, partitions, found, fence.Patience)
 }
 
 // Earlier is the consumer group whose claims a group goes on with. It is zero for a group that has
@@ -45,17 +50,14 @@ type Earlier struct {
 
 // add puts the fences of the earlier group where there are none yet.
 func (e Earlier) add(
-	ctx context.Context, client *kgo.Client, input string, partitions []int32, found fence.Found,
-	patience time.Duration,
+	ctx context.Context, client, inputs *kgo.Client, input string, partitions []int32,
+	found fence.Found, patience time.Duration,
 ) error {
-	open := slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool {
-		_, decided := found.Begin(p)
-		return decided
-	})
+	open := undecided(found, partitions)
 	if e.Group == "" || len(open) == 0 {
 		return nil
 	}
-	earlier, err := fence.Read(ctx, client, e.FenceTopic, input, open, patience)
+	earlier, err := fence.ReadApart(ctx, client, inputs, e.FenceTopic, input, open, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil // the scope is shared by inputs, and its name is nobody's group
 	}
@@ -70,4 +72,11 @@ func (e Earlier) add(
 	}
 	maps.Copy(found.Starts, earlier.Starts)
 	return nil
+}
+
+func undecided(found fence.Found, partitions []int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(partitions), func(p int32) bool {
+		_, decided := found.Begin(p)
+		return decided
+	})
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,25 @@ type Group struct {
 	FenceTopic string
 	FromEnd    bool // a group without offsets begins at the end of the input
 	Earlier    Earlier
+	// Inputs is a client of the cluster that has the input, if that is not the one that has the
+	// group and the fence topic. The methods take one of the latter.
+	Inputs *kgo.Client
+}
+
+// Grouped is the topic beside which the group's offsets stand: see atOutput.
+func (g Group) Grouped() string {
+	if g.Inputs != nil {
+		return g.FenceTopic
+	}
+	return g.Input
+}
+
+// logs asks about the input.
+func (g Group) logs(admin *kadm.Client) *kadm.Client {
+	if g.Inputs != nil {
+		return kadm.NewClient(g.Inputs)
+	}
+	return admin
 }
 
 // Check refuses a group that somebody else uses: one with members that are not kdedup's, or with
@@ -61,7 +81,7 @@ func (g Group) checkOffsets(ctx context.Context, client *kgo.Client, l looks) er
 	places := make([]string, len(strange))
 	copied := ""
 	for i, o := range strange {
-		places[i] = fmt.Sprintf("%s[%d] at %d", o.Topic, o.Partition, o.At)
+		places[i] = fmt.Sprintf("%s[%d] at %d", g.Input, o.Partition, o.At)
 		if marked(o.Metadata) || o.Metadata == earlierMark {
 			copied = "; they bear marks of kdedup that were not made here: of another cluster, " +
 				"topic or group, from which they were copied, as MirrorMaker does"
@@ -124,7 +144,7 @@ func (g Group) strangeOffsets(
 func (g Group) suspects(
 	ctx context.Context, admin *kadm.Client, l looks,
 ) (list []kadm.Offset, err error) {
-	committed, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Input)
+	committed, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Grouped())
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
 	}
@@ -132,7 +152,7 @@ func (g Group) suspects(
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range committed[g.Input] {
+	for _, o := range committed[g.Grouped()] {
 		believed := here.vouches(o.Metadata) || l.earlier && o.Metadata == earlierMark
 		if o.Err == nil && o.At > 0 && !believed &&
 			(l.only == nil || slices.Contains(l.only, o.Partition)) {
@@ -142,17 +162,17 @@ func (g Group) suspects(
 	if len(list) == 0 {
 		return nil, nil
 	}
-	starts, err := admin.ListStartOffsets(ctx, g.Input)
+	starts, err := g.logs(admin).ListStartOffsets(ctx, g.Input)
 	if err != nil {
 		return nil, fmt.Errorf("list the start of %s: %w", g.Input, err)
 	}
-	ends, err := admin.ListCommittedOffsets(ctx, g.Input)
+	ends, err := g.logs(admin).ListCommittedOffsets(ctx, g.Input)
 	if err != nil {
 		return nil, fmt.Errorf("list the end of %s: %w", g.Input, err)
 	}
 	list = slices.DeleteFunc(list, func(o kadm.Offset) bool {
-		start, known := starts.Lookup(o.Topic, o.Partition)
-		end, _ := ends.Lookup(o.Topic, o.Partition)
+		start, known := starts.Lookup(g.Input, o.Partition)
+		end, _ := ends.Lookup(g.Input, o.Partition)
 		return known && start.Err == nil && o.At <= start.Offset || g.FromEnd && end.Err == nil &&
 			o.At >= end.Offset
 	})
@@ -163,13 +183,18 @@ func (g Group) suspects(
 func (g Group) fences(
 	ctx context.Context, client *kgo.Client, partitions []int32, patience time.Duration,
 ) (fence.Found, error) {
-	found, err := fence.Read(ctx, client, g.FenceTopic, g.Input, partitions, patience)
+	found, err := fence.ReadApart(ctx, client, cmp.Or(g.Inputs, client), g.FenceTopic, g.Input,
+		partitions, patience)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) { // setup has only said that it would make it
 		found, err = fence.Found{Fences: make(map[int32]fence.Fence),
 			Starts: make(map[int32]fence.Fence), Lacking: make(map[int32]bool)}, nil
 	}
 	if err == nil {
-		err = g.Earlier.add(ctx, client, g.Input, partitions, found, patience)
+		err = g.Earlier.add(ctx, client, cmp.Or(g.Inputs, client), g.Input, partitions, found,
+			patience)
+	}
+	if err == nil {
+		err = g.addLeft(ctx, client, partitions, found, patience)
 	}
 	return found, err
 }
@@ -182,7 +207,7 @@ func (g Group) Fences(ctx context.Context, client *kgo.Client) (fence.Found, err
 func (g Group) allFences(
 	ctx context.Context, client *kgo.Client, patience time.Duration,
 ) (fence.Found, error) {
-	details, err := kadm.NewClient(client).ListTopics(ctx, g.Input)
+	details, err := g.logs(kadm.NewClient(client)).ListTopics(ctx, g.Input)
 	if err != nil {
 		return fence.Found{}, fmt.Errorf("list partitions of %s: %w", g.Input, err)
 	}
@@ -205,17 +230,26 @@ func (g Group) hasFences(
 // Adopt marks the offsets that Check refuses, so that kdedup begins there, and tells each of them.
 // The group must have no members.
 func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say func(string)) error {
+	if err := g.adoptLost(ctx, client, dryRun, say); err != nil {
+		return err
+	}
 	strange, err := g.strangeOffsets(ctx, client, looks{patience: fence.Patience})
 	if err != nil || len(strange) == 0 {
 		return err
 	}
+	return g.adopt(ctx, client, strange, dryRun, say)
+}
+
+func (g Group) adopt(
+	ctx context.Context, client *kgo.Client, places []kadm.Offset, dryRun bool, say func(string),
+) error {
 	here, err := g.place(ctx, kadm.NewClient(client))
 	if err != nil {
 		return err
 	}
 	offsets := make(kadm.Offsets)
-	for _, o := range strange {
-		o.Metadata = here.mark()
+	for _, o := range places {
+		o.Topic, o.Metadata = g.Grouped(), here.mark()
 		offsets.Add(o)
 	}
 	what := "adopted"
@@ -228,19 +262,26 @@ func (g Group) Adopt(ctx context.Context, client *kgo.Client, dryRun bool, say f
 	} else if err != nil {
 		return fmt.Errorf("adopt the offsets of consumer group %s: %w", g.Name, err)
 	}
-	for _, o := range strange {
+	for _, o := range places {
 		say(fmt.Sprintf(
 			"%s offset %d of %s[%d] in consumer group %s: nothing below it will be forwarded", what,
-			o.At, o.Topic, o.Partition, g.Name))
+			o.At, g.Input, o.Partition, g.Name))
 	}
 	return nil
 }
 
 // CheckOffsets implements consumer.Client.
 func (c *Client) CheckOffsets(ctx context.Context, partitions []int32) error {
+	return c.group().checkOffsets(ctx, c.kafka, looks{partitions, fence.Patience, true})
+}
+
+func (c *Client) group() Group {
 	g := Group{
 		Name: c.opts.ConsumerGroup, Input: c.opts.Input, FenceTopic: c.opts.FenceTopic,
 		FromEnd: c.opts.FromEnd, Earlier: c.opts.Earlier,
 	}
-	return g.checkOffsets(ctx, c.kafka, looks{partitions, fence.Patience, true})
+	if c.apart != nil {
+		g.Inputs = c.apart.client
+	}
+	return g
 }

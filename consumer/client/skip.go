@@ -27,11 +27,12 @@ func (g Group) Next(
 	begin, _ := found.Begin(partition)
 	at := begin.Next()
 	if at == 0 {
-		committed, err := kadm.NewClient(client).FetchOffsetsForTopics(ctx, g.Name, g.Input)
+		committed, err := kadm.NewClient(client).FetchOffsetsForTopics(ctx, g.Name,
+			g.Grouped())
 		if err != nil {
 			return nil, none, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
 		}
-		if o, known := committed.Lookup(g.Input, partition); known {
+		if o, known := committed.Lookup(g.Grouped(), partition); known {
 			at = max(0, o.At)
 		}
 	}

@@ -72,7 +72,7 @@ func (g Group) pinStart(ctx context.Context, client *kgo.Client, s Start) error 
 			}
 		}
 	}
-	if len(offsets[g.Input]) == 0 {
+	if len(offsets[g.Grouped()]) == 0 {
 		return nil
 	}
 	err = kadm.NewClient(client).CommitAllOffsets(ctx, g.Name, offsets)

@@ -24,7 +24,8 @@ type sight struct {
 
 func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, error) {
 	admin := kadm.NewClient(client)
-	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), g.Name, g.Input)
+	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), g.Name,
+		g.Grouped())
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, fmt.Errorf("fetch offsets: %w", err)
 	}
@@ -32,15 +33,16 @@ func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, err
 	if err != nil {
 		return nil, err
 	}
-	begins, err := listed(admin.ListStartOffsets(ctx, g.Input))
+	begins, err := listed(g.logs(admin).ListStartOffsets(ctx, g.Input))
 	if err != nil {
 		return nil, fmt.Errorf("list the start of %s: %w", g.Input, err)
 	}
-	ends, err := listed(admin.ListCommittedOffsets(ctx, g.Input))
+	ends, err := listed(g.logs(admin).ListCommittedOffsets(ctx, g.Input))
 	if err != nil {
 		return nil, fmt.Errorf("list the end of %s: %w", g.Input, err)
 	}
-	s := &sight{begins: begins[g.Input], ends: ends[g.Input], committed: have[g.Input], here: here}
+	s := &sight{begins: begins[g.Input], ends: ends[g.Input], committed: have[g.Grouped()],
+		here: here}
 	for p := range s.begins {
 		// a transaction is still ending: its offset must not be overtaken
 		if err := s.committed[p].Err; err != nil {
@@ -129,7 +131,7 @@ func (s *sight) decide(g Group, first bool) (starts map[int32]fence.Fence, offse
 }
 
 func (g Group) offsetAt(here place, partition int32, at int64, epoch int32) kadm.Offset {
-	return kadm.Offset{Topic: g.Input, Partition: partition, At: at, LeaderEpoch: epoch,
+	return kadm.Offset{Topic: g.Grouped(), Partition: partition, At: at, LeaderEpoch: epoch,
 		Metadata: here.mark()}
 }
 
@@ -170,11 +172,11 @@ func (g Group) agree(
 			continue
 		}
 		lower[p], starts[p] = other, other
-		if _, commits := offsets.Lookup(g.Input, p); commits {
+		if _, commits := offsets.Lookup(g.Grouped(), p); commits {
 			// Add would keep the higher one
-			at := offsets[g.Input][p]
+			at := offsets[g.Grouped()][p]
 			at.At, at.LeaderEpoch = other.Next(), other.LeaderEpoch
-			offsets[g.Input][p] = at
+			offsets[g.Grouped()][p] = at
 		}
 	}
 	return g.writeStarts(ctx, client, lower)

@@ -2,12 +2,14 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // checkMembers looks for those that read the input. kdedup's members are known by their client IDs.
@@ -33,13 +35,13 @@ func (g Group) strangers(ctx context.Context, admin *kadm.Client) (found []strin
 	for _, m := range described[g.Name].Members {
 		joined, known := m.Join.AsConsumer()
 		found = g.addStranger(found, m.ClientID, m.ClientHost, !known ||
-			slices.Contains(joined.Topics, g.Input))
+			slices.Contains(joined.Topics, g.Grouped()))
 	}
 	// Brokers describe groups of the new protocol (KIP-848) by another request, which older ones do
 	// not know.
 	if newer, err := admin.DescribeConsumerGroups(ctx, g.Name); err == nil && len(found) == 0 {
 		for _, m := range newer[g.Name].Members {
-			reads := slices.Contains(m.SubscribedTopics, g.Input) ||
+			reads := slices.Contains(m.SubscribedTopics, g.Grouped()) ||
 				m.SubscribedTopicRegex != nil && *m.SubscribedTopicRegex != ""
 			found = g.addStranger(found, m.ClientID, m.ClientHost, reads)
 		}
@@ -68,4 +70,21 @@ func cutLast(s, separator string) (before, after string, found bool) {
 		return s, "", false
 	}
 	return s[:at], s[at+len(separator):], true
+}
+
+// hasMembers reports whether a consumer group has members.
+func hasMembers(ctx context.Context, admin *kadm.Client, group string) (bool, error) {
+	active := func(state string) bool { return state != "" && state != "Empty" && state != "Dead" }
+	described, err := admin.DescribeGroups(ctx, group)
+	if err != nil {
+		return false, err
+	}
+	d := described[group]
+	if d.Err != nil && !errors.Is(d.Err, kerr.GroupIDNotFound) || active(d.State) {
+		return d.Err == nil, d.Err
+	}
+	// DescribeGroups of the old protocol does not find a group of the new one (KIP-848). The list
+	// has both.
+	listed, err := admin.ListGroups(ctx)
+	return err == nil && active(listed[group].State), err
 }

@@ -24,7 +24,8 @@ type Transactions struct {
 	*Client
 	explicit bool // the broker is told what belongs to a transaction
 	cuts     *cuts
-	looked   int64 // the number of cuts when markers were looked for last
+	looked   int64            // the number of cuts when markers were looked for last
+	added    consumer.Offsets // to the transaction
 }
 
 // cuts counts the connections that ended.
@@ -48,7 +49,7 @@ func newTransactions(
 	ctx context.Context, opts Options, events consumer.Events,
 ) (*Transactions, error) {
 	if opts.Forwarding != nil {
-		return nil, errTwoClusters
+		opts = opts.atOutput()
 	}
 	explicit, err := explicitTransactions(ctx, &opts)
 	if err == nil {
@@ -60,33 +61,40 @@ func newTransactions(
 	if err != nil {
 		return nil, err
 	}
-	kafka := append(opts.kafka(events), kgo.TransactionalID(opts.TransactionalID),
-		kgo.TransactionTimeout(opts.TransactionTimeout))
-	if explicit {
-		kafka = append(kafka, kgo.MaxVersions(beforeImplicitOffsets()))
-	}
 	cut := new(cuts)
-	client, err := located(ctx)(newClient(opts, append(kafka, kgo.WithHooks(cut))...))
+	more := []kgo.Opt{kgo.TransactionalID(opts.TransactionalID),
+		kgo.TransactionTimeout(opts.TransactionTimeout), kgo.WithHooks(cut)}
+	if explicit {
+		more = append(more, kgo.MaxVersions(beforeImplicitOffsets()))
+	}
+	var client *Client
+	if opts.reading != nil {
+		client, err = newClientApart(ctx, opts, events, more)
+	} else {
+		client, err = located(ctx)(newClient(opts, append(opts.kafka(events), more...)...))
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Transactions{Client: client, explicit: explicit, cuts: cut}, nil
 }
 
-var errTwoClusters = errors.New("one Kafka transaction cannot span two clusters: with an output " +
-	"on another cluster, use delivery at_least_once")
-
 // Begin implements consumer.TransactionalClient.
 func (t *Transactions) Begin(ctx context.Context) error {
 	if err := t.lookForMarkers(ctx); err != nil {
 		return err
 	}
+	t.added = nil
 	return t.kafka.BeginTransaction()
 }
 
 // End implements consumer.TransactionalClient.
 func (t *Transactions) End(ctx context.Context, commit bool) error {
-	return t.kafka.EndTransaction(ctx, kgo.TransactionEndTry(commit))
+	err := t.kafka.EndTransaction(ctx, kgo.TransactionEndTry(commit))
+	if err == nil && commit && t.apart != nil {
+		t.apart.hint(t.added)
+	}
+	return err
 }
 
 // Discard implements consumer.TransactionalClient.
@@ -127,6 +135,7 @@ func (t *Transactions) AddOffsets(
 			return t.sendOffsets(ctx, id, epoch, topicID, offsets)
 		})
 	}
+	t.added = offsets
 	return err
 }
 
@@ -185,7 +194,10 @@ func (t *Transactions) sendOffsets(
 		req.InstanceID = &t.opts.Member
 	}
 	topic := kmsg.NewTxnOffsetCommitRequestTopic()
-	topic.Topic, topic.TopicID = t.opts.Input, topicID
+	topic.Topic, topic.TopicID = t.opts.grouped(), topicID
+	if t.apart != nil {
+		topic.TopicID = t.apart.groupedID
+	}
 	here := t.here
 	if topicID != ([16]byte{}) { // as the fetch told it
 		here.topicID = topicID

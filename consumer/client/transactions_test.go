@@ -31,16 +31,6 @@ func TestOldBrokersAreToldWhatBelongsToATransaction(t *testing.T) {
 	}
 }
 
-func TestATransactionIsNotSpreadOverTwoClusters(t *testing.T) {
-	_, brokers := testkit.FakeKafka(t)
-	connection := func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} }
-	opts := Options{Connection: connection, Forwarding: connection}
-	opts.ConsumerGroup = "group"
-	if _, err := JoinTransactional(t.Context(), opts); !errors.Is(err, errTwoClusters) {
-		t.Error(err)
-	}
-}
-
 func TestBrokersThatTakeOffsetsFromAnyoneAreRefused(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.MaxVersions(kversion.V2_4_0()))
 	opts := Options{Connection: func() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(brokers...)} }}

@@ -23,6 +23,7 @@ import (
 
 const (
 	markPrefix  = "kdedup:2 "
+	hintPrefix  = "kdedup:hint " // beside hints, which vouch for nothing
 	earlierMark = "kdedup:1"
 )
 
@@ -34,15 +35,22 @@ type place struct {
 }
 
 func (g Group) place(ctx context.Context, admin *kadm.Client) (place, error) {
-	return placeOf(ctx, admin, g.Name, g.Input)
+	return placeOf(ctx, admin, g.logs(admin), g.Name, g.Input)
 }
 
-func placeOf(ctx context.Context, admin *kadm.Client, group, input string) (place, error) {
+// placeOf asks the cluster that has the group, and the one that has the input.
+func placeOf(
+	ctx context.Context, admin, logs *kadm.Client, group, input string,
+) (place, error) {
 	meta, err := admin.Metadata(ctx, input)
+	inputs := meta
+	if err == nil && logs != admin {
+		inputs, err = logs.Metadata(ctx, input)
+	}
 	if err != nil {
 		return place{}, fmt.Errorf("ask for the IDs of the cluster and of %s: %w", input, err)
 	}
-	return place{meta.Cluster, meta.Topics[input].ID, group}, nil
+	return place{meta.Cluster, inputs.Topics[input].ID, group}, nil
 }
 
 // located asks where the offsets are that a new client commits. It closes one that cannot ask.
@@ -51,7 +59,8 @@ func located(ctx context.Context) func(*Client, error) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.here, err = placeOf(ctx, c.admin, c.opts.ConsumerGroup, c.opts.Input); err != nil {
+		if c.here, err = placeOf(ctx, c.admin, c.logs, c.opts.ConsumerGroup,
+			c.opts.Input); err != nil {
 			c.kafka.CloseAllowingRebalance()
 			return nil, err
 		}
@@ -69,6 +78,9 @@ func (p place) mark() string {
 	}
 	return markPrefix + cluster + " " + hex.EncodeToString(p.topicID[:]) + " " + p.group
 }
+
+// hint is the text beside a hint.
+func (p place) hint() string { return hintPrefix + strings.TrimPrefix(p.mark(), markPrefix) }
 
 // vouches reports whether a text beside an offset is a mark that was made here. What is not known
 // of one of the places is taken for the same.

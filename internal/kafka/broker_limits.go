@@ -29,7 +29,7 @@ type BrokerLimits struct {
 	admits   map[int32]time.Duration     // the longest transactions that brokers have admitted
 }
 
-// NewBrokerLimits asks the brokers of the inputs.
+// NewBrokerLimits asks the brokers that have the groups.
 func NewBrokerLimits(client *kgo.Client) *BrokerLimits {
 	return &BrokerLimits{client: client, values: make(map[int32]map[string]string),
 		others: make(map[int32]map[string]string), admits: make(map[int32]time.Duration)}

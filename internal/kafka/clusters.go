@@ -15,8 +15,10 @@ import (
 
 // Clusters are clients of the brokers that have the topics of the pipelines. Mostly they are one.
 type Clusters struct {
-	Input  *kgo.Client // inputs, consumer groups, fence topics
+	Input  *kgo.Client // inputs
 	Output *kgo.Client // what is forwarded: clean topics, duplicates and dead letters
+	// The consumer group and the fence topic of a pipeline with exactly_once are on that of the
+	// output, whose transactions they belong to, and those of the others on that of the input.
 }
 
 // OneCluster has all topics.
@@ -51,11 +53,20 @@ func (c Clusters) PingOf(ctx context.Context, t config.Topic, topic string) erro
 	return pingAt(ctx, c.Input, inputPlace)
 }
 
-// forwards reports whether a topic of the pipeline gets what it forwards.
+// forwards reports whether a topic of the pipeline is on the cluster of what it forwards.
 func forwards(t config.Topic, topic string) bool {
+	if topic == t.FenceTopic {
+		return t.Delivery == config.DeliveryExactlyOnce
+	}
 	return topic != "" &&
 		(topic == t.Output || topic == t.DuplicatesTopic || topic == t.DeadLetterTopic)
 }
+
+// OfGroup is the client of the brokers that have the consumer group of a pipeline.
+func (c Clusters) OfGroup(t config.Topic) *kgo.Client { return c.Of(t, t.FenceTopic) }
+
+// SplitsGroup reports whether the group of a pipeline is on another cluster than its input.
+func (c Clusters) SplitsGroup(t config.Topic) bool { return c.OfGroup(t) != c.Input }
 
 // Of is the client of the brokers that have a topic of the pipeline.
 func (c Clusters) Of(t config.Topic, topic string) *kgo.Client {

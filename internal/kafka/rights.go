@@ -63,11 +63,16 @@ func CheckRights(
 	if err := groupRight(ctx, clusters.Input, t.ConsumerGroup); err != nil {
 		problems = append(problems, err)
 	}
+	if clusters.SplitsGroup(t) {
+		if err := groupRight(ctx, clusters.Output, t.ConsumerGroup); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", outputPlace, err))
+		}
+	}
 	if t.Delivery != config.DeliveryExactlyOnce {
 		return problems
 	}
 	for _, member := range members {
-		if err := memberRight(ctx, clusters.Input, member, t.ConsumerGroup); err != nil {
+		if err := memberRight(ctx, clusters.OfGroup(t), member, t.ConsumerGroup); err != nil {
 			problems = append(problems, err)
 		}
 	}

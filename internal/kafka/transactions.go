@@ -64,7 +64,7 @@ func CheckTransactional(
 	ctx context.Context, clusters Clusters, t config.Topic, member string,
 ) []error {
 	written := names(t)[1:]
-	refused, err := refusing(ctx, clusters.Input, member, written)
+	refused, err := refusing(ctx, clusters.OfGroup(t), member, written)
 	if err != nil || len(refused) == 0 {
 		return nil // what the brokers do not tell now they tell the lanes
 	}

@@ -64,6 +64,37 @@ var ofProcess = []sabotage{
 		caughtBy: "./cmd/kdedup", tests: "TestAStartWaitsForKafka/fake",
 	},
 	{
+		guard: "a lost fence topic on another cluster is not taken for a first start",
+		file:  "consumer/client/left.go", old: "if len(list) == 0 {\n\t\treturn nil, nil",
+		new:      "if true {\n\t\treturn nil, nil",
+		caughtBy: "./cmd/kdedup",
+		tests:    "TestALostFenceTopicOnTheOtherClusterIsToldAndGoesOnWhereItWas",
+	},
+	{
+		guard: "at_least_once and exactly_once of one group do not work side by side",
+		file:  "consumer/client/left.go", old: "if active {\n\t\t\treturn",
+		new:      "if false {\n\t\t\treturn",
+		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
+	},
+	{
+		guard: "at_least_once does not forward again what exactly_once has handled",
+		file:  "consumer/client/left.go", old: "f.Next() <= here.Fences[p].Next()",
+		new:      "f.Next() > 0",
+		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
+	},
+	{
+		guard: "the fences of at_least_once count on another cluster",
+		file:  "consumer/client/left.go", old: "found.Fences[p] = f\n", new: "_ = f\n",
+		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
+	},
+	{
+		guard:    "the group of a transaction on another cluster is there",
+		file:     "consumer/client/apart.go",
+		old:      "o.Connection, o.Asks, o.Forwarding = o.Forwarding, o.OutputAsks, nil",
+		new:      "o.Connection, o.Asks, o.Forwarding = o.Connection, o.Asks, nil",
+		caughtBy: "./consumer", tests: "TestABatchThatWasTakenAwayIsNotCommitted/two_clusters",
+	},
+	{
 		guard: "topics are made with the input's retention",
 		file:  "internal/kafka/setup.go", old: "s.inherited(\"retention.ms\", \"retention.bytes\")",
 		new:      "s.inherited(\"retention.bytes\")",

@@ -67,6 +67,7 @@ var LongTests = []string{
 	"TestAProcessReadsFromTheReplicaInItsRack",
 	"TestACrashRepeatsOneBatchOnAnotherCluster",
 	"TestAnOutageOfTheOtherClusterOnlyDelays",
+	"TestExactlyOnceOntoAnotherCluster",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestAStartEndsHoweverFewConnectionsABrokerAdmits",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",

@@ -122,8 +122,9 @@ func (t *Question) forwarded(
 		return fmt.Sprintf("by kdedup redrive, of the letter at %s[%d]@%d; if a redrive was "+
 			"killed, when it is run again", letters, owner.Partition, owner.Offset)
 	}
-	handled, err := fence.Handled(ctx, clusters.Input, t.Topic.FenceTopic, t.Topic.Input,
-		owner.TopicID, &kgo.Record{Partition: owner.Partition, Offset: owner.Offset,
+	handled, err := fence.Handled(ctx, clusters.OfGroup(t.Topic), clusters.Input,
+		t.Topic.FenceTopic, t.Topic.Input, owner.TopicID,
+		&kgo.Record{Partition: owner.Partition, Offset: owner.Offset,
 			LeaderEpoch: owner.LeaderEpoch}, claimed)
 	switch {
 	case err != nil:

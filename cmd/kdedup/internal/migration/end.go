@@ -58,7 +58,8 @@ func (s *step) nobodyCame(ctx context.Context, before sight) error {
 func (s *step) declare(ctx context.Context) error {
 	for i := range s.news {
 		e := &s.news[i]
-		found, err := wiring.GroupOf(e.Topic).Fences(ctx, s.Migration.new.client)
+		group, client := wiring.GroupAt(s.Migration.new.clusters, e.Topic)
+		found, err := group.Fences(ctx, client)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
@@ -24,7 +23,7 @@ import (
 type side struct {
 	flag      string // that names the file
 	config    config.Config
-	client    *kgo.Client
+	clusters  kafka.Clusters
 	store     dedup.Store
 	mover     dedup.Mover
 	knowledge wiring.Knowledge
@@ -33,10 +32,10 @@ type side struct {
 
 // connect makes the client, which is enough to look at the groups.
 func (s *side) connect(ctx context.Context, log *slog.Logger) (err error) {
-	if s.client, err = wiring.AdminClient(ctx, s.config, log); err != nil {
+	if s.clusters, err = wiring.AdminClients(ctx, s.config, log); err != nil {
 		return fmt.Errorf("%s: %w", s.flag, err)
 	}
-	if err := kafka.Ping(ctx, s.client); err != nil {
+	if err := s.clusters.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: %w", s.flag, err)
 	}
 	return nil
@@ -96,16 +95,14 @@ func (s *side) open(ctx context.Context, log *slog.Logger) (err error) {
 }
 
 func (s *side) know(ctx context.Context) (err error) {
-	s.knowledge, err = wiring.NewKnowledge(ctx, s.client, s.store, s.config.Store)
+	s.knowledge, err = wiring.NewKnowledge(ctx, s.clusters.Input, s.store, s.config.Store)
 	return err
 }
 
 // close comes after all else. The store may be that of both sides.
 func closeSides(old, new *side) (err error) {
 	for _, s := range []*side{old, new} {
-		if s.client != nil {
-			s.client.Close()
-		}
+		s.clusters.Close()
 	}
 	if old.store != nil {
 		err = old.store.Close()
@@ -122,7 +119,7 @@ func closeSides(old, new *side) (err error) {
 // refuseMembers wants groups in which nobody is.
 func (s *side) refuseMembers(ctx context.Context, entries []wiring.Entry) error {
 	for _, e := range entries {
-		state, err := kafka.GroupState(ctx, s.client, e.ConsumerGroup)
+		state, err := kafka.GroupState(ctx, s.clusters.OfGroup(e.Topic), e.ConsumerGroup)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,8 @@ type sight map[string]string
 func (s *side) look(ctx context.Context, entries []wiring.Entry) (sight, error) {
 	seen := make(sight)
 	for _, e := range entries {
-		found, err := wiring.GroupOf(e.Topic).Fences(ctx, s.client)
+		group, client := wiring.GroupAt(s.clusters, e.Topic)
+		found, err := group.Fences(ctx, client)
 		if err != nil {
 			return nil, err
 		}
@@ -31,11 +32,11 @@ func (s *side) look(ctx context.Context, entries []wiring.Entry) (sight, error) 
 				seen[fmt.Sprintf("the fence of %s[%d] in %s", e.Input, p, e.FenceTopic)] = text(f)
 			}
 		}
-		offsets, err := kadm.NewClient(s.client).FetchOffsets(ctx, e.ConsumerGroup)
+		offsets, err := kadm.NewClient(client).FetchOffsets(ctx, e.ConsumerGroup)
 		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 			return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", e.ConsumerGroup, err)
 		}
-		for p, o := range offsets[e.Input] {
+		for p, o := range offsets[group.Grouped()] {
 			seen[fmt.Sprintf("the offset of %s[%d] in consumer group %s", e.Input, p,
 				e.ConsumerGroup)] = fmt.Sprint(o.At)
 		}

@@ -126,8 +126,9 @@ func memberOf(t config.Topic, instance string, lane int) string {
 	return fmt.Sprintf("%s-%s-%d", t.ConsumerGroup, instance, lane)
 }
 
-// ofOutput follows in the name of its client on another cluster.
-const ofOutput = "-output"
+// What follows in the name of a lane's second client, where there are two clusters. The one that is
+// in the group has the lane's own name, by which others know it for kdedup's.
+const ofOutput, ofInput = "-output", "-input"
 
 func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	instance := p.Config().Instance
@@ -156,7 +157,14 @@ func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
 	if t.Partitioner == config.PartitionerPreserve {
 		o.Width.Parallel = t.Output
 	}
-	if p.forwards != p.connector {
+	switch {
+	case p.forwards == p.connector:
+	case t.Delivery == config.DeliveryExactlyOnce:
+		o.Connection = func() []kgo.Opt {
+			return p.connector.Options(member+ofInput, p.registry, log)
+		}
+		o.Forwarding = func() []kgo.Opt { return p.forwards.Options(member, p.registry, log) }
+	default:
 		o.Forwarding = func() []kgo.Opt {
 			return p.forwards.Options(member+ofOutput, p.registry, log)
 		}

@@ -213,7 +213,7 @@ func (p *Process) connect(ctx context.Context, file config.Config) (err error) {
 		p.log); err != nil {
 		return err
 	}
-	if p.takesOver, err = wiring.NewClient(p.connector, file, p.log,
+	if p.takesOver, err = wiring.NewClient(p.forwards, file, p.log,
 		client.TakingOver()); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (p *Process) register(ctx context.Context, entries []wiring.Entry) error {
 		if e.KeepsEarlier {
 			p.log.Warn(e.Earlier(), "topic", e.Input)
 		}
-		return k.Check(ctx, p.clusters.Input, e)
+		return k.Check(ctx, p.clusters, e)
 	}); err != nil {
 		return err
 	}
@@ -49,7 +49,8 @@ func (p *Process) registerOne(ctx context.Context, e *wiring.Entry) error {
 
 func (p *Process) pinStart(ctx context.Context, e *wiring.Entry) error {
 	counted := p.families.consumer.For(e.Input)
-	return wiring.GroupOf(e.Topic).PinStart(ctx, p.clusters.Input, client.Start{Ends: e.Ends,
+	group, at := wiring.GroupAt(p.clusters, e.Topic)
+	return group.PinStart(ctx, at, client.Start{Ends: e.Ends,
 		Skips: func(partition int32, from, to int64) {
 			counted.Skipped(partition, from, to)
 			p.log.Info("start: latest: what came before the first start is not read",

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 // Acceptance is what an operator declares, once.
@@ -24,17 +24,17 @@ func AcceptStore(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	client, err := AdminClient(ctx, c, log)
+	clusters, err := AdminClients(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer clusters.Close()
 	store, err := OpenStore(ctx, c, prometheus.NewRegistry(), log)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	k, err := NewKnowledge(ctx, client, store, c.Store)
+	k, err := NewKnowledge(ctx, clusters.Input, store, c.Store)
 	if err != nil {
 		return err
 	}
@@ -48,19 +48,19 @@ func AcceptStore(
 			}
 		}
 		if a.EmptyStore {
-			return k.acceptEmpty(ctx, client, e, dryRun, say)
+			return k.acceptEmpty(ctx, clusters, e, dryRun, say)
 		}
 		return nil
 	})
 }
 
 func (k Knowledge) acceptEmpty(
-	ctx context.Context, client *kgo.Client, e *Entry, dryRun bool, say func(string),
+	ctx context.Context, clusters kafka.Clusters, e *Entry, dryRun bool, say func(string),
 ) error {
 	if err := k.acceptIncomplete(ctx, e, dryRun, say); err != nil {
 		return err
 	}
-	strange, settled, err := k.strangeFences(ctx, client, e)
+	strange, settled, err := k.strangeFences(ctx, clusters, e)
 	if err == nil {
 		err = k.acceptLoss(ctx, e, settled, dryRun, say)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -15,14 +17,17 @@ import (
 type deliveries struct {
 	clusters kafka.Clusters
 	config   config.Config
-	limits   *kafka.BrokerLimits
+	limits   map[*kgo.Client]*kafka.BrokerLimits
 	asked    bool
 	missing  error // why there are no transactions
 }
 
 func newDeliveries(clusters kafka.Clusters, c config.Config) *deliveries {
-	return &deliveries{clusters: clusters, config: c,
-		limits: kafka.NewBrokerLimits(clusters.Input)}
+	limits := make(map[*kgo.Client]*kafka.BrokerLimits)
+	for _, client := range []*kgo.Client{clusters.Input, clusters.Output} {
+		limits[client] = kafka.NewBrokerLimits(client)
+	}
+	return &deliveries{clusters: clusters, config: c, limits: limits}
 }
 
 // check refuses exactly_once where the brokers have no transactions.
@@ -31,7 +36,7 @@ func (d *deliveries) check(ctx context.Context, e Entry) error {
 		return nil
 	}
 	if !d.asked {
-		d.missing = kafka.CheckTransactions(ctx, d.clusters.Input,
+		d.missing = kafka.CheckTransactions(ctx, d.clusters.OfGroup(e.Topic),
 			transactionalIDs(d.config, e.Topic)[0], e.ConsumerGroup)
 		d.asked = true
 	}
@@ -57,7 +62,8 @@ func (d *deliveries) checkTopics(ctx context.Context, e Entry) (problems []error
 
 // checkLimits refuses settings that the brokers never admit.
 func (d *deliveries) checkLimits(ctx context.Context, e Entry) (problems []error) {
-	for _, err := range d.limits.Check(ctx, e.Topic, transactionalIDs(d.config, e.Topic)) {
+	for _, err := range d.limits[d.clusters.OfGroup(e.Topic)].Check(ctx, e.Topic,
+		transactionalIDs(d.config, e.Topic)) {
 		problems = append(problems, fmt.Errorf("%s.%w", e.Path, err))
 	}
 	return problems

@@ -73,13 +73,29 @@ func CheckTopics(
 			problems = append(problems, transactions.checkTopics(ctx, e)...)
 		}
 		if len(found) == 0 && e.OnSkip != config.ActionAccept {
-			found = errorsOf(GroupOf(e.Topic).Check(ctx, clusters.Input))
+			found = errorsOf(checkGroup(ctx, clusters, e.Topic))
 		}
 		for _, err := range found {
 			problems = append(problems, fmt.Errorf("%s: %w", e.Path, err))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// checkGroup refuses a group that somebody else uses, on either cluster.
+func checkGroup(ctx context.Context, clusters kafka.Clusters, t config.Topic) error {
+	group, client := GroupAt(clusters, t)
+	var err error
+	switch {
+	case clusters.SplitsGroup(t):
+		err = GroupOf(t).CheckLeft(ctx, clusters.Input)
+	case clusters.Apart():
+		err = group.CheckNotAhead(ctx, clusters.Input, clusters.Output)
+	}
+	if err != nil {
+		return err
+	}
+	return group.Check(ctx, client)
 }
 
 func errorsOf(err error) []error {

@@ -13,6 +13,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 // Knowledge is what tells whether a store has the claims of what a consumer group has handled, on
@@ -62,7 +63,7 @@ func StoreName(c config.Store) string {
 }
 
 // Check changes nothing.
-func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) error {
+func (k Knowledge) Check(ctx context.Context, clusters kafka.Clusters, e *Entry) error {
 	if err := k.checkCluster(ctx, e); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 	if err := k.checkLayout(ctx, e); err != nil {
 		return err
 	}
-	strange, settled, err := k.strangeFences(ctx, client, e)
+	strange, settled, err := k.strangeFences(ctx, clusters, e)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 	if err != nil || e.OnSkip == config.ActionAccept {
 		return err
 	}
-	return k.checkEarlierMarks(ctx, client, e)
+	return k.checkEarlierMarks(ctx, clusters, e)
 }
 
 // checkEarlierMarks refuses offsets with marks that name no place, as earlier versions made them,
@@ -91,12 +92,15 @@ func (k Knowledge) Check(ctx context.Context, client *kgo.Client, e *Entry) erro
 // each start notes the cluster. Partitions without a record since an earlier version pinned or
 // adopted them have no fence, and are as they should be. Brokers that tell no ID cannot be told
 // apart.
-func (k Knowledge) checkEarlierMarks(ctx context.Context, client *kgo.Client, e *Entry) error {
+func (k Knowledge) checkEarlierMarks(
+	ctx context.Context, clusters kafka.Clusters, e *Entry,
+) error {
 	noted, found, err := dedup.ClusterOf(ctx, k.store, e.ClaimScope(), e.Input)
 	if err != nil || k.cluster == "" || found && noted == k.cluster {
 		return err
 	}
-	return GroupOf(e.Topic).CheckEarlier(ctx, client)
+	group, client := GroupAt(clusters, e.Topic)
+	return group.CheckEarlier(ctx, client)
 }
 
 func (k Knowledge) unknowing(f fence.Fence) error {
@@ -110,9 +114,10 @@ func (k Knowledge) unknowing(f fence.Fence) error {
 // strangeFences are those that build on claims that the store does not have. The others settle its
 // claims up to a time.
 func (k Knowledge) strangeFences(
-	ctx context.Context, client *kgo.Client, e *Entry,
+	ctx context.Context, clusters kafka.Clusters, e *Entry,
 ) (strange []fence.Fence, settled time.Time, err error) {
-	found, err := GroupOf(e.Topic).Fences(ctx, client)
+	group, client := GroupAt(clusters, e.Topic)
+	found, err := group.Fences(ctx, client)
 	if err != nil {
 		return nil, settled, err
 	}

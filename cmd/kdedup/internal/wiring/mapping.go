@@ -10,6 +10,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -28,6 +29,15 @@ func GroupOf(t config.Topic) client.Group {
 		Name: t.ConsumerGroup, Input: t.Input, FenceTopic: t.FenceTopic,
 		FromEnd: t.Start == config.StartLatest, Earlier: EarlierOf(t),
 	}
+}
+
+// GroupAt is the consumer group of an entry with a client of the cluster that has it.
+func GroupAt(clusters kafka.Clusters, t config.Topic) (client.Group, *kgo.Client) {
+	g := GroupOf(t)
+	if clusters.SplitsGroup(t) {
+		g.Inputs = clusters.Input
+	}
+	return g, clusters.OfGroup(t)
 }
 
 // EarlierOf is the group whose claims the entry goes on with: a scope_group that is not its own

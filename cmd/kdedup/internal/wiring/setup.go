@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
@@ -92,12 +93,13 @@ func AdoptOffsets(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	client, err := AdminClient(ctx, c, log)
+	clusters, err := AdminClients(ctx, c, log, client.Writes()...)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer clusters.Close()
 	return Each(Entries(c.Topics), func(e *Entry) error {
-		return GroupOf(e.Topic).Adopt(ctx, client, dryRun, say)
+		group, at := GroupAt(clusters, e.Topic)
+		return group.Adopt(ctx, at, dryRun, say)
 	})
 }
