@@ -23,7 +23,7 @@ import (
 // offsets that an operator sets back meanwhile would lie above the fence that can be seen.
 type reader struct {
 	client   *kgo.Client
-	inputs   *kgo.Client // of the cluster that has the input
+	inputs   *kgo.Client // of the cluster that has the input; nil: client is
 	topic    string
 	input    string
 	patience time.Duration // with transactions that do not end
@@ -131,7 +131,7 @@ func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error)
 	if detail.Err != nil {
 		return nil, fmt.Errorf("%w; create it with: kdedup setup -c FILE", detail.Err)
 	}
-	if r.inputs != r.client {
+	if r.inputs != nil && r.inputs != r.client {
 		there, err := kadm.NewClient(r.inputs).Metadata(ctx, r.input)
 		if err != nil {
 			return nil, fmt.Errorf("ask for the ID of %s: %w", r.input, err)

@@ -27,7 +27,7 @@ func TestBoundsShowWhatAnOpenTransactionHides(t *testing.T) {
 			}
 		}
 		asking := testkit.KafkaClient(t, brokers)
-		c := &Client{kafka: asking, admin: kadm.NewClient(asking),
+		c := &Client{kafka: asking, admin: kadm.NewClient(asking), logs: kadm.NewClient(asking),
 			opts: Options{Options: consumer.Options{Input: topic}}}
 		bounds, err := c.Bounds(t.Context())
 		if want := (consumer.Bounds{First: 0, End: 0, High: 5}); err != nil || bounds[0] != want {
