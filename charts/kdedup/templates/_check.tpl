@@ -89,7 +89,7 @@
 {{- if kindIs "map" .node -}}
 {{- range $key, $value := .node -}}
 {{- $inner := printf "%s.%s" $path $key -}}
-{{- $secret := or (has $key (list "password" "sentinel_password" "client_secret" "token" "hmac_key")) (and (eq $key "value") (or (hasPrefix "config.tracing.headers" $path) (hasPrefix "config.metrics.otlp.headers" $path))) -}}
+{{- $secret := or (has $key (list "password" "sentinel_password" "client_secret" "secret" "token" "hmac_key")) (and (eq $key "value") (or (hasPrefix "config.tracing.headers" $path) (hasPrefix "config.metrics.otlp.headers" $path))) -}}
 {{- if and $secret (not (kindIs "map" $value)) (not (kindIs "slice" $value)) -}}
 {{- $text := kindIs "invalid" $value | ternary "" (toString $value) -}}
 {{- if not (or (eq $text "") (hasPrefix "file:" $text) (regexMatch "(^|[^$])([$][$])*[$][{][A-Za-z_]" $text)) -}}
