@@ -7,7 +7,10 @@ import (
 	"testing"
 )
 
-const workflowFile = "../.github/workflows/release.yaml"
+const (
+	workflowFile     = "../.github/workflows/release.yaml"
+	testWorkflowFile = "../.github/workflows/test.yaml"
+)
 
 // workflow is what makes a release.
 type workflow struct {
@@ -15,8 +18,8 @@ type workflow struct {
 	Jobs        map[string]struct {
 		Permissions map[string]string
 		Steps       []struct {
-			Uses string
-			With map[string]string
+			Uses, Run string
+			With      map[string]string
 		}
 	}
 }
@@ -31,7 +34,7 @@ func loadWorkflow(t *testing.T) (w workflow) {
 func TestActionsAreNamedByCommit(t *testing.T) {
 	pinned := regexp.MustCompile(`uses: [\w./-]+@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+$`)
 	uses := 0
-	for line := range strings.Lines(read(t, workflowFile)) {
+	for line := range strings.Lines(read(t, workflowFile) + read(t, testWorkflowFile)) {
 		if strings.Contains(line, "uses:") {
 			uses++
 			if !pinned.MatchString(strings.TrimSpace(line)) {
@@ -76,6 +79,26 @@ func TestAReleaseIsMadeByTheVersionsThatAreTested(t *testing.T) {
 	version := w.with("goreleaser/goreleaser-action")[0]["version"]
 	if !strings.Contains(read(t, "goreleaser/go.mod"), "goreleaser/v2 "+version+"\n") {
 		t.Errorf("the workflow has goreleaser %s, deploy/goreleaser another", version)
+	}
+}
+
+// The chart that a release pushes asks for the image of the same version.
+func TestAReleasePushesItsChart(t *testing.T) {
+	var runs strings.Builder
+	for _, s := range loadWorkflow(t).Jobs["release"].Steps {
+		runs.WriteString(s.Run)
+	}
+	for _, want := range []string{
+		`helm package charts/kdedup --version "$VERSION" --app-version "$VERSION"`,
+		`helm push "kdedup-$VERSION.tgz" oci://ghcr.io/kdedup/charts`,
+	} {
+		if !strings.Contains(runs.String(), want) {
+			t.Errorf("no step runs %s", want)
+		}
+	}
+	if !strings.Contains(read(t, "../charts/kdedup/README.md"),
+		"oci://ghcr.io/kdedup/charts/kdedup") {
+		t.Error("the chart's README does not say where a release has it")
 	}
 }
 
