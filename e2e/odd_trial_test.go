@@ -26,14 +26,16 @@ import (
 // clean topic once; no partition stands still; the memory stays bounded. It plays rounds until the
 // time is over, each with topics of its own. ODD_ROUND plays one alone.
 func TestOdd(t *testing.T) {
-	brokers := testkit.Kafka(t)
 	seed, length := uint64(testkit.Number(t, "ODD_SEED", 1)),
 		time.Duration(testkit.Number(t, "ODD_SECONDS", 60))*time.Second
+	brokers, limits := oddBroker(t, rand.New(rand.NewPCG(seed, 0)))
 	first, alone := testkit.Number(t, "ODD_ROUND", 1), os.Getenv("ODD_ROUND") != ""
 	for round, end := first, time.Now().Add(length); time.Now().Before(end); round++ {
 		passed := t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
 			t.Logf("once more: make odd SEED=%d ROUND=%d", seed, round)
-			newTrial(t, brokers, rand.New(rand.NewPCG(seed, uint64(round)))).play()
+			o := newTrial(t, brokers, rand.New(rand.NewPCG(seed, uint64(round))))
+			o.limits = limits
+			o.play()
 		})
 		if !passed || alone {
 			return
@@ -45,9 +47,9 @@ func TestOdd(t *testing.T) {
 type trial struct {
 	*deployment
 	random *rand.Rand
+	limits limits // of the broker
 
 	partitions int32
-	lanes      int
 	inputMax   int  // bytes of a batch that the input admits
 	appendTime bool // the clean topic sets timestamps itself
 	latest     bool // the pipeline begins at the end of what there is before its first start
@@ -71,7 +73,7 @@ func newTrial(t *testing.T, brokers []string, random *rand.Rand) *trial {
 			t: t, brokers: brokers, client: client, admin: kadm.NewClient(client),
 			delivery: one(random, exactlyOnce, atLeastOnce),
 		},
-		random: random, partitions: 1 + random.Int32N(4), lanes: 1 + random.IntN(2),
+		random: random, partitions: 1 + random.Int32N(4),
 		latest: random.IntN(4) == 0, spellings: random.IntN(4) == 0,
 	}
 }
@@ -136,21 +138,23 @@ func (o *trial) setUp() {
 	if duplicates != "" {
 		duplicates = name + ".duplicates"
 	}
-	text := fmt.Sprintf(`
+	store := o.t.TempDir()
+	o.config = filepath.Join(o.t.TempDir(), "kdedup.yaml")
+	o.t.Log(o.admitted(reads != fmt.Sprintf("%q", o.input), func(d demands) {
+		text := fmt.Sprintf(`
 kafka: {brokers: %q}
 store: {type: embedded, embedded: {path: %q}}
 server: {listen: "127.0.0.1:0"}
 topics:
   - {input: %s, output: "%s.clean", dead_letter_topic: "%s.dlq", duplicates_topic: %q, consumer_group: %q,
-     delivery: %s, lanes: %d, start: %s, group_protocol: %s, session_timeout: 6s, allow_compacted_output: true,
+     delivery: %s, start: %s, allow_compacted_output: true, %v,
      message_id: {from: header, name: message-id, header_case: %s}}
-`, o.brokers, o.t.TempDir(), reads, name, name, duplicates, name, o.delivery, o.lanes, start,
-		one(o.random, "classic", "consumer"), headerCase)
-	o.t.Log(text)
-	o.config = filepath.Join(o.t.TempDir(), "kdedup.yaml")
-	if err := os.WriteFile(o.config, []byte(text), 0o600); err != nil {
-		o.t.Fatal(err)
-	}
+`, o.brokers, store, reads, name, name, duplicates, name, o.delivery, start, d, headerCase)
+		o.t.Log(text)
+		if err := os.WriteFile(o.config, []byte(text), 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+	}))
 	o.command("setup", "--skip-self-test")
 }
 

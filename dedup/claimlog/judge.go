@@ -124,20 +124,19 @@ func (s *shardState) noteEnd(now, ends int64) {
 // reaches tells whether what a claimant had read is still there in front of its block, and is
 // neither too old nor of a time that was wrong.
 //
-// How old it is tells the latest time of the blocks since then, also where the shard went back from
-// that. By it some processes have forgotten claims that had ended, and others have not. So they
-// would judge such a block differently.
+// It is too old, too, if the time rose by more than lateness since then, also where the time went
+// back before or after that. Some processes have then forgotten claims that were made since and
+// have ended, and others have not. So they would judge such a block differently.
 func (b *block) reaches(e Entry, s *shardState, now, late int64) bool {
 	seen := b.seen
 	if seen.Epoch < 0 { // of an empty shard
 		return seen.Next == e.At
 	}
-	latest := now
-	if b.version > firstVersion {
-		latest = s.Peaks.since(seen.Next, now)
+	if seen.Epoch != e.Epoch || seen.Next > e.At || now-seen.Time > late {
+		return false
 	}
-	return seen.Epoch == e.Epoch && seen.Next <= e.At && latest-seen.Time <= late &&
-		(b.version == firstVersion || seen.Time-now <= late)
+	return b.version == firstVersion ||
+		seen.Time-now <= late && !s.Rise.exceeds(seen.Next, now, late)
 }
 
 // release also removes a claim that has ended: should that be by a wrong time, it would hold again.

@@ -48,7 +48,7 @@ type shardState struct {
 	Version byte  `json:"version,omitempty"`
 	Time    int64 `json:"time"` // of the last block
 	Skew    skew  `json:"skew,omitzero"`
-	Peaks   peaks `json:"peaks,omitempty"`
+	Rise    rise  `json:"rise,omitzero"`
 	Ends    int64 `json:"ends,omitempty"`   // of the last block, as Entry has it
 	Latest  int64 `json:"latest,omitempty"` // end of all claims that were put
 	// the longest time for which a claim was put, in milliseconds, of those up to Latest
@@ -176,7 +176,7 @@ func (s *shardState) sight() sight { return sight{s.Position, s.Time, s.Latest} 
 
 func (s shardState) clone() shardState {
 	s.Forgotten, s.Released = maps.Clone(s.Forgotten), maps.Clone(s.Released)
-	s.Peaks = slices.Clone(s.Peaks)
+	s.Rise.Lows = slices.Clone(s.Rise.Lows)
 	return s
 }
 
@@ -259,7 +259,7 @@ func (m *machine) apply(
 		m.removals[e.Shard]++ // as what had ended may hold again
 	}
 	if next.own != 0 {
-		s.Peaks.add(e.At, next.own)
+		s.Rise.add(e.At, next.own, m.late)
 	}
 	s.Next, s.Epoch, s.Ends = e.At+1, e.Epoch, e.Ends
 	s.Time, s.Skew, s.Version = next.now, next.skew, newest

@@ -131,10 +131,10 @@ func TestAnOwnerThatWasReplacedDoesNotComeBack(t *testing.T) {
 	owners("behind")
 }
 
-// A broker's clock that falls back by as much as a block is late hides that it is late. One process
-// has forgotten a claim that ended in between, another has not. The block must claim nothing, or
-// they would disagree from then on about who owns the ID.
-func TestABlockIsAsLateAsTheTimeWasThatTheLogWentBackFrom(t *testing.T) {
+// A clock that falls back hides how late a block is: after the block's claimant has read, or before
+// the log's time has risen again. One process has forgotten a claim that ended in between, another
+// has not. The block must claim nothing, or they would disagree from then on about who owns the ID.
+func TestABlockIsLateOnceTheTimeHasRisenSinceWhateverItFellBackBy(t *testing.T) {
 	const minute = int64(time.Minute / time.Millisecond)
 	block := func(at, seen, seenAt, now int64, id string, owner int64) Entry {
 		h := head{version: version, written: now, log: 1, id: blockID{1, uint64(at)},
@@ -142,39 +142,103 @@ func TestABlockIsAsLateAsTheTimeWasThatTheLogWentBackFrom(t *testing.T) {
 		return Entry{At: at, Time: now, Block: claimsBlock(nil, h, time.Minute,
 			sight{Position{Next: seen}, seenAt, 0}, []dedup.Claim{claimOf(id, owner)}, places(1))}
 	}
-	answers := make(map[string][]dedup.Answer)
-	for name, forgets := range map[string]bool{"forgot": true, "remembers": false} {
-		m, err := newMachine(newMemoryIndex(), "log", agreement{Version: agreementVersion, ID: 1,
-			Shards: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.shards[0].Epoch, m.ahead[0].Epoch = 0, 0
-		apply := func(e Entry) {
-			t.Helper()
-			told := func(claim int, a dedup.Answer) { answers[name] = append(answers[name], a) }
-			if err := m.apply(t.Context(), e, func(blockID) func(int, dedup.Answer) {
-				return told
-			}); err != nil {
-				t.Fatal(err)
+	for name, lives := range map[string]struct{ before, after []Entry }{
+		"the time falls back behind what is forgotten": {
+			before: []Entry{
+				block(0, 0, 0, 10*minute, "first", 1),
+				block(1, 1, 10*minute, 10*minute, "a", 2), // owns the ID until 11 minutes
+				block(2, 2, 10*minute, 15*minute, "b", 3),
+				block(3, 3, 15*minute, 22*minute, "c", 4),
+			},
+			after: []Entry{
+				block(4, 4, 10*minute+minute/2, 10*minute+minute/2, "d", 5),
+				block(5, 1, 10*minute, 10*minute+minute/2, "a", 6),
+			},
+		},
+		"the time was ahead when its claimant read": {
+			before: []Entry{
+				block(0, 0, 0, 31*minute, "first", 1),
+				block(1, 1, 31*minute, 10*minute, "b", 2),
+				block(2, 2, 10*minute, 11*minute, "a", 3), // owns the ID until 12 minutes
+				block(3, 3, 11*minute, 15*minute, "c", 4),
+				block(4, 4, 15*minute, 23*minute, "d", 5),
+			},
+			after: []Entry{block(5, 1, 31*minute, 23*minute, "a", 6)},
+		},
+	} {
+		for process, forgets := range map[string]bool{"forgot": true, "remembers": false} {
+			m := newTestMachine(t)
+			for _, e := range lives.before {
+				applyTo(t, m, e)
 			}
-		}
-		apply(block(0, 0, 0, 10*minute, "first", 1))
-		apply(block(1, 1, 10*minute, 10*minute, "a", 2)) // owns the ID until 11 minutes
-		apply(block(2, 2, 10*minute, 15*minute, "b", 3))
-		apply(block(3, 3, 15*minute, 22*minute, "c", 4))
-		if forgets {
-			p := m.progress()
-			if err := m.index.drop(t.Context(), p.ended(m.late)); err != nil {
-				t.Fatal(err)
+			if forgets {
+				p := m.progress()
+				if err := m.index.drop(t.Context(), p.ended(m.late)); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		// The clock falls back, and a block comes whose claimant has read nothing of the above.
-		apply(block(4, 4, 10*minute+minute/2, 10*minute+minute/2, "d", 5))
-		answers[name] = nil
-		apply(block(5, 1, 10*minute, 10*minute+minute/2, "a", 6))
-		if len(answers[name]) > 0 {
-			t.Errorf("the process that %s tells %+v", name, answers[name])
+			var told []dedup.Answer
+			for _, e := range lives.after {
+				told = applyTo(t, m, e)
+			}
+			if len(told) > 0 {
+				t.Errorf("%s: the process that %s tells %+v", name, process, told)
+			}
 		}
 	}
+}
+
+// The time goes back, so a claim holds again that had ended for a claimant which had read less. Who
+// has read more renews it, behind the block of the other.
+func TestARenewalDoesNotTakeTheIDFromAClaimThatCameSince(t *testing.T) {
+	const minute = int64(time.Minute / time.Millisecond)
+	m := newTestMachine(t)
+	claims := func(at, seen, seenAt, now int64, id string, owner int64) []dedup.Answer {
+		h := head{version: version, written: now, log: 1, id: blockID{1, uint64(at)},
+			scope: testScope.Name}
+		return applyTo(t, m, Entry{At: at, Time: now, Block: claimsBlock(nil, h, 2*time.Minute,
+			sight{Position{Next: seen}, seenAt, 0}, []dedup.Claim{claimOf(id, owner)}, places(1))})
+	}
+	claims(0, 0, 0, 17*minute, "first", 1)
+	claims(1, 1, 17*minute, 17*minute, "a", 2) // until 19 minutes
+	claims(2, 2, 17*minute, 20*minute, "b", 3)
+	claims(3, 3, 20*minute, 16*minute, "c", 4) // the time goes back
+	if told := claims(4, 3, 20*minute, 17*minute, "a", 5); len(told) != 1 ||
+		told[0].Owner.Offset != 5 {
+		t.Fatalf("the claim is told %+v", told)
+	}
+	h := head{version: version, written: 17 * minute, log: 1, id: blockID{1, 5},
+		scope: testScope.Name}
+	told := applyTo(t, m, Entry{At: 5, Time: 17 * minute, Block: renewalBlock(h, time.Minute,
+		sight{Position{Next: 4}, 16 * minute, 0}, []dedup.Claim{claimOf("a", 2)},
+		[]life{{claimed: 17 * minute, ends: 19 * minute}}, places(1))})
+	if len(told) > 0 {
+		t.Errorf("the renewal is told %+v", told)
+	}
+	a, err := m.lookup(0, testScope.Name, "a", 17*minute)
+	if err != nil || a.Owner.Offset != 5 {
+		t.Errorf("the owner is %+v, %v; 5 was told that it is", a, err)
+	}
+}
+
+func newTestMachine(t *testing.T) *machine {
+	t.Helper()
+	m, err := newMachine(newMemoryIndex(), "log", agreement{Version: agreementVersion, ID: 1,
+		Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.shards[0].Epoch, m.ahead[0].Epoch = 0, 0
+	return m
+}
+
+// applyTo returns what is told.
+func applyTo(t *testing.T, m *machine, e Entry) (told []dedup.Answer) {
+	t.Helper()
+	if err := m.apply(t.Context(), e, func(blockID) func(int, dedup.Answer) {
+		return func(_ int, a dedup.Answer) { told = append(told, a) }
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return told
 }

@@ -3,6 +3,7 @@ package claimlog
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -32,6 +33,7 @@ type modelLog struct {
 	real   int64 // the time as it is
 	broker int64 // by how much the brokers' clocks are ahead of it
 	hosts  int64 // by how much those of the writers are
+	brief  int   // they are set right after so many blocks; 0: not yet
 	newest bool  // blocks of the present version are written
 
 	number uint64
@@ -46,7 +48,7 @@ type modelEntry struct {
 	Entry
 	real  int64 // when it came to stand there
 	sure  bool  // the writers' clocks were right then, and when it was written
-	right bool  // and the brokers' were not behind
+	right bool  // and so were the brokers', or ahead by so much that every block shows it
 }
 
 // lateBlock is one that was written, and does not stand in the log yet.
@@ -61,8 +63,7 @@ func (l *modelLog) append(r *rand.Rand, shard int, data []byte) {
 	}
 	var b block
 	good := b.parse(data) == nil
-	sure := l.hosts == 0 && (!good || b.version == firstVersion ||
-		b.written-l.real < modelLateness)
+	sure := l.hosts == 0 && (!good || b.version == firstVersion || b.written <= l.real)
 	if good && (!sure || l.broker != 0) {
 		for _, c := range b.claims {
 			l.unsure[c.owner.Offset] = true
@@ -72,7 +73,8 @@ func (l *modelLog) append(r *rand.Rand, shard int, data []byte) {
 		Shard: shard, At: l.next[shard], Epoch: l.epoch,
 		Time:  l.real + l.broker + r.Int64N(2*modelJitter) - modelJitter,
 		Block: data,
-	}, real: l.real, sure: sure, right: sure && l.broker >= 0})
+	}, real: l.real, sure: sure,
+		right: sure && (l.broker == 0 || l.broker > modelLateness+2*modelJitter)})
 	l.next[shard]++
 }
 
@@ -95,6 +97,11 @@ func (l *modelLog) has(shard int, p Position) bool {
 func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 	l.real += r.Int64N(600)
 	l.number++
+	if l.brief > 0 {
+		if l.brief--; l.brief == 0 {
+			l.broker, l.hosts = 0, 0
+		}
+	}
 	shard := r.IntN(3)
 	k := ids[r.IntN(len(ids))]
 	h := head{version: firstVersion, log: l.agreed.ID, id: blockID{1, l.number}, scope: k.scope}
@@ -107,7 +114,7 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 			h.version, h.written = firstVersion, 0 // of a process that has not read as far
 		}
 		block := l.claims(r, m, shard, k.scope, h, n, ids)
-		if r.IntN(10) == 0 {
+		if r.IntN(8) == 0 {
 			l.late = append(l.late, lateBlock{shard, block}) // of a process that stood still
 		} else {
 			l.append(r, shard, block)
@@ -118,17 +125,20 @@ func (l *modelLog) grow(r *rand.Rand, m *machine, ids []modelKey) {
 		for shard := range l.shards {
 			l.append(r, shard, forgetBlock(h))
 		}
-	case n < 36 && len(l.late) > 0:
+	case n < 37 && len(l.late) > 0:
 		i := r.IntN(len(l.late))
+		if r.IntN(2) == 0 { // one that is so young that it may count
+			i = len(l.late) - 1 - r.IntN(min(3, len(l.late)))
+		}
 		l.append(r, l.late[i].shard, l.late[i].block)
 		l.late = slices.Delete(l.late, i, i+1)
-	case n < 37: // sent twice, by a client that did not hear
+	case n < 38: // sent twice, by a client that did not hear
 		if last := len(l.shards[shard]) - 1; last >= 0 && len(l.shards[shard][last].Block) > 4 &&
 			slices.Contains([]byte{byte(kindClaims), byte(kindImport), byte(kindRenewal)},
 				l.shards[shard][last].Block[3]) {
 			l.append(r, shard, l.shards[shard][last].Block)
 		}
-	case n < 38:
+	case n < 39:
 		h.log = 77
 		l.append(r, shard, claimsBlock(nil, h, time.Hour, sight{},
 			[]dedup.Claim{{ID: dedup.ID(k.id)}}, places(1)))
@@ -211,7 +221,7 @@ func (l *modelLog) retire(shard int) {
 // promised then holds for blocks of the present version.
 func (l *modelLog) setClocks(r *rand.Rand) {
 	wrong := modelLateness + 1000 + r.Int64N(40_000)
-	switch l.broker, l.hosts = 0, 0; r.IntN(8) {
+	switch l.broker, l.hosts, l.brief = 0, 0, 0; r.IntN(10) {
 	case 0:
 		l.broker = wrong
 	case 1:
@@ -225,6 +235,9 @@ func (l *modelLog) setClocks(r *rand.Rand) {
 		if n := len(l.late); n > 0 && b.parse(l.late[r.IntN(n)].block) == nil && b.written > 0 {
 			l.broker = b.written - l.real
 		}
+	case 5, 6: // the time soon goes back, by so little that blocks from before still count
+		l.broker = modelLateness/2 + r.Int64N(modelLateness)
+		l.hosts, l.brief = l.broker, 5+r.IntN(20)
 	}
 }
 
@@ -257,16 +270,20 @@ type fold struct {
 // modelTime is the time of a block, if it has one.
 type modelTime struct{ at, now int64 }
 
-// latest is the latest time of the blocks from a place on, or that of the present one.
-func (f *fold) latest(place int64) int64 {
-	latest := f.now
-	for _, t := range slices.Backward(f.times) {
+// rose reports whether the time rose by more than lateness from a block at a place, or behind it,
+// to a later one. The earlier time is known by steps.
+func (f *fold) rose(place int64) bool {
+	lowest := int64(math.MaxInt64)
+	for _, t := range append(f.times, modelTime{math.MaxInt64, f.now}) {
 		if t.at < place {
-			break
+			continue
 		}
-		latest = max(latest, t.now)
+		if lowest < t.now-modelLateness {
+			return true
+		}
+		lowest = min(lowest, t.now-t.now%(modelLateness/steps))
 	}
-	return latest
+	return false
 }
 
 func newFold(l *modelLog, naive bool) *fold {
@@ -329,7 +346,7 @@ func (f *fold) apply(l *modelLog, e modelEntry) (told []dedup.Answer) {
 	if f.now = now; counts {
 		f.last = e
 	}
-	latest := f.latest(b.seen.Next)
+	rose := f.rose(b.seen.Next)
 	switch {
 	case !f.newest:
 		f.times = append(f.times, modelTime{e.At, e.Time})
@@ -347,7 +364,7 @@ func (f *fold) apply(l *modelLog, e modelEntry) (told []dedup.Answer) {
 		return nil
 	}
 	late := b.seen.Epoch != e.Epoch || b.seen.Next > e.At ||
-		f.now-b.seen.Time > modelLateness || f.newest && latest-b.seen.Time > modelLateness
+		f.now-b.seen.Time > modelLateness || f.newest && rose
 	if b.seen.Epoch < 0 {
 		late = b.seen.Next != e.At
 	}
@@ -407,7 +424,8 @@ func (f *fold) renew(e modelEntry, b *block, i int) (answer dedup.Answer, tells 
 	owner, known := f.owners[k]
 	same := known && owner.owner == mine.owner && owner.claimedAt == mine.claimedAt
 	// The naive one knows all, and renews what holds.
-	if f.naive && (!same || owner.ends <= f.now) || life.ends <= f.now {
+	if f.naive && (!same || owner.ends <= f.now) || life.ends <= f.now ||
+		f.newest && known && !same && f.changed[k] > b.seen.Next {
 		return answer, false
 	}
 	if same {

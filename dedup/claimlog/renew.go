@@ -7,10 +7,11 @@ import (
 // renew puts off the ends of the claims of a block. Their writer has read the shard up to a place,
 // and found that they hold there, with the owners and ends that the block repeats. So it is known
 // from the block, and from what stands between that place and the block, whether they still hold:
-// they do unless they have ended by now, or something of their scope was removed since. Nobody else
-// can have claimed their IDs meanwhile. The owner is therefore the one in the block, also for a
+// they do unless they have ended by now, something of their scope was removed since, or somebody
+// else has claimed their IDs since. The last can be where the log's time went back: a claimant that
+// had read less took them for ended. The owner is therefore the one in the block, also for a
 // process whose log does not begin early enough to know the claim, or that knows one which had lost
-// against it.
+// against it. (Blocks of firstVersion know no time that goes back.)
 //
 // A renewal that does not count is told to nobody, and its copies claim again.
 func (m *machine) renew(
@@ -28,8 +29,19 @@ func (m *machine) renew(
 		mine := held{c.owner, c.fingerprint, life.claimed, e.At}
 		if m.only == nil || m.only(b.scope, dedup.ID(c.id)) {
 			m.key = append(append(m.key[:0], tag[:]...), c.id...)
+			owner, until, known, err := m.last(m.key, 0)
+			if err != nil {
+				return err
+			}
+			same := known && owner.owner == mine.owner && owner.claimedAt == mine.claimedAt
+			if known && !same && owner.place >= b.seen.Next && b.version > firstVersion {
+				continue
+			}
 			ends := max(now+at.grace+b.ttl.Milliseconds(), life.ends)
-			if err := m.extend(s, mine, now, ends); err != nil {
+			if same { // another renewal may have given it a later end
+				ends = max(ends, until)
+			}
+			if err := m.put(s, &mine, now, ends); err != nil {
 				return err
 			}
 		}
@@ -38,18 +50,6 @@ func (m *machine) renew(
 		}
 	}
 	return nil
-}
-
-// extend puts a claim under the key, and keeps a later end that another renewal has given it.
-func (m *machine) extend(s *shardState, mine held, now, ends int64) error {
-	owner, until, known, err := m.last(m.key, 0)
-	if err != nil {
-		return err
-	}
-	if known && owner.owner == mine.owner && owner.claimedAt == mine.claimedAt {
-		ends = max(ends, until)
-	}
-	return m.put(s, &mine, now, ends)
 }
 
 // due are claims that copies renew, as they are where their shard was read up to.

@@ -2,6 +2,7 @@ package claimlog
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -67,32 +68,52 @@ func (s *shardState) momentOf(e Entry, b *block, late int64) moment {
 	return m
 }
 
-// peaks are the times of blocks, without those that a later block has reached: the latest place is
-// last, and the times fall. There is one while the time goes on.
-type peaks []peak
-
-type peak struct {
-	At   int64 `json:"at"` // the place of the block
-	Time int64 `json:"time"`
+// rise tells between which blocks of a shard its time rose by more than lateness. The time may have
+// gone back before, so that it hides this from who compares the time of a place with that of now.
+type rise struct {
+	// From this place on no later block is later by more than lateness.
+	Fresh int64 `json:"fresh"`
+	// The last places with a time, by steps of time, without those before which a later place has
+	// no later time: both rise.
+	Lows []low `json:"lows,omitempty"`
 }
+
+type low struct {
+	At   int64 `json:"at"`   // the place of the last block of the step
+	From int64 `json:"from"` // where the step begins
+}
+
+// steps is into how many the lateness is divided: by so much less a block may be late here.
+const steps = 32
 
 // add takes note of a block that has a time.
-func (p *peaks) add(place, time int64) {
-	n := len(*p)
-	for n > 0 && (*p)[n-1].Time <= time {
+func (r *rise) add(place, time, late int64) {
+	step := max(1, late/steps)
+	from, n := time-time%step, len(r.Lows)
+	for n > 0 && r.Lows[n-1].From >= from {
 		n--
 	}
-	*p = append((*p)[:n], peak{place, time})
+	r.Lows = append(r.Lows[:n], low{place, from})
+	stale := 0
+	for time-r.Lows[stale].From > late {
+		r.Fresh = r.Lows[stale].At + 1
+		stale++
+	}
+	r.Lows = slices.Delete(r.Lows, 0, stale)
 }
 
-// since is the latest time of the blocks from a place on, or one that is later.
-func (p peaks) since(place, time int64) int64 {
-	for _, peak := range p {
-		if peak.At >= place {
-			return max(time, peak.Time)
+// exceeds reports whether the time rose by more than lateness from a block at a place, or behind
+// it, to a later one, or will by a block of a time.
+func (r *rise) exceeds(place, time, late int64) bool {
+	if place < r.Fresh {
+		return true
+	}
+	for _, l := range r.Lows {
+		if l.At >= place {
+			return time-l.From > late
 		}
 	}
-	return time
+	return false
 }
 
 const mostGrace = 24 * time.Hour

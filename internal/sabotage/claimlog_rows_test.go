@@ -198,16 +198,23 @@ var ofClaimLog = []sabotage{
 	},
 	{
 		guard: "a block that comes late claims nothing",
-		file:  "dedup/claimlog/judge.go", old: "latest-seen.Time <= late", new: "late > 0",
+		file:  "dedup/claimlog/judge.go", old: " || now-seen.Time > late",
 		caughtBy: "./dedup/claimlog", tests: "TestALateBlockClaimsNothing",
 	},
 	{
 		guard:    "a clock that falls back does not make a late block young",
 		file:     "dedup/claimlog/judge.go",
-		old:      "latest = s.Peaks.since(seen.Next, now)",
-		new:      "_ = s",
+		old:      " && !s.Rise.exceeds(seen.Next, now, late)",
 		caughtBy: "./dedup/claimlog",
-		tests:    "TestABlockIsAsLateAsTheTimeWasThatTheLogWentBackFrom",
+		tests:    "TestABlockIsLateOnceTheTimeHasRisenSinceWhateverItFellBackBy",
+	},
+	{
+		guard:    "a renewal does not take an ID from a claim that came since",
+		file:     "dedup/claimlog/renew.go",
+		old:      "owner.place >= b.seen.Next && b.version > firstVersion",
+		new:      "false",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestARenewalDoesNotTakeTheIDFromAClaimThatCameSince",
 	},
 	{
 		guard: "a renewal that comes late does not count",
