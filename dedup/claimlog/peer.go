@@ -17,15 +17,20 @@ type peer struct {
 	again   context.CancelFunc // ends the present question what it keeps
 }
 
-// follow asks a process again and again what it keeps; it answers when that changes.
+// follow asks a process again and again what it keeps; it answers when that changes. Whatever it
+// answers, it is asked no more often than this process looks who keeps what.
 func (s *sharing) follow(ctx context.Context, p *peer) {
 	for ctx.Err() == nil {
+		asked := time.Now()
 		err := s.askKept(ctx, p)
-		if err == nil || ctx.Err() != nil {
-			continue
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			s.lost(p, err)
+			pause.For(ctx, 2*s.o.times.look)
+		default:
+			pause.For(ctx, s.o.times.look-time.Since(asked))
 		}
-		s.lost(p, err)
-		pause.For(ctx, 2*s.o.times.look)
 	}
 }
 
@@ -84,8 +89,9 @@ func (s *sharing) lost(p *peer, err error) {
 	}
 }
 
-// awaitKept returns what this process keeps, once that is not what the request says.
-func (s *sharing) awaitKept(ctx context.Context, q *request) []int {
+// awaitKept returns what this process keeps, once that is not what the request says. A process that
+// ends keeps nothing more that somebody should ask for.
+func (s *sharing) awaitKept(ctx context.Context, q *request) (kept []int, err error) {
 	known := make([]int, 0, len(q.sections))
 	for i := range q.sections {
 		known = append(known, q.sections[i].shard)
@@ -95,15 +101,17 @@ func (s *sharing) awaitKept(ctx context.Context, q *request) []int {
 		s.mu.Lock()
 		kept, changed := s.told, s.changed
 		s.mu.Unlock()
+		if s.life.Err() != nil {
+			return nil, errClosed
+		}
 		if !slices.Equal(kept, known) {
-			return kept
+			return kept, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return kept
+			return kept, nil
 		case <-s.life.Done():
-			return nil
 		}
 	}
 }

@@ -42,18 +42,27 @@ func (s *sharing) answer(ctx context.Context, q *request) []byte {
 	case q.log != a.log:
 		return refusal(otherLog, "another log is meant")
 	case q.op == opKept:
-		for _, shard := range s.awaitKept(ctx, q) {
+		kept, err := s.awaitKept(ctx, q)
+		if err != nil {
+			return refusal(failed, err.Error())
+		}
+		for _, shard := range kept {
 			a.sections = append(a.sections, answered{shard: shard})
 		}
 		return a.append(nil)
 	}
 	s.served.Add(1)
 	a.sections = make([]answered, len(q.sections))
-	var wg sync.WaitGroup
+	var others sync.WaitGroup
 	for i := range q.sections {
-		wg.Go(func() { a.sections[i] = s.perform(ctx, q, &q.sections[i]) })
+		if i > 0 {
+			others.Go(func() { a.sections[i] = s.perform(ctx, q, &q.sections[i]) })
+		}
 	}
-	wg.Wait()
+	if len(q.sections) > 0 {
+		a.sections[0] = s.perform(ctx, q, &q.sections[0])
+	}
+	others.Wait()
 	return a.append(make([]byte, 0, 64+32*len(q.sections)))
 }
 

@@ -2,6 +2,7 @@ package claimlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -137,4 +138,34 @@ func agreeAtTheEnd(t *testing.T, logs *fakeLogs, l *ledger) {
 		}
 		l.note(t, id, a.Owner)
 	}
+}
+
+// A process that ends is asked no more: two answers in turn, that it keeps a shard and that it
+// keeps none, would have each of the others ask again at once for as long as it takes to end.
+func TestAProcessThatEndsSaysSo(t *testing.T) {
+	logs, net := newFakeLogs(2), newFakeNet()
+	one := sharer(t, logs, net, "one", Keepers{Keep: true}, "")
+	two := sharer(t, logs, net, "two", Keepers{Keep: true}, "")
+	for _, s := range []*Store{one, two} {
+		if err := s.Await(t.Context(), testScope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitKept(t, one, "each keeps one shard", func(by map[int][]string) bool {
+		return allBy(2, 1)(by) && by[0][0] != by[1][0]
+	})
+	two.mu.Lock()
+	ending := two.logs[testScope.ConsumerGroup].(*sharing)
+	two.mu.Unlock()
+	ending.stop() // it closes its indexes next, and answers meanwhile
+	for _, known := range [][]section{nil, {{shard: 0}}, {{shard: 1}}} {
+		q := &request{op: opKept, group: testScope.ConsumerGroup, log: ending.identity(),
+			keeper: two.process, limit: time.Minute, sections: known}
+		if _, err := parseReply(ending.answer(t.Context(), q), q); !errors.Is(err, errRemote) {
+			t.Errorf("asked by one that knows %v: %v", known, err)
+		}
+	}
+	awaitKept(t, one, "the other keeps all", func(by map[int][]string) bool {
+		return allBy(2, 1)(by) && by[0][0] == "one" && by[1][0] == "one"
+	})
 }

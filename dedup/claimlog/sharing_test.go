@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,10 +35,9 @@ func TestConformanceOfKeepers(t *testing.T) {
 		t.Run(fmt.Sprintf("%d copies", copies), func(t *testing.T) {
 			logs := newFakeLogs(5)
 			net := newFakeNet()
-			names := 0
+			var names atomic.Int64
 			next := func(t *testing.T) *Store {
-				names++
-				return sharer(t, logs, net, fmt.Sprintf("p%d", names),
+				return sharer(t, logs, net, fmt.Sprintf("p%d", names.Add(1)),
 					Keepers{Keep: true, Copies: copies}, "")
 			}
 			storetest.Run(t, func(t *testing.T) dedup.Store {

@@ -24,7 +24,9 @@ const (
 	// mostFrame is more than any request of a batch takes: who asks divides batches before.
 	mostFrame = 16 << 20
 	// piece is what is made room for before it was received.
-	piece = 64 << 10
+	piece = 256 << 10
+	// inBuffer is what a connection reads ahead.
+	inBuffer = 32 << 10
 )
 
 type frame struct {

@@ -84,7 +84,7 @@ func (l *link) connect(ctx context.Context, address string, settings *tls.Config
 	if err := out.write([]byte(preamble)); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(conn, piece)
+	in := bufio.NewReaderSize(conn, inBuffer)
 	if err := readPreamble(in); err != nil {
 		return err
 	}

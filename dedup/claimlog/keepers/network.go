@@ -95,12 +95,21 @@ func (n *Network) link(ctx context.Context, address string) (*link, error) {
 	}
 }
 
+// encryption is that of the next connection. What is sent is a batch, and is of no use before all
+// of it is there: records are large from the first on. By default they grow from 1 KiB once a
+// connection was silent for a second, each a call of the system.
+func (n *Network) encryption() *tls.Config {
+	c := n.o.TLS().Clone()
+	c.DynamicRecordSizingDisabled = true
+	return c
+}
+
 // client is the side of a connection that asks; nil: it is not encrypted.
 func (n *Network) client(address string) *tls.Config {
 	if n.o.TLS == nil {
 		return nil
 	}
-	c := n.o.TLS().Clone()
+	c := n.encryption()
 	if c.ServerName == "" {
 		if host, _, err := net.SplitHostPort(address); err == nil {
 			c.ServerName = host

@@ -77,13 +77,13 @@ func (s *server) converse(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	if s.network.o.TLS != nil {
-		encrypted := tls.Server(conn, s.network.o.TLS())
+		encrypted := tls.Server(conn, s.network.encryption())
 		if err := encrypted.HandshakeContext(ctx); err != nil {
 			return err
 		}
 		conn = encrypted
 	}
-	in := bufio.NewReaderSize(conn, piece)
+	in := bufio.NewReaderSize(conn, inBuffer)
 	if err := readPreamble(in); err != nil {
 		return err
 	}
