@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/uuidtext"
 )
 
 // A block is stored as
@@ -209,8 +210,8 @@ func appendClaim(to []byte, c *dedup.Claim, last dedup.Coordinates) []byte {
 		c.Owner.LeaderEpoch != last.LeaderEpoch {
 		flags |= flagPlace
 	}
-	var packed [uuidBytes]byte
-	uuid, isUUID := packUUID(packed[:0], c.ID)
+	var packed [uuidtext.Bytes]byte
+	uuid, isUUID := uuidtext.Pack(packed[:0], c.ID)
 	if isUUID {
 		to = binary.AppendUvarint(to, flags|flagUUID)
 	} else {

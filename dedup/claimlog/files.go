@@ -41,10 +41,15 @@ const (
 // openFiles opens the index in a directory, which is made if it is missing. One process has it
 // open.
 func openFiles(dir string, log *slog.Logger) (*fileIndex, error) {
-	return openFilesOf(dir, log, hashlog.Options{Logger: log})
+	return openFilesOf(dir, log, hashlog.Options{Logger: log, SegmentBytes: segmentBytes})
 }
 
+// segmentBytes is of a quarter of a million claims, of which a table in memory says where they are
+// until the segment has an index.
+const segmentBytes = 12 << 20
+
 func openFilesOf(dir string, log *slog.Logger, o hashlog.Options) (*fileIndex, error) {
+	o.Shape = &claimShape
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

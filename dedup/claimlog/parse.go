@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/internal/uuidtext"
 )
 
 var (
@@ -128,7 +129,7 @@ func (b *block) parseClaim(r *reader, last *dedup.Coordinates, c *claim) {
 	last.Offset += r.varint()
 	if flags&flagUUID != 0 {
 		start := len(b.memory)
-		b.memory = unpackUUID(b.memory, r.bytes(uuidBytes))
+		b.memory = uuidtext.Unpack(b.memory, r.bytes(uuidtext.Bytes))
 		c.id = b.memory[start:len(b.memory):len(b.memory)]
 	} else {
 		c.id = r.bytes(flags >> flagBits)

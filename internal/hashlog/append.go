@@ -9,9 +9,19 @@ import (
 
 // Batch is a set of records that are appended together. Its memory is kept from use to use.
 type Batch struct {
+	raw   []byte // keys and values
+	items []item
+	ends  int64
+
+	// as Append writes them
 	data    []byte
-	entries []entry // places are within data; Append computes the hashes
-	ends    int64
+	entries []entry // places are within data
+}
+
+// item is a record within raw.
+type item struct {
+	at, key, value int
+	ends           int64
 }
 
 // Put adds a record that ends at a time in milliseconds, whatever that is counted from. It ends no
@@ -19,19 +29,25 @@ type Batch struct {
 // ended, and what it hid would be seen again. A record that shall be replaced by one that ends
 // earlier is deleted before. The value is not empty.
 func (b *Batch) Put(key, value []byte, ends int64) {
-	b.entries = append(b.entries, entry{at: place(len(b.data))})
-	b.data = appendRecord(b.data, key, value, ends)
+	b.items = append(b.items, item{len(b.raw), len(key), len(value), ends})
+	b.raw = append(append(b.raw, key...), value...)
 	b.ends = max(b.ends, ends)
+}
+
+func (b *Batch) item(i int) (key, value []byte, ends int64) {
+	at := &b.items[i]
+	behind := at.at + at.key
+	return b.raw[at.at:behind:behind], b.raw[behind : behind+at.value], at.ends
 }
 
 // Delete says that the key has no record, until the record that it had ends.
 func (b *Batch) Delete(key []byte, ends int64) { b.Put(key, nil, ends) }
 
 // Len is the number of records.
-func (b *Batch) Len() int { return len(b.entries) }
+func (b *Batch) Len() int { return len(b.items) }
 
 // Reset empties the batch.
-func (b *Batch) Reset() { b.data, b.entries, b.ends = b.data[:0], b.entries[:0], 0 }
+func (b *Batch) Reset() { b.raw, b.items, b.ends = b.raw[:0], b.items[:0], 0 }
 
 // maxBatchBytes keeps the places of a batch that has a segment for itself within 32 bits.
 const maxBatchBytes = 1 << 31
@@ -39,11 +55,11 @@ const maxBatchBytes = 1 << 31
 // Append makes a batch visible to Get. It is durable when its mark is, see Sync. When it returns an
 // error that Err does not return too, nothing was appended.
 func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
+	b.encode(&l.key, l.o.Shape)
 	if len(b.data) > maxBatchBytes {
 		return 0, fmt.Errorf("append %d records: %d bytes, at most %d", b.Len(), len(b.data),
 			maxBatchBytes)
 	}
-	b.hash(&l.key)
 	if err := l.hold(ctx); err != nil {
 		return 0, err
 	}
@@ -51,8 +67,8 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	if err := l.Err(); err != nil {
 		return 0, err
 	}
-	if size := l.active.size.Load(); size > int64(len(segmentMagic)) &&
-		size+int64(len(b.data)) > l.o.SegmentBytes {
+	if size := l.active.size.Load(); l.active.compact != l.compact() ||
+		size > int64(len(segmentMagic)) && size+int64(len(b.data)) > l.o.SegmentBytes {
 		if err := l.turn(ctx); err != nil {
 			return 0, err
 		}
@@ -69,9 +85,22 @@ func (l *Log) Append(ctx context.Context, b *Batch) (Mark, error) {
 	return mark, nil
 }
 
-func (b *Batch) hash(key *siphash.Key) {
-	for i := range b.entries {
-		b.entries[i].hash = key.Sum64(keyIn(b.data[b.entries[i].at.offset():]))
+// encode writes the records as a segment has them.
+func (b *Batch) encode(key *siphash.Key, shape *Shape) {
+	b.data, b.entries = b.data[:0], b.entries[:0]
+	e := encoder{batch: b}
+	if shape != nil {
+		e.shape = *shape
+	}
+	for i := range b.items {
+		k, value, ends := b.item(i)
+		at := len(b.data)
+		if shape == nil {
+			b.data = appendRecord(b.data, k, value, ends)
+		} else {
+			b.data, at = e.append(b.data, i)
+		}
+		b.entries = append(b.entries, entry{key.Sum64(k), place(at)})
 	}
 }
 
@@ -91,9 +120,10 @@ func (l *Log) show(b *Batch, start int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active.noteEnd(b.ends)
-	for _, e := range b.entries {
+	for i, e := range b.entries {
 		same := func(at place) bool {
-			return l.active.hasKey(at.offset(), keyIn(b.data[e.at.offset():]))
+			key, _, _ := b.item(i)
+			return l.hasKey(l.active, at.offset(), key)
 		}
 		l.table.add(entry{e.hash, placeOf(l.active.number, start+e.at.offset())}, same)
 	}

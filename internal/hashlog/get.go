@@ -16,7 +16,8 @@ type Reader struct {
 	places []place
 	page   page
 	data   []byte
-	found  place // of the record that the last Get found; 0: there is none
+	memory []byte // of a compact record
+	found  place  // of the record that the last Get found; 0: there is none
 }
 
 // NewReader returns a reader, which need not be closed.
@@ -109,6 +110,9 @@ func (r *Reader) newest(key []byte) (*record, error) {
 const likelyValue = 64
 
 func (r *Reader) read(s *segment, offset int64, key int) (record, error) {
+	if s.compact {
+		return r.readCompact(s, offset, key)
+	}
 	n, err := r.readAt(s, offset, headerBytes+key+likelyValue)
 	if n < headerBytes {
 		return record{}, err
@@ -123,6 +127,27 @@ func (r *Reader) read(s *segment, offset int64, key int) (record, error) {
 		}
 	}
 	found, _, err := parseRecord(r.data)
+	return found, err
+}
+
+// readCompact reads what is before a record with it: its shared part is there.
+func (r *Reader) readCompact(s *segment, offset int64, key int) (record, error) {
+	from := max(int64(len(compactMagic)), offset-mostBack)
+	before := int(offset - from)
+	n, err := r.readAt(s, from, before+compactHead+key+likelyValue)
+	if n <= before {
+		return record{}, err
+	}
+	head, headErr := parseHead(r.data[before:])
+	if headErr != nil {
+		return record{}, headErr
+	}
+	if length := before + head.length(); length > n {
+		if _, err := r.readAt(s, from, length); err != nil {
+			return record{}, err
+		}
+	}
+	found, _, err := parseCompact(r.data, before, &r.memory)
 	return found, err
 }
 

@@ -37,6 +37,7 @@ type Options struct {
 	Disk         durable.Disk // nil: the system's
 	Files        *Files       // open files, to share them among logs; nil: 256 of this log
 	Untended     bool         // the caller calls Tend, in place of goroutines of the log
+	Shape        *Shape       // nil: records have nothing in common
 }
 
 const defaultSegmentBytes = 32 << 20
@@ -72,6 +73,7 @@ type Log struct {
 	broken chan struct{} // closed once failure is set
 
 	appending chan struct{} // holds a token while somebody appends
+	own       *Reader       // of whoever holds it
 	unindexed chan struct{} // holds a token for each full segment that has no index
 
 	manifest sync.Mutex // held while the file MANIFEST is written
@@ -107,6 +109,7 @@ func Open(dir string, o Options) (*Log, error) {
 		filled: make(chan struct{}, 1), indexed: make(chan struct{}, 1),
 	}
 	l.syncs.sync, l.syncs.err = l.syncActive, l.Err
+	l.own = l.NewReader()
 	if err := l.recover(); err != nil {
 		return nil, fmt.Errorf("open log %s: %w", dir, errors.Join(err, l.closeFiles()))
 	}

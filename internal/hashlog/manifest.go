@@ -29,6 +29,8 @@ type segmentRecord struct {
 	Number uint32 `json:"number"`
 	Bytes  int64  `json:"bytes,omitempty"` // of the last one those that were durable
 	Ends   int64  `json:"ends,omitempty"`
+	// see Shape; of the last one its first bytes tell
+	Compact bool `json:"compact,omitempty"`
 }
 
 // indexRecord describes an index of the segments from First to Last.
@@ -40,7 +42,8 @@ type indexRecord struct {
 
 const (
 	manifestName    = "MANIFEST"
-	manifestVersion = 2
+	manifestVersion = 3 // of logs with compact segments, which earlier versions do not know
+	plainVersion    = 2
 	firstVersion    = 1 // had no key
 )
 
@@ -59,10 +62,10 @@ func (l *Log) readManifest() (m manifest, found bool, err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
-	if err == nil && m.Version != manifestVersion && m.Version != firstVersion {
+	if err == nil && (m.Version < firstVersion || m.Version > manifestVersion) {
 		err = fmt.Errorf("version %d, this program knows %d", m.Version, manifestVersion)
 	}
-	if err == nil && m.Version == manifestVersion && len(m.HashKey) != len(siphash.Key{}) {
+	if err == nil && m.Version > firstVersion && len(m.HashKey) != len(siphash.Key{}) {
 		err = errors.New("no key of the hashes")
 	}
 	if err == nil && len(m.Segments) == 0 {
@@ -88,9 +91,12 @@ func (l *Log) saveManifest() error {
 func (l *Log) describe() manifest {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	m := manifest{Version: manifestVersion, HashKey: l.key[:]}
+	m := manifest{Version: plainVersion, HashKey: l.key[:]}
 	for number, s := range l.segments {
-		d := segmentRecord{Number: number, Bytes: s.durable.Load()}
+		d := segmentRecord{Number: number, Bytes: s.durable.Load(), Compact: s.compact}
+		if s.compact {
+			m.Version = manifestVersion
+		}
 		if s != l.active {
 			d.Bytes, d.Ends = s.size.Load(), s.ends.Load()
 		}

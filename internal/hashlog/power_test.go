@@ -38,7 +38,7 @@ type powerTrial struct {
 }
 
 func (p *powerTrial) options() Options {
-	return Options{SegmentBytes: 1 << 10, Disk: p.Disk, Untended: true}
+	return Options{SegmentBytes: 1 << 10, Disk: p.Disk, Untended: true, Shape: anyShape(p.Random)}
 }
 
 // workUntilTheCut works on the files that the last cut left, until the next one.
@@ -74,7 +74,7 @@ func (p *powerTrial) ended(want versions, got modelRecord) bool {
 }
 
 func (p *powerTrial) get(key int) modelRecord {
-	value, ends, err := p.reader.Get(keyOf(key))
+	value, ends, err := p.reader.Get(mixedKey(key))
 	if err != nil {
 		p.T.Fatalf("key %d: %v", key, err)
 	}
@@ -117,13 +117,13 @@ func (p *powerTrial) append() error {
 		key := p.Random.IntN(powerKeys)
 		last := latest(p.keys[key])
 		if last.value != "" && p.Random.IntN(4) == 0 {
-			b.Delete(keyOf(key), last.ends)
+			b.Delete(mixedKey(key), last.ends)
 			p.note(key, modelRecord{})
 			continue
 		}
-		record := modelRecord{fmt.Sprint(p.Random.Uint64()),
-			max(last.ends, p.now+p.Random.Int64N(100))}
-		b.Put(keyOf(key), []byte(record.value), record.ends)
+		record := modelRecord{fmt.Sprint(p.Random.Uint64()) + "common-part-",
+			max(last.ends, p.now+25*p.Random.Int64N(4))}
+		b.Put(mixedKey(key), []byte(record.value), record.ends)
 		p.note(key, record)
 	}
 	return p.write(&b)

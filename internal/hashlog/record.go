@@ -54,11 +54,6 @@ func recordLength(header []byte) (int, error) {
 	return headerBytes + int(key) + int(value), nil
 }
 
-// keyIn returns the key of the record with which data begins, which is a good one.
-func keyIn(data []byte) []byte {
-	return data[headerBytes : headerBytes+binary.LittleEndian.Uint32(data[4:])]
-}
-
 // parseRecord reads the record with which data begins, and returns its length.
 func parseRecord(data []byte) (r record, length int, err error) {
 	if len(data) < headerBytes {

@@ -46,7 +46,7 @@ func (l *Log) adopt(m *manifest) {
 	for _, d := range m.Indexes {
 		l.lastIndex.Store(max(l.lastIndex.Load(), d.Number))
 	}
-	if m.Version == manifestVersion {
+	if m.Version > firstVersion {
 		l.key = siphash.Key(m.HashKey)
 		return
 	}
@@ -107,7 +107,7 @@ func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	if err != nil {
 		return explainMissing(err)
 	}
-	s := &segment{number: number, read: l.o.Files.of(name)}
+	s := &segment{number: number, read: l.o.Files.of(name), compact: isCompact(data)}
 	good, err := scan(number, data, func(r record, at place) {
 		l.addScanned(l.table, data, r, at)
 		s.noteEnd(r.ends)
@@ -135,10 +135,12 @@ func (l *Log) recoverTail(number uint32, durableBytes int64) error {
 	return nil
 }
 
-// addScanned adds a record of a segment's bytes.
+// addScanned adds a record of a segment's bytes, all before which are good.
 func (l *Log) addScanned(t *table, data []byte, r record, at place) {
 	t.add(entry{l.key.Sum64(r.key), at}, func(other place) bool {
-		return bytes.Equal(keyIn(data[other.offset():]), r.key)
+		var memory []byte
+		old, _, err := parseAt(data, int(other.offset()), isCompact(data), &memory)
+		return err == nil && bytes.Equal(old.key, r.key)
 	})
 }
 

@@ -154,8 +154,8 @@ func TestLostRecordsAreAnError(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600)
 		}, "MANIFEST"},
 		"the manifest is of a later version": {func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, manifestName), []byte(`{"version":3}`), 0o600)
-		}, "version 3, this program knows 2"},
+			return os.WriteFile(filepath.Join(dir, manifestName), []byte(`{"version":4}`), 0o600)
+		}, "version 4, this program knows 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filled(t)

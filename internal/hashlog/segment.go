@@ -12,8 +12,14 @@ import (
 	"github.com/kdedup/kdedup/internal/durable"
 )
 
-// segmentMagic begins every segment, so that no record is at place 0.
-var segmentMagic = []byte("kdlog\x00\x00\x01")
+// segmentMagic begins every segment, so that no record is at place 0, and compactMagic, which is as
+// long, those that are compact.
+var (
+	segmentMagic = []byte("kdlog\x00\x00\x01")
+	compactMagic = []byte("kdlog\x00\x00\x02")
+)
+
+func isCompact(data []byte) bool { return bytes.HasPrefix(data, compactMagic) }
 
 // segment is one file of records.
 type segment struct {
@@ -23,6 +29,8 @@ type segment struct {
 	size   atomic.Int64 // of what was appended
 	ends   atomic.Int64 // when the last of its records ends
 	synced atomic.Bool  // and not appended to any more
+
+	compact bool // its records are, see Shape
 
 	durable atomic.Int64 // bytes that a sync surely covered
 	noted   int64        // what the last note says of them; needs the token of appending
@@ -40,8 +48,12 @@ func (l *Log) createSegment(number uint32) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{number: number, file: file, read: l.o.Files.of(name)}
-	err = s.append(segmentMagic)
+	s := &segment{number: number, file: file, read: l.o.Files.of(name), compact: l.compact()}
+	magic := segmentMagic
+	if s.compact {
+		magic = compactMagic
+	}
+	err = s.append(magic)
 	if err == nil {
 		err = s.sync()
 	}
@@ -89,8 +101,16 @@ func (s *segment) noteEnd(ends int64) {
 	}
 }
 
-// hasKey tells whether a record has a key. If it cannot be read, the two records stay apart.
-func (s *segment) hasKey(offset int64, key []byte) bool {
+// compact tells whether new segments are.
+func (l *Log) compact() bool { return l.o.Shape != nil }
+
+// hasKey tells whether a record has a key. If it cannot be read, the two records stay apart. It
+// needs the token of appending.
+func (l *Log) hasKey(s *segment, offset int64, key []byte) bool {
+	if s.compact {
+		found, err := l.own.readCompact(s, offset, len(key))
+		return err == nil && bytes.Equal(found.key, key)
+	}
 	data := make([]byte, headerBytes+len(key))
 	if _, err := s.read.ReadAt(data, offset); err != nil {
 		return false
@@ -110,7 +130,7 @@ func (l *Log) openSegment(d segmentRecord) (*segment, error) {
 		return nil, fmt.Errorf("%w: %s has %d bytes, it had %d when it was closed", ErrDamaged,
 			name, info.Size(), d.Bytes)
 	}
-	s := &segment{number: d.Number, read: l.o.Files.of(name)}
+	s := &segment{number: d.Number, read: l.o.Files.of(name), compact: d.Compact}
 	s.size.Store(d.Bytes)
 	s.ends.Store(d.Ends)
 	s.synced.Store(true)
@@ -125,18 +145,25 @@ func explainMissing(err error) error {
 	return err
 }
 
-// scan reads the records of a segment's bytes, and returns how many of the bytes are good.
+// scan reads the records of a segment's bytes, and returns how many of the bytes are good. A record
+// is valid until each returns.
 func scan(number uint32, data []byte, each func(r record, at place)) (good int, err error) {
-	if !bytes.HasPrefix(data, segmentMagic) {
+	compact := isCompact(data)
+	if !compact && !bytes.HasPrefix(data, segmentMagic) {
 		return 0, fmt.Errorf("%w: %s does not begin as a segment does", ErrDamaged,
 			segmentName(number))
 	}
+	var memory []byte
 	for good = len(segmentMagic); good < len(data); {
 		if _, ok := parseNote(data[good:]); ok {
 			good += noteBytes
 			continue
 		}
-		r, length, err := parseRecord(data[good:])
+		r, length, err := parseAt(data, good, compact, &memory)
+		if errors.Is(err, errShared) {
+			good += length
+			continue
+		}
 		if err != nil {
 			return good, fmt.Errorf("%s, at %d: %w", segmentName(number), good, err)
 		}
@@ -144,4 +171,12 @@ func scan(number uint32, data []byte, each func(r record, at place)) (good int, 
 		good += length
 	}
 	return good, nil
+}
+
+// parseAt reads the record at a place of a segment's bytes.
+func parseAt(data []byte, at int, compact bool, memory *[]byte) (record, int, error) {
+	if compact {
+		return parseCompact(data, at, memory)
+	}
+	return parseRecord(data[at:])
 }

@@ -1,11 +1,12 @@
-package claimlog
+// Package uuidtext packs UUIDs.
+package uuidtext
 
 // Most message IDs are UUIDs in their usual spelling. Such an ID is packed into the 16 bytes that
 // it stands for; any other spelling stays as it is, so that what is unpacked is what was packed,
 // byte for byte.
 const (
-	uuidText  = 36
-	uuidBytes = 16
+	TextBytes = 36
+	Bytes     = 16
 )
 
 const hexDigits = "0123456789abcdef"
@@ -23,13 +24,13 @@ var digitOf = func() (values [256]byte) {
 
 func isDash(i int) bool { return i == 8 || i == 13 || i == 18 || i == 23 }
 
-// packUUID appends the 16 bytes of a lower-case UUID with dashes, or reports that the ID is none.
-func packUUID[T ~string | ~[]byte](to []byte, id T) (packed []byte, ok bool) {
-	if len(id) != uuidText {
+// Pack appends the 16 bytes of a lower-case UUID with dashes, or reports that the ID is none.
+func Pack[T ~string | ~[]byte](to []byte, id T) (packed []byte, ok bool) {
+	if len(id) != TextBytes {
 		return to, false
 	}
 	packed = to
-	for i := 0; i < uuidText; {
+	for i := 0; i < TextBytes; {
 		if isDash(i) {
 			if id[i] != '-' {
 				return to, false
@@ -47,8 +48,8 @@ func packUUID[T ~string | ~[]byte](to []byte, id T) (packed []byte, ok bool) {
 	return packed, true
 }
 
-// unpackUUID appends the text of 16 bytes.
-func unpackUUID(to, packed []byte) []byte {
+// Unpack appends the text of 16 bytes.
+func Unpack(to, packed []byte) []byte {
 	for i, b := range packed {
 		if i == 4 || i == 6 || i == 8 || i == 10 {
 			to = append(to, '-')
