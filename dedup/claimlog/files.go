@@ -44,12 +44,16 @@ func openFiles(dir string, log *slog.Logger) (*fileIndex, error) {
 	return openFilesOf(dir, log, hashlog.Options{Logger: log, SegmentBytes: segmentBytes})
 }
 
-// segmentBytes is of a quarter of a million claims, of which a table in memory says where they are
-// until the segment has an index.
-const segmentBytes = 12 << 20
+// segmentBytes is of 196,000 claims of UUIDs. A table in memory says where they are until the
+// segment has an index; it grows to twice its size beyond 196,608.
+const segmentBytes = 8 << 20
 
 func openFilesOf(dir string, log *slog.Logger, o hashlog.Options) (*fileIndex, error) {
 	o.Shape = &claimShape
+	return openFilesAs(dir, log, o)
+}
+
+func openFilesAs(dir string, log *slog.Logger, o hashlog.Options) (*fileIndex, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -128,8 +128,8 @@ func TestALogGetsAShape(t *testing.T) {
 	}
 }
 
-// Whatever byte of a compact segment is wrong, no key has another value than it had: what depends on
-// the byte is an error.
+// Whatever byte of a compact segment is wrong, no key has another value than it had: what depends
+// on the byte is an error.
 func TestADamagedCompactSegmentTellsNothingWrong(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{Shape: &claimShape})

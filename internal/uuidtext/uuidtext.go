@@ -1,12 +1,12 @@
-// Package uuidtext packs UUIDs.
+// Package uuidtext packs the text of UUIDs.
 package uuidtext
 
 // Most message IDs are UUIDs in their usual spelling. Such an ID is packed into the 16 bytes that
 // it stands for; any other spelling stays as it is, so that what is unpacked is what was packed,
 // byte for byte.
 const (
-	TextBytes = 36
-	Bytes     = 16
+	TextBytes = 36 // of a UUID in its usual spelling
+	Bytes     = 16 // of one that is packed
 )
 
 const hexDigits = "0123456789abcdef"
