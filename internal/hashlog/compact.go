@@ -39,8 +39,8 @@ const (
 	compactHead = 4 + 2*binary.MaxVarintLen32 + 8
 	// mostRecent bounds the search for a shared part, and mostAhead the one for a second record
 	// that is worth one.
-	mostRecent = 4
-	mostAhead  = 4
+	mostRecent = 8
+	mostAhead  = 8
 )
 
 // compactRecord is the head of a record.
@@ -168,6 +168,7 @@ type encoder struct {
 	batch  *Batch
 	recent [mostRecent]sharedPart
 	next   int // of recent, to be replaced
+	last   int // of recent, that was used
 }
 
 // sharedPart is what records have in common. Its bytes are the batch's.
@@ -198,15 +199,17 @@ func (e *encoder) share(to []byte, i int) (_ []byte, back int, part sharedPart) 
 	if !is {
 		return to, 0, sharedPart{}
 	}
-	for j := range e.recent {
-		if old := &e.recent[j]; old.prefix != nil && len(to)-old.at <= mostBack && old.fits(&part) {
+	for range e.recent {
+		old := &e.recent[e.last]
+		if old.prefix != nil && len(to)-old.at <= mostBack && old.fits(&part) {
 			return to, len(to) - old.at, part
 		}
+		e.last = (e.last + 1) % mostRecent
 	}
 	for j := i + 1; j < e.batch.Len() && j <= i+mostAhead; j++ {
 		if other, is := e.sharedOf(j); is && other.fits(&part) {
 			part.at = len(to)
-			e.recent[e.next] = part
+			e.recent[e.next], e.last = part, e.next
 			e.next = (e.next + 1) % mostRecent
 			to = appendHead(to, kindShared, len(part.prefix), len(part.suffix))
 			to = binary.LittleEndian.AppendUint64(to, uint64(part.ends))
