@@ -1,7 +1,10 @@
 package e2e_test
 
 import (
+	"crypto/rand"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,6 +33,32 @@ func TestTortureTellsADeduplicatorFromACopy(t *testing.T) {
 	if err == nil || !strings.Contains(said, "\n              doubled") ||
 		!strings.Contains(said, "the clean topic is wrong: 0 lost, ") {
 		t.Errorf("a copy: %v\n%s", err, said)
+	}
+}
+
+// The example of its help, as a reader pastes it, with fewer records and kills.
+func TestTheExampleOfTortureRunsAsPrinted(t *testing.T) {
+	t.Parallel()
+	brokers := testkit.Kafka(t)
+	help, err := exec.CommandContext(t.Context(), kdedup, "torture", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(help), "Examples:\n")
+	example, _, found := strings.Cut(example, "\n\n")
+	if !found {
+		t.Fatalf("the help has no example:\n%s", help)
+	}
+	topic := strings.ToLower(rand.Text())
+	script := strings.NewReplacer("\n  ", "\n", "localhost:9092", brokers[0], "t1", topic,
+		" -- ", " --records 5000 --kills 1 --during 5s --patience 5s -- ",
+	).Replace("\n" + example)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(testkit.Environment(),
+		"PATH="+filepath.Dir(kdedup)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, script, said)
 	}
 }
 

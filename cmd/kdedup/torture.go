@@ -31,16 +31,25 @@ which record which process is killed, so that two commands can be compared.
 Both topics are made, and stay. What the command keeps beside them is its own affair: give each run
 new topics and a new consumer group.`
 
+// tortureExample needs a Kafka at localhost:9092, and runs as it is.
+const tortureExample = `  cat > t1.yaml <<'END'
+  kafka: {brokers: [localhost:9092]}
+  server: {listen: "127.0.0.1:0"}
+  store: {type: kafka, kafka: {index: memory}}
+  topics:
+    - {input: t1, output: t1.clean, consumer_group: t1-dedup, dead_letter_topic: t1.dlq,
+       message_id: {from: header, name: message-id}}
+  END
+  kdedup torture --brokers localhost:9092 --topic t1 --clean t1.clean -- \
+    sh -c 'kdedup setup -c t1.yaml && exec kdedup run -c t1.yaml --instance {process}'`
+
 func newTorture() *cobra.Command {
 	flags := tortureFlags{plan: torture.Plan{Records: workload.Default()}}
 	cmd := &cobra.Command{
-		Use:   "torture [flags] -- COMMAND [ARGUMENT]…",
-		Short: "Kill any deduplicator while it works, and count what it loses and doubles",
-		Long:  tortureHelp,
-		Example: "  kdedup torture --brokers localhost:9092 --topic t1 --clean t1.clean " +
-			"-- kdedup run -c t1.yaml\n" +
-			"  kdedup torture --brokers localhost:9092 --topic t2 --clean t2.clean --kills 50 " +
-			"--during 10m -- ./mine",
+		Use:     "torture [flags] -- COMMAND [ARGUMENT]…",
+		Short:   "Kill any deduplicator while it works, and count what it loses and doubles",
+		Long:    tortureHelp,
+		Example: tortureExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			return usageOf(torture.Find(args))
 		},
