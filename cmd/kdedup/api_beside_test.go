@@ -109,6 +109,7 @@ func TestTheAPIAnswersWhileThePipelinesCannotBegin(t *testing.T) {
 				return strings.Contains(r.out.String(), "trying again")
 			})
 			wantVerdict(t, url, "a", "1", "VERDICT_MINE")
+			wantVerdict(t, url, "b", "1", "VERDICT_FIRST") // the store is still open
 			r.stopsWell()
 		})
 	}
