@@ -77,13 +77,14 @@ func TestCallersComeFromTheNamespaceUnlessTheValuesSayOtherwise(t *testing.T) {
 }
 
 func TestAnAPIThatWouldBeOpenOrAnswerInTwoWaysIsRefused(t *testing.T) {
+	const keys = "    keys: {path: /var/lib/kdedup/keys}\nreplicas: 2\n"
+	open := strings.Replace(withAPI, "cert_file: /etc/api/tls.crt, ", "", 1)
 	for values, want := range map[string]string{
 		"api: {enabled: true}": "config.api.scopes is required",
-		"{api: {enabled: true}, config: {api: {scopes: [{name: a}]}}}":   "config.api.callers is",
-		strings.Replace(withAPI, "cert_file: /etc/api/tls.crt, ", "", 1): "config.api.tls.cert_file",
-		withAPI + "    listen: 0.0.0.0:1\n":                              "config.api.listen must not",
-		withAPI + "    keys: {path: /var/lib/kdedup/keys}\nreplicas: 2\n": "type: store with more " +
-			"than one replica",
+		"{api: {enabled: true}, config: {api: {scopes: [{name: a}]}}}": "config.api.callers is",
+		open:                                "config.api.tls.cert_file",
+		withAPI + "    listen: 0.0.0.0:1\n": "config.api.listen must not",
+		withAPI + keys:                      "type: store with more than one replica",
 	} {
 		_, err := render(loadChart(t), "kdedup", with(t, "deployment", values))
 		if err == nil || !strings.Contains(err.Error(), want) {

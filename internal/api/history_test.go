@@ -140,7 +140,7 @@ func TestHistoriesThroughTheAPIAreLinearizableWhileTheServerIsKilled(t *testing.
 				history = append(history, porcupine.Operation{ClientId: caller, Input: q,
 					Call: int64(call), Output: answer, Return: end})
 				mu.Unlock()
-				if err != nil && connect.CodeOf(err) == connect.CodeUnavailable { // the next server comes
+				if err != nil && connect.CodeOf(err) == connect.CodeUnavailable {
 					awaitOther(t, &url, server)
 				}
 			}
@@ -178,7 +178,7 @@ func TestHistoriesThroughTheAPIAreLinearizableWhileTheServerIsKilled(t *testing.
 	}
 }
 
-// awaitOther gives up after a while: the server may have refused the request, and live.
+// awaitOther waits for the server that comes after a killed one. It gives up after a while: the server may have refused the request, and live.
 func awaitOther(t *testing.T, url *atomic.Value, than string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
