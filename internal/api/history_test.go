@@ -178,7 +178,8 @@ func TestHistoriesThroughTheAPIAreLinearizableWhileTheServerIsKilled(t *testing.
 	}
 }
 
-// awaitOther waits for the server that comes after a killed one. It gives up after a while: the server may have refused the request, and live.
+// awaitOther waits for the server that comes after a killed one. It gives up after a while: the
+// server may have refused the request, and live.
 func awaitOther(t *testing.T, url *atomic.Value, than string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
