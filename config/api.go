@@ -3,9 +3,10 @@ package config
 import "time"
 
 // API lets programs in any language ask what the Go packages answer: gRPC, gRPC-Web and JSON over
-// HTTP, on one port. See `docs/api.md`.
+// HTTP, on one port. `kdedup serve` answers it alone. With scopes, `kdedup run` answers it beside
+// its pipelines, from the same store; neither stops the other. See `docs/api.md`.
 type API struct {
-	// Address and port on which `kdedup serve` answers, `host:port`; port 0 takes any free port. An
+	// Address and port on which the API answers, `host:port`; port 0 takes any free port. An
 	// address that other machines reach needs `tls` and `callers`.
 	Listen string `mapstructure:"listen"`
 	// The namespaces of message IDs that callers name. `kdedup serve` needs one at least.
@@ -53,10 +54,17 @@ type APIScope struct {
 
 // APIKeys says where idempotency keys and their responses are kept. The namespaces are the scopes.
 type APIKeys struct {
-	// Directory of the keys, in files of this process, for one `kdedup serve`, whatever keeps the
-	// claims. A relative path starts at the working directory. Empty means that there is no
-	// `IdempotencyService`.
+	// `files` keeps them in `path`, for one process, whatever keeps the claims. `store` keeps them
+	// where `store` says, for any number of processes: Redis, PostgreSQL, Cassandra. Redis keeps
+	// them without waiting for `wait_replicas`.
+	//
+	// Default: `files` with a `path`, else empty: there is no `IdempotencyService`.
+	Type string `mapstructure:"type"`
+	// Directory of the keys with `type: files`. A relative path starts at the working directory.
 	Path string `mapstructure:"path"`
+	// Table of the keys with `type: store`, in the schema or keyspace of `store`; `kdedup setup`
+	// makes it. On Redis it is part of the names of the keys.
+	Table string `mapstructure:"table"`
 }
 
 // APICaller is a program. With both a token and a certificate it must show both.
@@ -84,6 +92,12 @@ type APITLS struct {
 	ClientCAFile string `mapstructure:"client_ca_file"`
 }
 
+// Where idempotency keys are kept.
+const (
+	KeysInFiles = "files"
+	KeysInStore = "store"
+)
+
 // The defaults of a scope of the API.
 const (
 	defaultAPIGroup   = "kdedup-api"
@@ -93,6 +107,7 @@ const (
 
 func defaultAPI() API {
 	return API{Listen: "127.0.0.1:9481", Scopes: []APIScope{}, Callers: []APICaller{},
+		Keys:     APIKeys{Table: "idempotency_keys"},
 		MaxBytes: 4 << 20, MaxBatch: 10_000, MaxRequests: 1000, MaxWait: 30 * time.Second}
 }
 
@@ -111,5 +126,8 @@ func (a API) derived() API {
 		scopes[i] = s
 	}
 	a.Scopes = scopes
+	if a.Keys.Type == "" && a.Keys.Path != "" {
+		a.Keys.Type = KeysInFiles
+	}
 	return a
 }

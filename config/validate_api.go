@@ -25,10 +25,7 @@ func (a API) check(p *problems, store Store, topics []Topic) {
 	within(p, path+".max_requests", a.MaxRequests, 1, 100_000)
 	within(p, path+".max_wait", a.MaxWait, 100*time.Millisecond, 10*time.Minute)
 	a.TLS.check(p)
-	if a.Keys.Path != "" && store.Type == StoreEmbedded &&
-		filepath.Clean(a.Keys.Path) == filepath.Clean(store.Embedded.Path) {
-		p.add(path+".keys.path", "", "must differ from store.embedded.path")
-	}
+	a.Keys.check(p, store)
 	for i := range a.Scopes {
 		a.checkScope(p, i, store, topics)
 	}
@@ -44,6 +41,43 @@ func (a API) check(p *problems, store Store, topics []Topic) {
 	if a.TLS.CertFile == "" {
 		p.add(path+".tls.cert_file", "", "is required when api.listen is not a loopback address")
 	}
+}
+
+func (k APIKeys) check(p *problems, store Store) {
+	const path = "api.keys"
+	if k.Type == "" {
+		return
+	}
+	oneOf(p, path+".type", k.Type, KeysInFiles, KeysInStore)
+	switch {
+	case k.Type == KeysInFiles && k.Path == "":
+		p.add(path+".path", "", "is required with api.keys.type files")
+	case k.Type == KeysInFiles && store.Type == StoreEmbedded &&
+		filepath.Clean(k.Path) == filepath.Clean(store.Embedded.Path):
+		p.add(path+".path", "", "must differ from store.embedded.path")
+	case k.Type == KeysInStore && k.Path != "":
+		p.add(path+".path", "", "has no meaning with api.keys.type store, leave it out")
+	case k.Type == KeysInStore && (store.Type == StoreEmbedded || store.Type == StoreKafka):
+		p.add(path+".type", "", "must be files with store.type %s, got store", store.Type)
+	case k.Type == KeysInStore && !keysTable.MatchString(k.Table):
+		p.add(path+".table", "", "must be a lower-case letter and then at most 47 of a-z, 0-9, "+
+			"'_', got %q", k.Table)
+	case k.Type == KeysInStore && k.Table == claimsTable(store):
+		p.add(path+".table", "", "must differ from the table of the claims, got %q", k.Table)
+	}
+}
+
+// keysTable is a name that every store takes without quotes.
+var keysTable = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+func claimsTable(s Store) string {
+	switch s.Type {
+	case StoreCassandra:
+		return s.Cassandra.Table
+	case StorePostgres:
+		return s.Postgres.Table
+	}
+	return ""
 }
 
 func (a API) checkScope(p *problems, i int, store Store, topics []Topic) {

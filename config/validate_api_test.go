@@ -22,6 +22,10 @@ func TestAPIRules(t *testing.T) {
 			set(&c.API)
 		}
 	}
+	onRedis := func(c *Config) {
+		c.Store.Type, c.Store.Redis.Addresses = StoreRedis, []string{"127.0.0.1:6379"}
+		c.API.Scopes = scopes
+	}
 	caller := func(caller APICaller) func(*Config) {
 		return with(func(a *API) {
 			a.TLS, a.Callers = whole, []APICaller{{"first", token, "", []string{"a"}}, caller}
@@ -52,6 +56,23 @@ func TestAPIRules(t *testing.T) {
 			"api.max_wait: must be at most 10m0s, got 1h0m0s"},
 		{"keys in the directory of the claims", with(func(a *API) { a.Keys.Path = "kdedup-data/" }),
 			"api.keys.path: must differ from store.embedded.path"},
+		{"keys in files without a path", with(func(a *API) { a.Keys.Type = KeysInFiles }),
+			"api.keys.path: is required with api.keys.type files"},
+		{"keys in a store of files", with(func(a *API) { a.Keys.Type = KeysInStore }),
+			"api.keys.type: must be files with store.type embedded, got store"},
+		{"keys in a store", func(c *Config) {
+			onRedis(c)
+			c.API.Keys.Type = KeysInStore
+		}, ""},
+		{"keys in a store and in files", func(c *Config) {
+			onRedis(c)
+			c.API.Keys = APIKeys{Type: KeysInStore, Path: "keys", Table: "k"}
+		}, "api.keys.path: has no meaning with api.keys.type store, leave it out"},
+		{"a strange table of keys", func(c *Config) {
+			onRedis(c)
+			c.API.Keys = APIKeys{Type: KeysInStore, Table: "Keys"}
+		}, "api.keys.table: must be a lower-case letter and then at most 47 of a-z, 0-9, '_', " +
+			`got "Keys"`},
 		{"one name twice", with(func(a *API) { a.Scopes = []APIScope{{Name: "a"}, {Name: "a"}} }),
 			`api.scopes[1].name: must differ from the other scopes, got "a" twice`},
 		{"a strange name", with(func(a *API) { a.Scopes = []APIScope{{Name: "a/b"}} }),

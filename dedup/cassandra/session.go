@@ -33,6 +33,12 @@ func (s *Session) Close() { _ = s.s.Close() }
 // Fit is why the cluster cannot decide any more, though it could when the session began.
 func (s *Session) Fit() error { return s.s.watch.Err() }
 
+// Driver is the session for packages that make their statements themselves, and the level of their
+// Paxos rounds. Close closes it.
+func (s *Session) Driver() (*gocql.Session, gocql.SerialConsistency) {
+	return s.s.session, s.s.levels.paxos
+}
+
 // Read is a statement that sees what was committed before it, and maybe not what is being decided.
 func (s *Session) Read(ctx context.Context, statement string, values ...any) *gocql.Query {
 	return s.s.session.Query(statement, values...).WithContext(ctx)

@@ -61,6 +61,17 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	return s, nil
 }
 
+// Connect returns a pool as the store's own, for whoever keeps another table beside the claims: it
+// refuses servers that forget what they have answered. It connects when it is used.
+func Connect(ctx context.Context, options Options) (*pgxpool.Pool, error) {
+	options = options.withDefaults()
+	pool, err := options.connect(ctx, checkSession)
+	if err != nil {
+		return nil, fmt.Errorf("connect to postgres %v: %w", options.Hosts, err)
+	}
+	return pool, nil
+}
+
 // Close implements dedup.Store.
 func (s *Store) Close() error {
 	s.stop()

@@ -46,6 +46,10 @@ func Open(ctx context.Context, options Options, reg prometheus.Registerer) (*Sto
 	return s, nil
 }
 
+// Connect returns a client as the store's own, for whoever keeps something else on the servers: it
+// refuses servers that evict keys, and repeats nothing by itself. It connects when it is used.
+func Connect(options Options) goredis.UniversalClient { return options.client() }
+
 // Setup says what servers there are, after the checks of Open. There is nothing to create.
 func Setup(ctx context.Context, options Options, say func(string)) error {
 	s, err := Open(ctx, options, nil)

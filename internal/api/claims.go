@@ -18,7 +18,7 @@ type claims struct {
 	scopes  Scopes
 	store   dedup.Store
 	batch   int // the most messages of one request
-	metrics *metrics
+	metrics *Metrics
 	log     *slog.Logger
 
 	judges sync.Map // by scope: *judges
@@ -26,8 +26,8 @@ type claims struct {
 
 var _ kdedupv1connect.ClaimServiceHandler = (*claims)(nil)
 
-func newClaims(o Options, m *metrics) *claims {
-	return &claims{scopes: o.Scopes, store: o.Store, batch: o.Limits.Batch, metrics: m,
+func newClaims(o Options) *claims {
+	return &claims{scopes: o.Scopes, store: o.Store, batch: o.Limits.Batch, metrics: o.Metrics,
 		log: o.Logger}
 }
 

@@ -42,8 +42,8 @@ func FuzzRequest(f *testing.F) {
 	limits := testLimits
 	limits.Bytes, limits.Batch = 1<<16, 100
 	_, services, err := routes(Options{Store: store, Limits: limits, Logger: quiet(),
-		Registerer: prometheus.NewRegistry(),
-		Scopes:     func(name string) (dedup.Scope, bool) { return scope, name == "orders" }})
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+		Scopes:  func(name string) (dedup.Scope, bool) { return scope, name == "orders" }})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -31,6 +31,7 @@ type guard struct {
 	local    bool
 	callers  []known
 	requests chan struct{} // as many as may be under way
+	metrics  *Metrics
 	refusals *connect.ErrorWriter
 	log      *slog.Logger
 	warned   atomic.Int64 // when a stranger was logged last, in nanoseconds
@@ -44,7 +45,8 @@ type known struct {
 }
 
 func newGuard(o Options, local bool) *guard {
-	g := &guard{local: local, log: o.Logger, refusals: connect.NewErrorWriter(),
+	g := &guard{local: local, log: o.Logger, metrics: o.Metrics,
+		refusals: connect.NewErrorWriter(),
 		requests: make(chan struct{}, o.Limits.Requests)}
 	for _, c := range o.Callers {
 		g.callers = append(g.callers, known{c, sha256.Sum256([]byte(c.Token))})
@@ -77,6 +79,7 @@ func (g *guard) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller := g.callerOf(r)
 		if caller == nil {
+			g.metrics.refused.WithLabelValues(refusedStranger).Inc()
 			g.noteStranger(r)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="kdedup"`)
 			g.refuse(w, r, http.StatusUnauthorized,
@@ -140,6 +143,7 @@ func (g *guard) bounded(next http.Handler) http.Handler {
 			defer func() { <-g.requests }()
 			next.ServeHTTP(w, r)
 		default:
+			g.metrics.refused.WithLabelValues(refusedBusy).Inc()
 			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, http.StatusTooManyRequests,
 				connect.NewError(connect.CodeResourceExhausted, errBusy))

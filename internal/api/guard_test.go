@@ -207,7 +207,8 @@ func TestOtherMachinesNeedEncryptionAndCallers(t *testing.T) {
 		"no callers": {TLS: certs.ServerFiles{CertFile: cert, KeyFile: key}},
 		"no TLS":     {Callers: callers},
 	} {
-		o.Listen, o.Logger, o.Registerer = "0.0.0.0:0", quiet(), prometheus.NewRegistry()
+		o.Listen, o.Logger = "0.0.0.0:0", quiet()
+		o.Metrics = NewMetrics(prometheus.NewRegistry())
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), "api.listen") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -19,6 +19,7 @@ import (
 type keys struct {
 	scopes   Scopes
 	executor *idempotency.Executor
+	metrics  *Metrics
 }
 
 var _ kdedupv1connect.IdempotencyServiceHandler = (*keys)(nil)
@@ -30,7 +31,7 @@ func newKeys(o Options) (*keys, error) {
 	executor, err := idempotency.New(o.Keys, idempotency.Options{
 		Wait: idempotency.NoWait, MaxResponse: o.Limits.Bytes, Logger: o.Logger,
 	})
-	return &keys{o.Scopes, executor}, err
+	return &keys{o.Scopes, executor, o.Metrics}, err
 }
 
 // Begin implements IdempotencyService.
@@ -55,18 +56,23 @@ func (k *keys) Begin(
 		idempotency.Key{Namespace: scope.Name, ID: r.Msg.GetKey()}, request, terms)
 	response := &kdedupv1.BeginResponse{}
 	failed := &idempotency.FailedError{}
+	outcome := "completed"
 	switch {
 	case held:
+		outcome = "acquired"
 		acquired := &kdedupv1.Acquired{FencingToken: hold.Token(),
 			Held: durationpb.New(hold.Lease())}
 		acquired.Lease, _ = hold.AppendBinary(nil)
 		response.Outcome = &kdedupv1.BeginResponse_Acquired{Acquired: acquired}
 	case errors.As(err, &failed):
+		outcome = "failed"
 		response.Outcome = &kdedupv1.BeginResponse_Failed{
 			Failed: &kdedupv1.Failed{Message: failed.Message}}
 	case errors.Is(err, idempotency.ErrKeyReused):
+		outcome = "conflict"
 		response.Outcome = &kdedupv1.BeginResponse_Conflict{Conflict: &kdedupv1.Conflict{}}
 	case errors.Is(err, idempotency.ErrInProgress): // a caller who is gone does not hear it
+		outcome = "in_progress"
 		response.Outcome = &kdedupv1.BeginResponse_InProgress{InProgress: &kdedupv1.InProgress{
 			RetryAfter: durationpb.New(min(retryAfter, terms.Lease))}}
 	case err != nil:
@@ -75,6 +81,7 @@ func (k *keys) Begin(
 		response.Outcome = &kdedupv1.BeginResponse_Completed{Completed: &kdedupv1.Completed{
 			Response: result.Response, FencingToken: result.Token}}
 	}
+	k.metrics.begins.WithLabelValues(scope.Name, outcome).Inc()
 	return connect.NewResponse(response), nil
 }
 

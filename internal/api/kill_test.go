@@ -50,9 +50,9 @@ func serveForever(path string) {
 		log.Fatal(err)
 	}
 	s, err := New(Options{Listen: "127.0.0.1:0", Store: store, Keys: keys, Limits: testLimits,
-		Scopes:     func(name string) (dedup.Scope, bool) { return scope, name == "orders" },
-		Ready:      func(context.Context) error { return nil },
-		Registerer: prometheus.NewRegistry(), Logger: quiet()})
+		Scopes:  func(name string) (dedup.Scope, bool) { return scope, name == "orders" },
+		Ready:   func(context.Context) error { return nil },
+		Metrics: NewMetrics(prometheus.NewRegistry()), Logger: quiet()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,18 +11,24 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// metrics counts what callers ask and hear.
-type metrics struct {
+// Metrics count what callers ask and hear. They outlive a server, which may begin again.
+type Metrics struct {
+	up       prometheus.Gauge
 	seconds  *prometheus.HistogramVec
 	verdicts *prometheus.CounterVec
 	underWay prometheus.Gauge
+	begins   *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 }
 
-// RegisterMetrics registers what a server counts, for documents.
-func RegisterMetrics(reg prometheus.Registerer) { newMetrics(reg) }
-
-func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
+// NewMetrics registers what servers count. Only one of them runs at a time.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		up: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kdedup_api_up",
+			Help: "1 while the API answers, 0 while it waits for the store, its address or its " +
+				"keys.",
+		}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kdedup_api_request_duration_seconds",
 			Help:    "Time of requests to the API, by method and by code of the answer.",
@@ -36,12 +42,39 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "kdedup_api_requests",
 			Help: "Requests to the API that are under way.",
 		}),
+		begins: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kdedup_api_begins_total",
+			Help: "Answers to Begin, by scope and outcome: acquired, in_progress, completed, " +
+				"failed, conflict.",
+		}, []string{"scope", "outcome"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kdedup_api_refused_total",
+			Help: "Requests to the API that were refused before their method saw them, by " +
+				"reason: stranger, busy.",
+		}, []string{"reason"}),
 	}
-	reg.MustRegister(m.seconds, m.verdicts, m.underWay)
+	for _, reason := range []string{refusedStranger, refusedBusy} {
+		m.refused.WithLabelValues(reason)
+	}
+	reg.MustRegister(m.up, m.seconds, m.verdicts, m.underWay, m.begins, m.refused)
 	return m
 }
 
-func (m *metrics) observed() connect.UnaryInterceptorFunc {
+// Why requests are refused before their method sees them.
+const (
+	refusedStranger = "stranger"
+	refusedBusy     = "busy"
+)
+
+// Answers tells whether a server runs.
+func (m *Metrics) Answers(does bool) {
+	m.up.Set(0)
+	if does {
+		m.up.Set(1)
+	}
+}
+
+func (m *Metrics) observed() connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
 			begin, code := time.Now(), "ok"
@@ -59,7 +92,7 @@ func (m *metrics) observed() connect.UnaryInterceptorFunc {
 	}
 }
 
-func (m *metrics) judged(scope string, judgements []dedup.Judgement) {
+func (m *Metrics) judged(scope string, judgements []dedup.Judgement) {
 	var by [dedup.VerdictCount]int
 	for i := range judgements {
 		by[judgements[i].Verdict]++

@@ -39,7 +39,7 @@ func serve(t testing.TB, o Options) *Server {
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
 	}
-	o.Registerer = prometheus.NewRegistry()
+	o.Metrics = NewMetrics(prometheus.NewRegistry())
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)

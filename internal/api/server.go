@@ -16,7 +16,6 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kdedup/kdedup/api/kdedup/v1/kdedupv1connect"
 	"github.com/kdedup/kdedup/dedup"
@@ -33,10 +32,10 @@ type Options struct {
 	Store   dedup.Store
 	Keys    idempotency.Store // nil: there is no IdempotencyService
 	// Ready says why claims cannot be decided now. It is asked once a second at the most.
-	Ready      func(context.Context) error
-	Limits     Limits
-	Registerer prometheus.Registerer
-	Logger     *slog.Logger
+	Ready   func(context.Context) error
+	Limits  Limits
+	Metrics *Metrics
+	Logger  *slog.Logger
 }
 
 // Scopes finds a scope by the name that callers use. The scope is registered with the store. It is
@@ -111,12 +110,11 @@ func New(o Options) (*Server, error) {
 
 // routes are the services.
 func routes(o Options) (open, closed http.Handler, err error) {
-	metrics := newMetrics(o.Registerer)
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(o.Limits.Bytes),
 		// answers are short and their texts random
 		connect.WithCompressMinBytes(1 << 30),
-		connect.WithInterceptors(metrics.observed(), waiting(o.Limits.Wait)),
+		connect.WithInterceptors(o.Metrics.observed(), waiting(o.Limits.Wait)),
 		connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
 			o.Logger.Error("a request made kdedup panic", "method", spec.Procedure, "panic", p)
 			return connect.NewError(connect.CodeInternal, errors.New("a defect of kdedup"))
@@ -124,7 +122,7 @@ func routes(o Options) (open, closed http.Handler, err error) {
 	}
 	services := []string{kdedupv1connect.ClaimServiceName}
 	mux := http.NewServeMux()
-	mux.Handle(kdedupv1connect.NewClaimServiceHandler(newClaims(o, metrics), options...))
+	mux.Handle(kdedupv1connect.NewClaimServiceHandler(newClaims(o), options...))
 	if o.Keys != nil {
 		keys, err := newKeys(o)
 		if err != nil {

@@ -56,6 +56,7 @@ var layers = []struct {
 	{"examples/idempotency", []string{"idempotency/..."}},
 	{"examples/consumer", []string{"dedup/..."}},
 	{"examples/outbox", []string{"dedup/...", "idempotency/..."}},
+	{"examples/api", nil},
 	{"examples/uniquestore", []string{"idempotency/..."}},
 	// What other languages ask; generated, but for the program that makes it.
 	{"api/...", []string{"api/kdedup/v1"}},

@@ -3,6 +3,26 @@ package sabotage_test
 // ofProcess is what guards the process around them: configuration, commands, servers, documents.
 var ofProcess = []sabotage{
 	{
+		guard: "a caller of the API uses the scopes of its own",
+		file:  "internal/api/guard.go",
+		old:   "return !known || slices", new: "return true || !known || slices",
+		caughtBy: "./internal/api",
+		tests:    "TestACallerOfOneScopeCannotSeeOrChangeAnother",
+	},
+	{
+		guard: "the API is open to no other machine without encryption and callers",
+		file:  "internal/api/server.go",
+		old:   "if !local && (", new: "if false && !local && (",
+		caughtBy: "./internal/api", tests: "TestOtherMachinesNeedEncryptionAndCallers",
+	},
+	{
+		guard: "pipelines that cannot begin leave the store open for the API",
+		file:  "cmd/kdedup/internal/process/process.go",
+		old:   "p.closeStore(p.beside.uses)", new: "p.closeStore(nil)",
+		caughtBy: "./cmd/kdedup",
+		tests:    "TestTheAPIAnswersWhileThePipelinesCannotBegin",
+	},
+	{
 		guard:    "a line of the log waits for its reader, nobody else does",
 		file:     "internal/logqueue/queue.go",
 		old:      "q.lines = append(q.lines, bytes.Clone(line))",

@@ -1,5 +1,5 @@
-// Command gen makes the Go code of the .proto files, with the plugins of tools/go.mod. It needs no
-// protoc: package protocompile reads the files.
+// Command gen makes the Go code of the .proto files, with the plugins of tools/go.mod, and an
+// OpenAPI document. It needs no protoc: package protocompile reads the files.
 package main
 
 import (
@@ -31,16 +31,11 @@ func main() {
 
 // generate works in the folder api, where go generate runs it.
 func generate(ctx context.Context) error {
-	names, err := filepath.Glob("kdedup/*/*.proto")
+	names, compiled, err := compile(ctx, ".")
 	if err != nil {
 		return err
 	}
-	compiler := protocompile.Compiler{
-		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{}),
-		SourceInfoMode: protocompile.SourceInfoStandard,
-	}
-	compiled, err := compiler.Compile(ctx, names...)
-	if err != nil {
+	if err := writeOpenAPI(compiled); err != nil {
 		return err
 	}
 	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: names,
@@ -54,6 +49,36 @@ func generate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// compile reads the files below a folder, with their comments.
+func compile(
+	ctx context.Context, folder string,
+) (names []string, files []protoreflect.FileDescriptor, err error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "kdedup/*/*.proto"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range paths {
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return nil, nil, err
+		}
+		names = append(names, filepath.ToSlash(name))
+	}
+	compiler := protocompile.Compiler{
+		Resolver: protocompile.WithStandardImports(
+			&protocompile.SourceResolver{ImportPaths: []string{folder}}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	compiled, err := compiler.Compile(ctx, names...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, file := range compiled {
+		files = append(files, file)
+	}
+	return names, files, nil
 }
 
 // appendFile puts what a file imports in front of it, as plugins want it.

@@ -15,6 +15,7 @@
 {{- if dig "server" "listen" nil $config -}}
 {{- fail "config.server.listen must not be set: the probes and the Service need 0.0.0.0:9480, which the chart sets" -}}
 {{- end -}}
+{{- include "kdedup.checkAPI" . -}}
 {{- if contains "${" (include "kdedup.storeType" .) -}}
 {{- fail "config.store.type must be written out: the chart makes a volume for the embedded store and for the index of a claim log only" -}}
 {{- end -}}
@@ -43,11 +44,34 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The pods of a Service must answer the same: keys in the files of one are not those of the next. */}}
+{{- define "kdedup.checkAPI" -}}
+{{- if .Values.api.enabled -}}
+{{- $api := dig "api" dict .Values.config -}}
+{{- if $api.listen -}}
+{{- fail "config.api.listen must not be set with api.enabled: the Service needs 0.0.0.0:9481, which the chart sets" -}}
+{{- end -}}
+{{- if not (include "kdedup.fromOutside" .) -}}
+{{- if not $api.scopes -}}
+{{- fail "config.api.scopes is required with api.enabled: at least one entry with a name" -}}
+{{- else if not $api.callers -}}
+{{- fail "config.api.callers is required with api.enabled: who may call, by a token or a certificate" -}}
+{{- else if not (dig "tls" "cert_file" "" $api) -}}
+{{- fail "config.api.tls.cert_file is required with api.enabled: tokens must not cross the network in the clear; mount it with extraVolumes" -}}
+{{- end -}}
+{{- end -}}
+{{- $files := or (dig "keys" "path" "" $api) (eq (dig "keys" "type" "" $api) "files") -}}
+{{- if and $files (or (gt (int .Values.replicas) 1) .Values.autoscaling.enabled) -}}
+{{- fail "config.api.keys must have type: store with more than one replica: each pod would run the work of a key once" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Values that decide over the objects must not be overridden where the templates do not see it. */}}
 {{- define "kdedup.checkEnv" -}}
 {{- $ours := include "kdedup.read" . | fromYaml -}}
 {{- range $env := .Values.extraEnv -}}
-{{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN") -}}
+{{- if has $env.name (list "KDEDUP_INSTANCE" "KDEDUP_SERVER_LISTEN" "KDEDUP_API_LISTEN") -}}
 {{- fail (printf "extraEnv must not hold %s: the chart sets it" $env.name) -}}
 {{- end -}}
 {{- with get $ours $env.name -}}

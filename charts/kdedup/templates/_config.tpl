@@ -2,6 +2,9 @@
 {{- define "kdedup.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $_ := set $config "server" (include "kdedup.server" . | fromYaml) -}}
+{{- if .Values.api.enabled -}}
+{{- $_ := set $config "api" (merge (dict "listen" "0.0.0.0:9481") (dig "api" dict $config)) -}}
+{{- end -}}
 {{- $_ := set $config "reload" (dict "watch" (eq (include "kdedup.watches" .) "true")) -}}
 {{- if eq (include "kdedup.storeType" .) "embedded" -}}
 {{- $path := dig "store" "embedded" "path" "/var/lib/kdedup/store" $config -}}
@@ -61,6 +64,9 @@ KDEDUP_METRICS_OTLP_PROTOCOL: metrics.otlp.protocol
 {{- $_ := set $ours (include "kdedup.indexSetting" .) (include "kdedup.indexPath" .) -}}
 {{- end -}}
 {{- $env := list (dict "name" "KDEDUP_SERVER_LISTEN" "value" "0.0.0.0:9480") -}}
+{{- if $.Values.api.enabled -}}
+{{- $env = append $env (dict "name" "KDEDUP_API_LISTEN" "value" "0.0.0.0:9481") -}}
+{{- end -}}
 {{- range $name, $path := include "kdedup.read" . | fromYaml -}}
 {{- $value := get $ours $path -}}
 {{- if not $value -}}

@@ -62,6 +62,11 @@ spec:
         - name: http
           containerPort: 9480
           protocol: TCP
+        {{- if .Values.api.enabled }}
+        - name: api
+          containerPort: 9481
+          protocol: TCP
+        {{- end }}
       # kdedup answers while its start waits for Kafka or the store.
       startupProbe:
         httpGet: {path: /healthz, port: http, scheme: {{ include "kdedup.scheme" . }}}

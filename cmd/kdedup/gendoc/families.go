@@ -148,7 +148,7 @@ func register() ([]family, error) {
 	pipeline.NewCollectors(r).PerPartition(r)
 	tracing.NewMetrics(r)
 	push.NewMetrics(r)
-	api.RegisterMetrics(r)
+	api.NewMetrics(r)
 	cassandra.RegisterMetrics(r)
 	redis.RegisterMetrics(r)
 	postgres.RegisterMetrics(r)

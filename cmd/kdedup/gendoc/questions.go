@@ -112,12 +112,16 @@ var subjects = []subject{
 		{"kdedup_metric_exports_total", "Does the collector get the metrics?"},
 		{"kdedup_log_lines_dropped_total", "Does the log lack lines?"},
 	}},
-	{"API", "Of `kdedup serve`: what programs in other languages ask, see [api.md](api.md).",
+	{"API", "What programs in other languages ask, see [api.md](api.md): of `kdedup serve`, and of " +
+		"`kdedup run` with `api.scopes`.",
 		[]question{
+			{"kdedup_api_up", "Does the API answer?"},
 			{"kdedup_api_request_duration_seconds",
 				"How many requests fail, and how slow are they?"},
 			{"kdedup_api_verdicts_total", "How many messages are copies?"},
+			{"kdedup_api_begins_total", "How many keys are new, repeated or held by others?"},
 			{"kdedup_api_requests", "Do requests wait for the store?"},
+			{"kdedup_api_refused_total", "Do callers lack credentials, or are there too many?"},
 		}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` " +
 		"is the broker, `seed_0` and so on an address of " +

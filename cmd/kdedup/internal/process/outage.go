@@ -21,7 +21,8 @@ import (
 
 // A start waits for servers that do not answer: a sidecar that ends would keep its application from
 // starting, and an orchestrator would restart it in ever longer pauses. What no waiting fixes (a
-// login that is refused, a topic that is missing, claims that would mean something else) ends it.
+// login that is refused, a topic that is missing, claims that would mean something else) ends it,
+// unless the API has its store: it needs none of the topics.
 
 const (
 	firstStartPause = 500 * time.Millisecond
@@ -90,7 +91,10 @@ func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 		if errors.Is(err, embedded.ErrUsed) && time.Since(began) < usedPatience {
 			reason = "another process has the store open"
 		} else if !unreachable(err) {
-			return err
+			if p.beside.store.Load() == nil {
+				return err
+			}
+			reason = "the pipelines cannot begin, the api goes on"
 		}
 		p.starting.Store(&notStarted{err})
 		p.log.Warn(reason+": nothing is forwarded yet, trying again", "error", err, "pause", wait)

@@ -53,6 +53,9 @@ func (p *Process) checks() []server.Check {
 		}
 		return p.families.claims.Refusal()
 	}}}
+	if p.serves() {
+		checks = append(checks, p.apiCheck())
+	}
 	if len(now.config.SchemaRegistry.URLs) > 0 {
 		checks = append(checks, server.Check{Name: "schema registry",
 			Func: func(ctx context.Context) error { return p.schemas.Ready(ctx) }})

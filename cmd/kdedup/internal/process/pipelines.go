@@ -73,13 +73,21 @@ func (r *pipelineRun) begin(ctx context.Context, giveUp context.CancelFunc) {
 
 // endWithTheLast ends the process when no pipeline can go on, or at a record for which the file
 // says so (fail). Until then one that cannot is not ready, and each look tries to begin it again.
+// The API goes on without pipelines, but for such a record.
 func (p *Process) endWithTheLast(end context.CancelFunc) {
 	pipelines := p.active.Load().pipelines
 	runs := func(r *pipelineRun) bool { return !r.over() }
 	fails := func(r *pipelineRun) bool { return r.over() && errors.Is(r.err, pipeline.ErrStop) }
-	if !slices.ContainsFunc(pipelines, runs) || slices.ContainsFunc(pipelines, fails) {
-		end()
+	switch {
+	case slices.ContainsFunc(pipelines, fails):
+	case slices.ContainsFunc(pipelines, runs):
+		return
+	case p.serves():
+		p.log.Error("no pipeline can go on, and the next look tries them again: the api answers " +
+			"meanwhile")
+		return
 	}
+	end()
 }
 
 // end has the pipelines finish their batches, side by side, and returns when they have left their

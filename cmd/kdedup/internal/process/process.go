@@ -10,7 +10,6 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -49,6 +48,8 @@ type Process struct {
 	clusters  kafka.Clusters
 	takesOver *kgo.Client // see client.Options
 	store     dedup.Store
+	opened    *openedStore // what store is made of
+	beside    beside       // the API
 	schemas   *registry.Client
 	knowledge wiring.Knowledge
 	tracing   *tracing.Provider      // nil: no traces
@@ -115,6 +116,7 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 	p.laneOutages, p.storeOutages = pipeline.NewOutages(p.log), dedup.NewOutages(p.log)
 	p.starting.Store(&notStarted{errors.New("connecting to Kafka and the store")})
 	p.families = newFamilies(p.registry, c)
+	p.beside.begin(p.registry, p.serves())
 	p.summed = telemetry.NewSummed(p.registry, p.groups, addedUp)
 	if p.pusher, err = p.newPusher(c); err != nil {
 		return nil, err
@@ -137,6 +139,11 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 			p.disconnect()
 		}
 	}()
+	if p.serves() && !file.Store.Logs() { // the API needs no broker for it
+		if err := p.openStore(ctx, file); err != nil {
+			return err
+		}
+	}
 	if err := p.connect(ctx, file); err != nil {
 		return err
 	}
@@ -156,14 +163,10 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if p.schemas, err = wiring.Schemas(c, p.log); err != nil {
 		return err
 	}
-	metrics := prometheus.NewRegistry() // of this attempt's store
-	if p.store, err = wiring.OpenSharedStore(ctx, c, metrics, p.log); err != nil {
+	if err := p.openStore(ctx, c); err != nil {
 		return err
 	}
-	if err := wiring.CheckRights(ctx, p.store); err != nil {
-		return err
-	}
-	p.store = p.families.claims.Observed(p.store)
+	p.store = p.families.claims.Observed(p.opened.store)
 	if p.knowledge, err = wiring.NewKnowledge(ctx, p.clusters.Input, p.store, c.Store); err != nil {
 		return err
 	}
@@ -186,8 +189,8 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if refusal != nil && len(entries)+len(matched) == 0 {
 		return refusal
 	}
-	if err := p.registry.Register(metrics); err != nil {
-		return fmt.Errorf("register the store's metrics: %w", err)
+	if err := p.countStore(); err != nil {
+		return err
 	}
 	p.accept(entries)
 	p.activate(file, c, nil, append(entries, matched...))
@@ -247,6 +250,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 // work begins the pipelines, when everything is connected, and returns when they have ended.
 func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *ConfigFile) error {
 	began := time.Now()
+	defer p.serveBeside(ctx)()
 	if p.starting.Load() != nil {
 		if err := p.openPatiently(ctx, p.active.Load().file); err != nil {
 			return err
@@ -292,6 +296,7 @@ func (p *Process) Close() {
 		_ = p.server.Close() // it has been closed already if it ever ran
 	}
 	p.disconnect()
+	p.closeStore(nil)
 	if p.clusters.Input != nil {
 		p.clusters.Close()
 		p.takesOver.Close()
@@ -304,11 +309,7 @@ func (p *Process) Close() {
 
 // disconnect ends what open opened, but for the clients.
 func (p *Process) disconnect() {
-	if p.store != nil {
-		if err := p.store.Close(); err != nil {
-			p.log.Error("close the store", "error", err)
-		}
-	}
+	p.closeStore(p.beside.uses)
 	if p.schemas != nil {
 		p.schemas.Close()
 	}

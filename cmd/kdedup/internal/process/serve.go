@@ -25,6 +25,7 @@ type Serving struct {
 	log      *slog.Logger
 	events   *eventLog
 	registry *prometheus.Registry
+	metrics  *api.Metrics
 	server   *server.Server
 	store    atomic.Pointer[dedup.Store] // nil until it is open
 	waiting  atomic.Pointer[notStarted]  // nil when the API answers
@@ -41,6 +42,7 @@ func NewServing(c config.Config, log *slog.Logger) (*Serving, error) {
 		c.Instance += apiInstance
 	}
 	s := &Serving{config: c, log: slog.New(events), events: events, registry: newRegistry()}
+	s.metrics = api.NewMetrics(s.registry)
 	s.waiting.Store(&notStarted{errors.New("connecting to the store")})
 	var err error
 	s.server, err = server.New(server.Options{
@@ -79,27 +81,11 @@ func (s *Serving) answer(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	a := s.config.API
-	keys, closeKeys, err := wiring.OpenAPIKeys(a.Keys, s.log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeKeys()) }()
-	served, err := api.New(api.Options{
-		Listen: a.Listen, TLS: certs.ServerFiles(a.TLS), Callers: wiring.APICallers(a),
-		Scopes: wiring.APIScopes(a), Store: store, Keys: keys,
-		Ready: func(ctx context.Context) error { return wiring.APIReady(ctx, store, a.Scopes) },
-		Limits: api.Limits{Bytes: int(a.MaxBytes), Batch: a.MaxBatch, Requests: a.MaxRequests,
-			Wait: a.MaxWait},
-		Registerer: s.registry, Logger: s.log,
+	return answer(ctx, s.config, store, s.log, s.metrics, func(url string) {
+		s.store.Store(&store)
+		s.waiting.Store(nil)
+		s.log.Info("the api answers", "url", url)
 	})
-	if err != nil {
-		return err
-	}
-	s.store.Store(&store)
-	s.waiting.Store(nil)
-	s.log.Info("the api answers", "url", served.URL())
-	return served.Run(ctx)
 }
 
 // openPatiently tries again while the store does not answer, as a start of the pipelines does. It

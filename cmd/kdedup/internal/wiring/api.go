@@ -3,13 +3,10 @@ package wiring
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/idempotency"
-	"github.com/kdedup/kdedup/idempotency/embedded"
 	"github.com/kdedup/kdedup/internal/api"
 )
 
@@ -70,18 +67,4 @@ func APIReady(ctx context.Context, store dedup.Store, scopes []config.APIScope) 
 	}
 	_, err := store.Lookup(ctx, APIScope(scopes[0]), "readiness probe")
 	return err
-}
-
-// OpenAPIKeys opens where the API keeps idempotency keys; nil if it has none.
-func OpenAPIKeys(
-	c config.APIKeys, log *slog.Logger,
-) (store idempotency.Store, closing func() error, err error) {
-	if c.Path == "" {
-		return nil, func() error { return nil }, nil
-	}
-	files, err := embedded.Open(embedded.Options{Path: c.Path, Logger: log})
-	if err != nil {
-		return nil, nil, fmt.Errorf("api.keys.path: %w", err)
-	}
-	return files, files.Close, nil
 }

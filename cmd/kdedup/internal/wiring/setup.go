@@ -27,6 +27,9 @@ func Setup(
 	if err := setupStore(ctx, c, log, dryRun, say); err != nil {
 		return err
 	}
+	if err := setupAPIKeys(ctx, c, log, dryRun, say); err != nil {
+		return err
+	}
 	if len(c.Topics) == 0 { // an API alone needs none in Kafka
 		return nil
 	}
