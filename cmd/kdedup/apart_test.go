@@ -176,3 +176,52 @@ func TestALostFenceTopicOnTheOtherClusterIsToldAndGoesOnWhereItWas(t *testing.T)
 		t.Errorf("the clean topic has %v", got)
 	}
 }
+
+// The claim log is where store.kafka.cluster says. A log on the other cluster knows nothing of what
+// was handled, and is refused.
+func TestTheClaimLogIsOnTheClusterThatItsSettingNames(t *testing.T) {
+	_, input := testkit.FakeKafka(t, kfake.SeedTopics(2, "orders"))
+	_, output := testkit.FakeKafka(t)
+	path := writeApart(t, input, output, exactApart)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, data, _ := strings.Cut(string(text), "{type: embedded, embedded: {")
+	data, _, _ = strings.Cut(data, "}}")
+	rewrite(t, path, "{type: embedded, embedded: {"+data+"}}",
+		"{type: kafka, kafka: {index: memory, cluster: output}}")
+	setup := func() {
+		t.Helper()
+		if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+			t.Fatal(text)
+		}
+	}
+	setup()
+	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 0 {
+		t.Fatalf("validate: %d:\n%s", code, text)
+	}
+	if got := topicNames(t, input); !slices.Equal(got, []string{"orders"}) {
+		t.Errorf("the input's cluster has the topics %v", got)
+	}
+	want := []string{"orders-dedup.claims", "orders-dedup.claims.scopes", "orders-dedup.fence",
+		"orders.clean", "orders.dlq", "orders.dup"}
+	if got := topicNames(t, output); !slices.Equal(got, want) {
+		t.Errorf("the output's cluster has the topics %v", got)
+	}
+	produceKeys(t, input, "orders", "a", "b", "b")
+	runUntilRead(t, path, "forwarded", 2)
+	if code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "b"); code != 0 ||
+		!strings.Contains(text, "forwarded    yes\n") {
+		t.Errorf("id lookup: %d:\n%s", code, text)
+	}
+	rewrite(t, path, "cluster: output", "cluster: input")
+	setup()
+	if got := topicNames(t, input); !slices.Contains(got, "orders-dedup.claims") {
+		t.Errorf("the input's cluster has the topics %v now", got)
+	}
+	code, out := kdedup(t.Context(), "validate", "-c", path)
+	if code != 1 || !strings.Contains(out, "the store knows nothing of what") {
+		t.Errorf("validate with the log of the other cluster: %d:\n%s", code, out)
+	}
+}

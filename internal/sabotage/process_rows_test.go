@@ -73,7 +73,7 @@ var ofProcess = []sabotage{
 	{
 		guard: "at_least_once and exactly_once of one group do not work side by side",
 		file:  "consumer/client/left.go", old: "if active {\n\t\t\treturn",
-		new:      "if false {\n\t\t\treturn",
+		new:      "if active && false {\n\t\t\treturn",
 		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
 	},
 	{
@@ -84,7 +84,7 @@ var ofProcess = []sabotage{
 	},
 	{
 		guard: "the fences of at_least_once count on another cluster",
-		file:  "consumer/client/left.go", old: "found.Fences[p] = f\n", new: "_ = f\n",
+		file:  "consumer/client/left.go", old: "found.Fences[p] = f\n", new: "_, _ = p, f\n",
 		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
 	},
 	{
