@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -223,5 +224,42 @@ func TestTheClaimLogIsOnTheClusterThatItsSettingNames(t *testing.T) {
 	code, out := kdedup(t.Context(), "validate", "-c", path)
 	if code != 1 || !strings.Contains(out, "the store knows nothing of what") {
 		t.Errorf("validate with the log of the other cluster: %d:\n%s", code, out)
+	}
+}
+
+// The group shares out the partitions of the fence topic: a running process widens it with the
+// input, and reads what came there.
+func TestNewPartitionsAreReadForTheOtherCluster(t *testing.T) {
+	input, output, path := setUpApart(t)
+	r := start(t, path)
+	forwarded := func(n string) func() bool {
+		return func() bool {
+			return strings.Contains(get(t, r.url()+"/metrics"),
+				`outcome="forwarded",topic="orders"} `+n+"\n")
+		}
+	}
+	produceKeys(t, input, "orders", "a")
+	testkit.Eventually(t, time.Minute, "a record of before", forwarded("1"))
+	for brokers, topics := range map[string][]string{
+		output[0]: {"orders.clean", "orders.dlq", "orders.dup"}, input[0]: {"orders"},
+	} {
+		admin := kadm.NewClient(testkit.KafkaClient(t, []string{brokers}))
+		answers, err := admin.UpdatePartitions(t.Context(), 3, topics...)
+		if err == nil {
+			err = answers.Error()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := testkit.KafkaClient(t, input, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Partition: 2,
+		Key: []byte("b")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 2*time.Minute, "a record of the new partition", forwarded("2"))
+	r.stopsWell()
+	if got := keysOf(t, output, "orders.clean"); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the clean topic has %v", got)
 	}
 }

@@ -95,6 +95,18 @@ var ofProcess = []sabotage{
 		caughtBy: "./consumer", tests: "TestABatchThatWasTakenAwayIsNotCommitted/two_clusters",
 	},
 	{
+		guard: "the fence topic on another cluster is widened with the input",
+		file:  "consumer/client/apart.go", old: "if err := a.width.Widen(ctx); err != nil",
+		new:      "if err := error(nil); err != nil",
+		caughtBy: "./cmd/kdedup", tests: "TestNewPartitionsAreReadForTheOtherCluster",
+	},
+	{
+		guard: "a claim log is on the cluster that its setting names",
+		file:  "cmd/kdedup/internal/wiring/claimlog.go", old: "if c.ClaimsApart() {\n\t\treturn kafka",
+		new:      "if false {\n\t\treturn kafka",
+		caughtBy: "./cmd/kdedup", tests: "TestTheClaimLogIsOnTheClusterThatItsSettingNames",
+	},
+	{
 		guard: "topics are made with the input's retention",
 		file:  "internal/kafka/setup.go", old: "s.inherited(\"retention.ms\", \"retention.bytes\")",
 		new:      "s.inherited(\"retention.bytes\")",
