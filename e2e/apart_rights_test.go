@@ -18,7 +18,10 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-const plainListener = "PLAIN"
+const (
+	plainListener      = "PLAIN"
+	standardAuthorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+)
 
 // guarded starts a broker that allows nothing that was not granted, and knows the users kdedup and
 // kdedup-setup by a password.
@@ -28,9 +31,9 @@ func guarded(t *testing.T, secret string) *secured {
 		Dir: t.TempDir(), Heap: "320m", Flags: servers.QuickStart,
 		Listeners: []servers.KafkaListener{{Name: plainListener, Protocol: "SASL_PLAINTEXT"}},
 		Config: map[string]string{
-			"authorizer.class.name":                       "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+			"authorizer.class.name":                       standardAuthorizer,
 			"allow.everyone.if.no.acl.found":              "false",
-			"super.users":                                 "User:ANONYMOUS", // the test, and the broker itself
+			"super.users":                                 "User:ANONYMOUS", // the test, the broker
 			"listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
 			"listener.name.plain.plain.sasl.jaas.config": fmt.Sprintf("org.apache.kafka.common."+
 				"security.plain.PlainLoginModule required user_kdedup=%q user_kdedup-setup=%q;",

@@ -39,7 +39,8 @@ func TestExactlyOnceOntoAnotherCluster(t *testing.T) {
 }
 
 // 200,000 records go from one real Kafka to another through three processes. Ten times one of them
-// is killed, six times one leaves and comes back, and each broker restarts twice, once after a kill.
+// is killed, six times one leaves and comes back, and each broker restarts twice, once after a
+// kill.
 func TestKillsRebalancesAndRestartsBetweenTwoClusters(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()

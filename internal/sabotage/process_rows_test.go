@@ -101,8 +101,9 @@ var ofProcess = []sabotage{
 		caughtBy: "./cmd/kdedup", tests: "TestNewPartitionsAreReadForTheOtherCluster",
 	},
 	{
-		guard: "a claim log is on the cluster that its setting names",
-		file:  "cmd/kdedup/internal/wiring/claimlog.go", old: "if c.ClaimsApart() {\n\t\treturn kafka",
+		guard:    "a claim log is on the cluster that its setting names",
+		file:     "cmd/kdedup/internal/wiring/claimlog.go",
+		old:      "if c.ClaimsApart() {\n\t\treturn kafka",
 		new:      "if false {\n\t\treturn kafka",
 		caughtBy: "./cmd/kdedup", tests: "TestTheClaimLogIsOnTheClusterThatItsSettingNames",
 	},

@@ -73,6 +73,7 @@ var LongTests = []string{
 	"TestAnotherClusterUnderTheAddressOfTheOutputIsRefused",
 	"TestAWidenedInputIsReadForTheOtherCluster",
 	"TestRightsOnTwoClusters",
+	"TestAMigrationBetweenClustersLosesAndDoublesNothing",
 	"TestKillsRebalancesAndRestartsBetweenTwoClusters",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestAStartEndsHoweverFewConnectionsABrokerAdmits",

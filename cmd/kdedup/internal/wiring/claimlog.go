@@ -242,8 +242,9 @@ func checkClaimLogs(ctx context.Context, clusters kafka.Clusters, c config.Confi
 	if len(names) == 0 {
 		return nil
 	}
-	if err := kafka.CheckRightsBeside(ctx, ClaimsClient(clusters, c), names,
-		kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs); err != nil {
+	err := kafka.CheckRightsBeside(ctx, ClaimsClient(clusters, c), names,
+		kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs)
+	if err != nil {
 		return fmt.Errorf("store.kafka: %w", err)
 	}
 	logs, err := topicLogs(ctx, c, slog.New(slog.DiscardHandler))
