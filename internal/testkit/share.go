@@ -74,7 +74,6 @@ var LongTests = []string{
 	"TestAWidenedInputIsReadForTheOtherCluster",
 	"TestRightsOnTwoClusters",
 	"TestAMigrationBetweenClustersLosesAndDoublesNothing",
-	"TestKillsRebalancesAndRestartsBetweenTwoClusters",
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestAStartEndsHoweverFewConnectionsABrokerAdmits",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
