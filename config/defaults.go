@@ -19,7 +19,7 @@ func Default() Config {
 			Redis:     defaultRedis(),
 			Postgres:  defaultPostgres(),
 			Kafka: ClaimLog{Topic: "{group}.claims", Shards: 8, Index: IndexFiles,
-				Path: "./kdedup-index", Timeout: 10 * time.Second},
+				Path: "./kdedup-index", Timeout: 10 * time.Second, Cluster: ClusterInput},
 			Keepers: Keepers{Keep: KeepAll, Copies: 1, Listen: "127.0.0.1:9481"},
 		},
 		SchemaRegistry: SchemaRegistry{URLs: []string{}, Headers: []string{},

@@ -60,6 +60,22 @@ type ClaimLog struct {
 	Path string `mapstructure:"path"`
 	// How long a batch of claims may take, at least `1s`. Claims that time out are sent again.
 	Timeout time.Duration `mapstructure:"timeout"`
+	// Which cluster has the log: `input`, or `output`, which is that of `kafka.output`. See
+	// `docs/claimlog.md#on-which-cluster`. A log does not move with this setting: `kdedup migrate`
+	// moves its claims.
+	Cluster string `mapstructure:"cluster"`
+}
+
+// Clusters that can have a claim log.
+const (
+	ClusterInput  = "input"
+	ClusterOutput = "output"
+)
+
+// ClaimsApart reports whether the claim log is on the cluster of what is forwarded.
+func (c Config) ClaimsApart() bool {
+	return c.Store.Type == StoreKafka && c.Store.Kafka.Cluster == ClusterOutput &&
+		c.Kafka.Output.Apart()
 }
 
 // Embedded is a store on the local disk.

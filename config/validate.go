@@ -35,6 +35,11 @@ func (c Config) check(p *problems) {
 	c.Kafka.Output.check(p)
 	c.Store.check(p)
 	c.Store.checkUnnamed(p)
+	if c.Store.Type == StoreKafka && c.Store.Kafka.Cluster == ClusterOutput &&
+		!c.Kafka.Output.Apart() {
+		p.add("store.kafka.cluster", "name its brokers in kafka.output, or leave this setting out",
+			"must be %s while there is one cluster, got %s", ClusterInput, ClusterOutput)
+	}
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
 	c.API.check(p, c.Store, c.Topics)
@@ -145,6 +150,7 @@ func (c ClaimLog) check(p *problems) {
 	}
 	checkIndex(p, path, c.Shards, c.Index, c.Path)
 	within(p, path+".timeout", c.Timeout, time.Second, longest)
+	oneOf(p, path+".cluster", c.Cluster, ClusterInput, ClusterOutput)
 }
 
 func (c Cassandra) check(p *problems) {

@@ -474,6 +474,16 @@ func TestClaimLogRules(t *testing.T) {
 		{"index", claimLog(func(s *ClaimLog) { s.Index = "disk" }),
 			`store.kafka.index: must be files or memory, got "disk"`},
 		{"no path", claimLog(func(s *ClaimLog) { s.Path = "" }), "store.kafka.path: is required"},
+		{"a third cluster", claimLog(func(s *ClaimLog) { s.Cluster = "other" }),
+			`store.kafka.cluster: must be input or output, got "other"`},
+		{"another cluster where there is one", claimLog(func(s *ClaimLog) {
+			s.Cluster = ClusterOutput
+		}), "store.kafka.cluster: must be input while there is one cluster, got output; name its " +
+			"brokers in kafka.output, or leave this setting out"},
+		{"the other cluster", func(c *Config) {
+			claimLog(func(s *ClaimLog) { s.Cluster = ClusterOutput })(c)
+			c.Kafka.Output.Brokers = []string{"there:9092"}
+		}, ""},
 		{"no path, none needed", claimLog(func(s *ClaimLog) {
 			s.Path, s.Index = "", IndexMemory
 		}), ""},

@@ -343,6 +343,7 @@ type acl struct {
 // isMissed reports whether a line of an error is about this right.
 func (a acl) isMissed(line string) bool {
 	resource, allowed, found := strings.Cut(line, ": the Kafka ACLs do not allow ")
+	resource = strings.TrimSuffix(resource, " on the cluster of kafka.output")
 	_, name, _ := strings.Cut(resource, a.name)
 	return found && strings.Contains(resource, a.name) && (a.prefixed || name == "") &&
 		strings.Contains(allowed, a.lacking())

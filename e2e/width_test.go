@@ -35,7 +35,7 @@ func (d *deployment) arrived() map[string]int {
 	got := make(map[string]int)
 	testkit.ReadCommitted(d.t, d.output(), func(r *kgo.Record) {
 		got[string(r.Value)]++
-	}, kgo.SeedBrokers(d.brokers...))
+	}, kgo.SeedBrokers(d.brokersOf(d.output())...))
 	return got
 }
 

@@ -123,7 +123,12 @@ func (r *reader) read(ctx context.Context, partitions []int32) error {
 // tails looks up where each partition's log stands.
 func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error) {
 	admin := kadm.NewClient(r.client)
-	meta, err := admin.Metadata(ctx, r.topic, r.input)
+	apart := r.inputs != nil && r.inputs != r.client
+	topics := []string{r.topic, r.input}
+	if apart {
+		topics = topics[:1] // the user may have no right on that name here
+	}
+	meta, err := admin.Metadata(ctx, topics...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,7 @@ func (r *reader) tails(ctx context.Context, partitions []int32) ([]*tail, error)
 	if detail.Err != nil {
 		return nil, fmt.Errorf("%w; create it with: kdedup setup -c FILE", detail.Err)
 	}
-	if r.inputs != nil && r.inputs != r.client {
+	if apart {
 		there, err := kadm.NewClient(r.inputs).Metadata(ctx, r.input)
 		if err != nil {
 			return nil, fmt.Errorf("ask for the ID of %s: %w", r.input, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -173,6 +174,92 @@ func TestALostFenceTopicOnTheOtherClusterIsToldAndGoesOnWhereItWas(t *testing.T)
 	runUntilRead(t, path, "forwarded", 1)
 	want := []string{"a", "b", "c", "d", "e"}
 	if got := keysOf(t, output, "orders.clean"); !slices.Equal(got, want) {
+		t.Errorf("the clean topic has %v", got)
+	}
+}
+
+// The claim log is where store.kafka.cluster says. A log on the other cluster knows nothing of what
+// was handled, and is refused.
+func TestTheClaimLogIsOnTheClusterThatItsSettingNames(t *testing.T) {
+	_, input := testkit.FakeKafka(t, kfake.SeedTopics(2, "orders"))
+	_, output := testkit.FakeKafka(t)
+	path := writeApart(t, input, output, exactApart)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, data, _ := strings.Cut(string(text), "{type: embedded, embedded: {")
+	data, _, _ = strings.Cut(data, "}}")
+	rewrite(t, path, "{type: embedded, embedded: {"+data+"}}",
+		"{type: kafka, kafka: {index: memory, cluster: output}}")
+	setup := func() {
+		t.Helper()
+		if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+			t.Fatal(text)
+		}
+	}
+	setup()
+	if code, text := kdedup(t.Context(), "validate", "-c", path); code != 0 {
+		t.Fatalf("validate: %d:\n%s", code, text)
+	}
+	if got := topicNames(t, input); !slices.Equal(got, []string{"orders"}) {
+		t.Errorf("the input's cluster has the topics %v", got)
+	}
+	want := []string{"orders-dedup.claims", "orders-dedup.claims.scopes", "orders-dedup.fence",
+		"orders.clean", "orders.dlq", "orders.dup"}
+	if got := topicNames(t, output); !slices.Equal(got, want) {
+		t.Errorf("the output's cluster has the topics %v", got)
+	}
+	produceKeys(t, input, "orders", "a", "b", "b")
+	runUntilRead(t, path, "forwarded", 2)
+	if code, text := kdedup(t.Context(), "id", "lookup", "-c", path, "b"); code != 0 ||
+		!strings.Contains(text, "forwarded    yes\n") {
+		t.Errorf("id lookup: %d:\n%s", code, text)
+	}
+	rewrite(t, path, "cluster: output", "cluster: input")
+	setup()
+	if got := topicNames(t, input); !slices.Contains(got, "orders-dedup.claims") {
+		t.Errorf("the input's cluster has the topics %v now", got)
+	}
+	code, out := kdedup(t.Context(), "validate", "-c", path)
+	if code != 1 || !strings.Contains(out, "the store knows nothing of what") {
+		t.Errorf("validate with the log of the other cluster: %d:\n%s", code, out)
+	}
+}
+
+// The group shares out the partitions of the fence topic: a running process widens it with the
+// input, and reads what came there.
+func TestNewPartitionsAreReadForTheOtherCluster(t *testing.T) {
+	input, output, path := setUpApart(t)
+	r := start(t, path)
+	forwarded := func(n string) func() bool {
+		return func() bool {
+			return strings.Contains(get(t, r.url()+"/metrics"),
+				`outcome="forwarded",topic="orders"} `+n+"\n")
+		}
+	}
+	produceKeys(t, input, "orders", "a")
+	testkit.Eventually(t, time.Minute, "a record of before", forwarded("1"))
+	for brokers, topics := range map[string][]string{
+		output[0]: {"orders.clean", "orders.dlq", "orders.dup"}, input[0]: {"orders"},
+	} {
+		admin := kadm.NewClient(testkit.KafkaClient(t, []string{brokers}))
+		answers, err := admin.UpdatePartitions(t.Context(), 3, topics...)
+		if err == nil {
+			err = answers.Error()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := testkit.KafkaClient(t, input, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Partition: 2,
+		Key: []byte("b")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 2*time.Minute, "a record of the new partition", forwarded("2"))
+	r.stopsWell()
+	if got := keysOf(t, output, "orders.clean"); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("the clean topic has %v", got)
 	}
 }

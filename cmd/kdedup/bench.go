@@ -118,7 +118,7 @@ func (f *benchFlags) claimLogs(
 	if err != nil {
 		return nil, err
 	}
-	client, err := wiring.AdminClient(ctx, *c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	clusters, err := wiring.AdminClients(ctx, *c, log, kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		return nil, errors.Join(err, removeIndex())
 	}
@@ -126,13 +126,14 @@ func (f *benchFlags) claimLogs(
 	like.Topics = []config.Topic{f.own}
 	like.Topics[0].ScopeGroup, like.Topics[0].TTL = c.Topics[0].ScopeGroup, c.Topics[0].TTL
 	remove = func(ctx context.Context) error {
-		defer client.Close()
+		defer clusters.Close()
+		claims := kadm.NewClient(wiring.ClaimsClient(clusters, *c))
 		return errors.Join(
-			deleteTopics(ctx, kadm.NewClient(client), wiring.ClaimTopics(like)),
+			deleteTopics(ctx, claims, wiring.ClaimTopics(like)),
 			wiring.RemoveClaimLogs(ctx, like, log), removeIndex())
 	}
 	if err := wiring.SetupClaimLogs(
-		ctx, client, like, log, false, func(string) {},
+		ctx, clusters, like, log, false, func(string) {},
 	); err != nil {
 		if undone := cleanUp(ctx, remove); undone != nil { // as a rule for the same reason
 			log.Debug("what was made of the claim log is left behind", "error", undone)

@@ -42,10 +42,10 @@ func (g Group) place(ctx context.Context, admin *kadm.Client) (place, error) {
 func placeOf(
 	ctx context.Context, admin, logs *kadm.Client, group, input string,
 ) (place, error) {
-	meta, err := admin.Metadata(ctx, input)
-	inputs := meta
-	if err == nil && logs != admin {
-		inputs, err = logs.Metadata(ctx, input)
+	inputs, err := logs.Metadata(ctx, input)
+	meta := inputs
+	if err == nil && logs != admin { // where the user may have no right on that topic's name
+		meta, err = admin.BrokerMetadata(ctx)
 	}
 	if err != nil {
 		return place{}, fmt.Errorf("ask for the IDs of the cluster and of %s: %w", input, err)

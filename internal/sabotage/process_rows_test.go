@@ -93,7 +93,7 @@ var ofProcess = []sabotage{
 	{
 		guard: "at_least_once and exactly_once of one group do not work side by side",
 		file:  "consumer/client/left.go", old: "if active {\n\t\t\treturn",
-		new:      "if false {\n\t\t\treturn",
+		new:      "if active && false {\n\t\t\treturn",
 		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
 	},
 	{
@@ -104,7 +104,7 @@ var ofProcess = []sabotage{
 	},
 	{
 		guard: "the fences of at_least_once count on another cluster",
-		file:  "consumer/client/left.go", old: "found.Fences[p] = f\n", new: "_ = f\n",
+		file:  "consumer/client/left.go", old: "found.Fences[p] = f\n", new: "_, _ = p, f\n",
 		caughtBy: "./cmd/kdedup", tests: "TestAtLeastOnceMovesToExactlyOnceOnAnotherCluster",
 	},
 	{
@@ -113,6 +113,19 @@ var ofProcess = []sabotage{
 		old:      "o.Connection, o.Asks, o.Forwarding = o.Forwarding, o.OutputAsks, nil",
 		new:      "o.Connection, o.Asks, o.Forwarding = o.Connection, o.Asks, nil",
 		caughtBy: "./consumer", tests: "TestABatchThatWasTakenAwayIsNotCommitted/two_clusters",
+	},
+	{
+		guard: "the fence topic on another cluster is widened with the input",
+		file:  "consumer/client/apart.go", old: "if err := a.width.Widen(ctx); err != nil",
+		new:      "if err := error(nil); err != nil",
+		caughtBy: "./cmd/kdedup", tests: "TestNewPartitionsAreReadForTheOtherCluster",
+	},
+	{
+		guard:    "a claim log is on the cluster that its setting names",
+		file:     "cmd/kdedup/internal/wiring/claimlog.go",
+		old:      "if c.ClaimsApart() {\n\t\treturn kafka",
+		new:      "if false {\n\t\treturn kafka",
+		caughtBy: "./cmd/kdedup", tests: "TestTheClaimLogIsOnTheClusterThatItsSettingNames",
 	},
 	{
 		guard: "topics are made with the input's retention",

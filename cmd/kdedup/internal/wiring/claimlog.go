@@ -42,11 +42,29 @@ func claimLogOptions(
 	return options, nil
 }
 
+// claimsConnector is how clients reach the cluster that has the claim log.
+func claimsConnector(
+	ctx context.Context, c config.Config, log *slog.Logger,
+) (*kafka.Connector, error) {
+	if c.ClaimsApart() {
+		return kafka.NewOutputConnector(ctx, c.Kafka, nil, log)
+	}
+	return kafka.NewConnector(ctx, c.Kafka, log)
+}
+
+// ClaimsClient is the client of the cluster that has the claim log.
+func ClaimsClient(clusters kafka.Clusters, c config.Config) *kgo.Client {
+	if c.ClaimsApart() {
+		return clusters.Output
+	}
+	return clusters.Input
+}
+
 // topicLogs leads to the claim logs on the Kafka cluster of the configuration.
 func topicLogs(
 	ctx context.Context, c config.Config, log *slog.Logger,
 ) (*kafkalog.Logs, error) {
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	connector, err := claimsConnector(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +190,7 @@ func claimGroups(c config.Config) (groups []claimGroup) {
 // SetupClaimLogs makes the claim logs of the groups. Topics are made as durable as the inputs, and
 // the retention of one that exists is raised to the ttl.
 func SetupClaimLogs(
-	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, dryRun bool,
+	ctx context.Context, clusters kafka.Clusters, c config.Config, log *slog.Logger, dryRun bool,
 	say func(string),
 ) error {
 	switch {
@@ -188,12 +206,12 @@ func SetupClaimLogs(
 	for _, g := range claimGroups(c) {
 		for _, topic := range logs.Topics(g.name, c.Store.Kafka.Shards, g.ttl) {
 			beside := kafka.Beside{Name: topic.Name, Partitions: topic.Partitions,
-				AtLeast: "retention.ms"}
+				AtLeast: "retention.ms", Forwarded: c.ClaimsApart()}
 			for _, s := range topic.Settings {
 				beside.Settings = append(beside.Settings, kafka.Setting(s))
 			}
-			if err := kafka.SetupBeside(ctx, kafka.OneCluster(client), g.inputs[0], beside,
-				dryRun, say); err != nil {
+			if err := kafka.SetupBeside(ctx, clusters, g.inputs[0], beside, dryRun,
+				say); err != nil {
 				return fmt.Errorf("store.kafka: %w", err)
 			}
 		}
@@ -216,7 +234,7 @@ func ClaimTopics(c config.Config) (names []string) {
 }
 
 // checkClaimLogs asks for the rights on the topics or tables, and whether they can hold the claims.
-func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) error {
+func checkClaimLogs(ctx context.Context, clusters kafka.Clusters, c config.Config) error {
 	if c.Store.Logs() && c.Store.Type == config.StoreCassandra {
 		return checkCassandraLogs(ctx, c)
 	}
@@ -224,8 +242,9 @@ func checkClaimLogs(ctx context.Context, client *kgo.Client, c config.Config) er
 	if len(names) == 0 {
 		return nil
 	}
-	if err := kafka.CheckRightsBeside(ctx, client, names, kmsg.ACLOperationRead,
-		kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs); err != nil {
+	err := kafka.CheckRightsBeside(ctx, ClaimsClient(clusters, c), names,
+		kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs)
+	if err != nil {
 		return fmt.Errorf("store.kafka: %w", err)
 	}
 	logs, err := topicLogs(ctx, c, slog.New(slog.DiscardHandler))

@@ -55,7 +55,7 @@ func CheckTopics(
 		return err
 	}
 	var problems []error
-	if err := checkClaimLogs(ctx, clusters.Input, c); err != nil {
+	if err := checkClaimLogs(ctx, clusters, c); err != nil {
 		problems = append(problems, err)
 	}
 	transactions := newDeliveries(clusters, c)

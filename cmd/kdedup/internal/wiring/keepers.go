@@ -16,7 +16,6 @@ import (
 	"github.com/kdedup/kdedup/dedup/claimlog/kafkalog"
 	"github.com/kdedup/kdedup/dedup/claimlog/keepers"
 	"github.com/kdedup/kdedup/internal/certs"
-	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 // OpenSharedStore is OpenStore for the process that runs the pipelines. It may share out a claim
@@ -47,7 +46,7 @@ func sharedKeepers(
 	k := c.Store.Keepers
 	shared := &claimlog.Keepers{Instance: c.Instance, Address: k.Advertise,
 		Keep: k.Keep == config.KeepShared, Copies: k.Copies}
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	connector, err := claimsConnector(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}

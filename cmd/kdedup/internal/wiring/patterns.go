@@ -67,7 +67,7 @@ func SetupMissing(
 		if err == nil {
 			one := c
 			one.Topics = []config.Topic{e.Topic}
-			if err = SetupClaimLogs(ctx, clusters.Input, one, log, false, say); err != nil {
+			if err = SetupClaimLogs(ctx, clusters, one, log, false, say); err != nil {
 				err = fmt.Errorf("%s: %w", e.Path, err)
 			}
 		}

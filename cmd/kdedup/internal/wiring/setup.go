@@ -46,7 +46,7 @@ func Setup(
 	if err := setupEntries(ctx, clusters, c, dryRun, say); err != nil {
 		return err
 	}
-	if err := SetupClaimLogs(ctx, clusters.Input, c, log, dryRun, say); err != nil {
+	if err := SetupClaimLogs(ctx, clusters, c, log, dryRun, say); err != nil {
 		return err
 	}
 	if err := sayIDs(ctx, clusters.Input, c, log, say); err != nil || dryRun {
