@@ -53,7 +53,7 @@ func (p *Process) checks() []server.Check {
 		}
 		return p.families.claims.Refusal()
 	}}}
-	if len(now.config.SchemaRegistry.URLs) > 0 {
+	if now.config.SchemaRegistry.HasRegistry() {
 		checks = append(checks, server.Check{Name: "schema registry",
 			Func: func(ctx context.Context) error { return p.schemas.Ready(ctx) }})
 	}
