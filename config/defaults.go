@@ -22,7 +22,7 @@ func Default() Config {
 				Path: "./kdedup-index", Timeout: 10 * time.Second, Cluster: ClusterInput},
 			Keepers: Keepers{Keep: KeepAll, Copies: 1, Listen: "127.0.0.1:9481"},
 		},
-		SchemaRegistry: SchemaRegistry{URLs: []string{}, Headers: []string{},
+		SchemaRegistry: SchemaRegistry{URLs: []string{}, Headers: []string{}, Schemas: []string{},
 			OAuth: RegistryOAuth{Scopes: []string{}}, Timeout: 5 * time.Second},
 		Server: Server{Listen: "127.0.0.1:9480", Hosts: []string{}, Lookup: true},
 		API:    defaultAPI(),

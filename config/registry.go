@@ -14,10 +14,28 @@ import (
 // `topics[].on_store_outage`; the others go on.
 type SchemaRegistry struct {
 	// `confluent`: one that speaks Confluent's API, as Karapace, Redpanda and Apicurio do.
-	// `apicurio`: Apicurio Registry 3 by its own API, for records of its own serializers.
+	// `apicurio`: Apicurio Registry 3 by its own API, for records of its own serializers. `glue`:
+	// the AWS Glue schema registry, for records of its serializers, plain or zlib. `azure`: the one
+	// of Azure Event Hubs, whose serializers name the schema in the header `content-type`, as
+	// `avro/binary+ID`; keys are not read, for they have the same header. `files`: no registry, all
+	// schemas are in `schemas`.
 	//
 	// Default: `confluent`.
 	Type string `mapstructure:"type"`
+	// Files with schemas: Avro schemas as JSON, each with all types that it names, and Protobuf
+	// descriptor sets (`protoc --include_imports --descriptor_set_out=FILE`). Records in Avro's
+	// single-object encoding find theirs by its fingerprint; records that name no schema need
+	// `topics[].schema`. `7=FILE` is the descriptor set of the schema that the registry has under
+	// the number 7, for texts that kdedup cannot read, as those of `edition = "2024"`; of its files
+	// the last one counts. They are read at the start. Required with `type: files`.
+	Schemas []string `mapstructure:"schemas"`
+	// With `type: glue`, the region. Empty means that of the environment or of the profile. The
+	// credentials are those of the default chain of AWS; `urls` is in the place of the region's
+	// address.
+	Region string `mapstructure:"region"`
+	// With `type: glue`, the registry whose newest schemas `kdedup validate` looks at; a schema has
+	// the name of the topic, or that of `message_id.subject`. Empty: `default-registry`.
+	RegistryName string `mapstructure:"registry_name"`
 	// Where records name their schema. `value`: a zero byte and a number before the value (or the
 	// key). `header`: in a header, `__value_schema_id` and `__key_schema_id` of Confluent's
 	// serializers or `apicurio.value.contentId` and so on of Apicurio's; the value has nothing
@@ -103,6 +121,9 @@ func (o RegistryOAuth) check(p *problems, path string) {
 const (
 	RegistryConfluent = "confluent"
 	RegistryApicurio  = "apicurio"
+	RegistryGlue      = "glue"
+	RegistryAzure     = "azure"
+	RegistryFiles     = "files"
 
 	IDInAny    = "any"
 	IDInValue  = "value"
@@ -115,7 +136,11 @@ const (
 // checkFraming is about how records name their schemas.
 func (r SchemaRegistry) checkFraming(p *problems) {
 	if r.Type != "" {
-		oneOf(p, registryPath+".type", r.Type, RegistryConfluent, RegistryApicurio)
+		oneOf(p, registryPath+".type", r.Type, RegistryConfluent, RegistryApicurio,
+			RegistryGlue, RegistryAzure, RegistryFiles)
+	}
+	if r.IDIn != "" && r.Type != "" && r.Type != RegistryConfluent && r.Type != RegistryApicurio {
+		p.add(registryPath+".id_in", "", "belongs to type: confluent and apicurio")
 	}
 	if r.IDIn != "" {
 		oneOf(p, registryPath+".id_in", r.IDIn, IDInAny, IDInValue, IDInHeader)
@@ -141,11 +166,13 @@ const registryPath = "schema_registry"
 
 func (r SchemaRegistry) check(p *problems, topics []Topic) {
 	for i, t := range topics {
-		if needs := t.needsSchemas(); needs != "" && len(r.URLs) == 0 {
+		needs := t.needsSchemas()
+		if needs != "" && len(r.URLs) == 0 && r.Type != RegistryFiles && r.Type != RegistryGlue {
 			p.add(registryPath+".urls", "", "is required with topics[%d].%s", i, needs)
 			break
 		}
 	}
+	r.checkFiles(p, topics)
 	r.checkFraming(p)
 	plain := false
 	for i, text := range r.URLs {

@@ -46,7 +46,43 @@ func TestSchemaRegistryRules(t *testing.T) {
 			r.Type, r.IDIn, r.UseID, r.IDBytes = RegistryApicurio, IDInValue, UseGlobalID, 8
 		}), ""},
 		{"an unknown type", with(func(r *SchemaRegistry) { r.Type = "confluence" }),
-			`schema_registry.type: must be confluent or apicurio, got "confluence"; did you mean confluent?`},
+			"schema_registry.type: must be confluent, apicurio, glue, azure or files, got " +
+				`"confluence"; did you mean confluent?`},
+		{"files alone", func(c *Config) {
+			avro(c)
+			c.Topics[0].Schema = "shop.Order"
+			c.SchemaRegistry.Type, c.SchemaRegistry.Schemas = RegistryFiles, []string{"registry.go"}
+		}, ""},
+		{"no files", func(c *Config) { c.SchemaRegistry.Type = RegistryFiles },
+			"schema_registry.schemas: is required with type: files"},
+		{"a file that is not there", with(func(r *SchemaRegistry) {
+			r.Schemas = []string{"registry.go", "7=gone.binpb"}
+		}), "schema_registry.schemas[1]: must be a readable file: open gone.binpb: no such file or " +
+			"directory"},
+		{"files and a registry", with(func(r *SchemaRegistry) {
+			r.Type, r.Schemas = RegistryFiles, []string{"registry.go"}
+		}), "schema_registry.urls: is refused with type: files, which asks no registry"},
+		{"a schema of no file", func(c *Config) {
+			with(func(*SchemaRegistry) {})(c)
+			c.Topics[0].Schema = "shop.Order"
+		}, "schema_registry.schemas: is required with topics[0].schema"},
+		{"Glue without an address", func(c *Config) {
+			avro(c)
+			c.SchemaRegistry.Type, c.SchemaRegistry.Region = RegistryGlue, "eu-central-1"
+		}, ""},
+		{"a region of no Glue", with(func(r *SchemaRegistry) { r.Region = "eu-central-1" }),
+			"schema_registry.region: belongs to type: glue"},
+		{"a name of no Glue", with(func(r *SchemaRegistry) { r.RegistryName = "orders" }),
+			"schema_registry.registry_name: belongs to type: glue"},
+		{"a login at Glue", with(func(r *SchemaRegistry) { r.Type, r.Token = RegistryGlue, "t" }),
+			"schema_registry.type: glue takes the credentials of AWS; leave username, token and " +
+				"oauth out"},
+		{"two addresses of Glue", with(func(r *SchemaRegistry) {
+			r.Type, r.URLs = RegistryGlue, []string{"https://a", "https://b"}
+		}), "schema_registry.urls: has at most one address with type: glue"},
+		{"a place with Azure", with(func(r *SchemaRegistry) {
+			r.Type, r.IDIn = RegistryAzure, IDInHeader
+		}), "schema_registry.id_in: belongs to type: confluent and apicurio"},
 		{"an unknown place", with(func(r *SchemaRegistry) { r.IDIn = "headers" }),
 			`schema_registry.id_in: must be any, value or header, got "headers"; did you mean header?`},
 		{"an unknown number", with(func(r *SchemaRegistry) {

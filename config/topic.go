@@ -88,6 +88,12 @@ type Topic struct {
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`
+	// Full name of the Avro record or the Protobuf message that every value of the input is, for
+	// values that name no schema: `shop.Order`. `schema_registry.schemas` has it. Nothing is looked
+	// for before a value then. Bytes of Avro do not tell by which version of a schema they were
+	// written: with another version than theirs kdedup would read another field. Name one only for
+	// a topic whose schema never changes; Protobuf's fields have numbers, which do not move.
+	Schema string `mapstructure:"schema"`
 	// Which records have a message ID, by what they have in a header, the key or a JSON field, for
 	// example `{from: header, name: type, is: [order]}`. All others are forwarded as they are, in
 	// their order and in every `mode`, and no ID is looked for in them: verdict `exempt`, outcome

@@ -144,7 +144,7 @@ func validateTopics(
 		return wiring.CompareTopics(ctx, clusters, e.Topic, false, wiring.WarnOf(log, e.Topic))
 	}))
 	list.check("message IDs of the newest records", validateIDs(ctx, client, c, log))
-	if len(c.SchemaRegistry.URLs) > 0 {
+	if r := c.SchemaRegistry; r.HasRegistry() || len(r.Schemas) > 0 {
 		list.check("the schema registry answers, and its newest schemas have the message IDs",
 			validateSchemas(ctx, c, log))
 	}

@@ -43,15 +43,16 @@ func compileDocuments(format string, s Schema) compiled {
 			if err != nil {
 				return c, err
 			}
-			c.document = func(to []byte, f *frame) ([]byte, bool) {
+			c.document = func(to []byte, f *frame, _ *compiled) ([]byte, bool) {
 				return read.AppendJSON(to, f.body)
 			}
 			return c, nil
 		}
-		read, err := protopath.CompileDocuments(s.Text, s.byName())
-		c.document = func(to []byte, f *frame) ([]byte, bool) {
+		read, err := protopath.CompileDocuments(s.source())
+		c.ordinals = read.Ordinals()
+		c.document = func(to []byte, f *frame, c *compiled) ([]byte, bool) {
 			var room [maxNested]int
-			indexes, message, ok := f.message(room[:0])
+			indexes, message, ok := f.message(room[:0], c)
 			if !ok {
 				return to, false
 			}
@@ -68,7 +69,7 @@ func (d *documents) read(to []byte, r *kgo.Record) ([]byte, dedup.MissingReason)
 	if missing != dedup.NotMissing {
 		return to, missing
 	}
-	doc, ok := schema.document(to, &f)
+	doc, ok := schema.document(to, &f, schema)
 	if !ok {
 		return to, dedup.MissingUnparsable
 	}

@@ -20,6 +20,9 @@ const (
 	RefContentID                  // Apicurio's number of a content
 	RefGlobalID                   // Apicurio's number of a version
 	RefFingerprint                // CRC-64-AVRO of the schema, of Avro's single-object encoding
+	RefGlue                       // UUID of a schema's version in the AWS Glue schema registry
+	RefAzure                      // GUID of Azure's schema registry
+	RefConfigured                 // none: the configuration names the schema
 )
 
 // Ref names a schema.
@@ -31,7 +34,7 @@ type Ref struct {
 // Number is the number, of all kinds but RefGUID.
 func (r Ref) Number() uint64 { return r.id }
 
-// GUID are the bytes of a RefGUID.
+// GUID are the bytes of a RefGUID, a RefGlue or a RefAzure.
 func (r Ref) GUID() (guid [16]byte) {
 	binary.BigEndian.PutUint64(guid[:], r.high)
 	binary.BigEndian.PutUint64(guid[8:], r.id)
@@ -41,15 +44,19 @@ func (r Ref) GUID() (guid [16]byte) {
 // String is the name as the registry writes it.
 func (r Ref) String() string {
 	switch r.Kind {
-	case RefGUID:
+	case RefGUID, RefGlue:
 		g := r.GUID()
 		return fmt.Sprintf("%x-%x-%x-%x-%x", g[:4], g[4:6], g[6:8], g[8:10], g[10:])
+	case RefAzure:
+		return fmt.Sprintf("%x", r.GUID())
 	case RefContentID:
 		return fmt.Sprintf("contentId %d", r.id)
 	case RefGlobalID:
 		return fmt.Sprintf("globalId %d", r.id)
 	case RefFingerprint:
 		return fmt.Sprintf("fingerprint %016x", r.id)
+	case RefConfigured:
+		return "of the entry"
 	}
 	return strconv.FormatUint(r.id, 10)
 }
@@ -57,9 +64,12 @@ func (r Ref) String() string {
 // NumberRef names a schema by a number.
 func NumberRef(kind RefKind, number uint64) Ref { return Ref{Kind: kind, id: number} }
 
-// GUIDRef names a schema by a GUID.
-func GUIDRef(guid [16]byte) Ref {
-	return Ref{RefGUID, binary.BigEndian.Uint64(guid[:]), binary.BigEndian.Uint64(guid[8:])}
+// GUIDRef names a schema by a GUID of Confluent's.
+func GUIDRef(guid [16]byte) Ref { return UUIDRef(RefGUID, guid) }
+
+// UUIDRef names a schema by 16 bytes.
+func UUIDRef(kind RefKind, id [16]byte) Ref {
+	return Ref{kind, binary.BigEndian.Uint64(id[:]), binary.BigEndian.Uint64(id[8:])}
 }
 
 // Framing says how the records of a topic name their schemas, where that is not clear from them.
@@ -67,7 +77,17 @@ type Framing struct {
 	In      string  // InAny, the default: in a header if there is one, and else before the value
 	Numbers RefKind // what a number before a value is: RefID, RefContentID or RefGlobalID
 	Long    bool    // such a number has eight bytes, not four
+	Of      string  // FramingGlue or FramingAzure: theirs alone, and nothing of the above
+	// Value is the full name of the schema that all values have, and no value names one. Nothing
+	// else is looked for in a value then.
+	Value string
 }
+
+// Framings of cloud providers.
+const (
+	FramingGlue  = "glue"
+	FramingAzure = "azure"
+)
 
 // Places of a schema's name.
 const (
@@ -82,10 +102,15 @@ type frame struct {
 	body    []byte
 	indexes []byte // of a Protobuf message, if they do not stand before it
 	apart   bool   // they do not
+	ordinal bool   // one number before the message stands for them, as Glue's serializers have it
+	packed  bool   // the body is compressed, and was not unpacked yet
 }
 
 // message is which of a Protobuf schema's messages the frame has, and the message.
-func (f *frame) message(to []int) (indexes []int, message []byte, ok bool) {
+func (f *frame) message(to []int, c *compiled) (indexes []int, message []byte, ok bool) {
+	if f.ordinal {
+		return f.ordinalMessage(c.ordinals)
+	}
 	if !f.apart {
 		return messageOf(to, f.body)
 	}
@@ -105,6 +130,19 @@ func (s *schemas) open(r *kgo.Record, f *frame) dedup.MissingReason {
 	}
 	if part == nil {
 		return dedup.MissingNull
+	}
+	switch {
+	case s.framing.Value != "" && !s.ofKey:
+		if len(part) == 0 {
+			return dedup.MissingEmpty
+		}
+		f.ref, f.body = Ref{Kind: RefConfigured}, part
+		f.apart, f.indexes = true, firstMessage
+		return dedup.NotMissing
+	case s.framing.Of == FramingGlue:
+		return f.openGlue(part)
+	case s.framing.Of == FramingAzure:
+		return s.openAzure(r, part, f)
 	}
 	if len(r.Headers) > 0 && s.framing.In != InValue {
 		named, missing := s.inHeaders(r, f)
@@ -138,10 +176,8 @@ func (s *schemas) open(r *kgo.Record, f *frame) dedup.MissingReason {
 	return dedup.NotMissing
 }
 
-const glueNotice = "records begin with the header of the AWS Glue schema registry, which kdedup " +
-	"does not read: have the producers write Confluent's wire format, or put the ID in a header"
+// firstMessage are the indexes of a schema's first message.
+var firstMessage = []byte{0}
 
-// isGlue recognises a 3, the compression (none or zlib) and the schema's UUID.
-func isGlue(part []byte) bool {
-	return len(part) >= 18 && part[0] == 3 && (part[1] == 0 || part[1] == 5)
-}
+const glueNotice = "records begin with the header of the AWS Glue schema registry: write " +
+	"schema_registry.type: glue"

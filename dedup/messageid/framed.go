@@ -74,7 +74,7 @@ func (f *framed) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 
 func (f *framed) message(frame *frame, schema *compiled) ([]byte, dedup.MissingReason) {
 	var room [maxNested]int
-	indexes, message, ok := frame.message(room[:0])
+	indexes, message, ok := frame.message(room[:0], schema)
 	if !ok {
 		return nil, dedup.MissingUnparsable
 	}
@@ -119,8 +119,15 @@ func newJSONSchema(s Source, all *gathered) (finder, string, error) {
 	frames := &schemas{ofKey: document.ofKey, framing: framingOf(s.Registry), news: &all.news}
 	name := strings.Replace(document.String(), "json", FromJSONSchema, 1)
 	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		if missing := frames.open(r, &frame{}); missing != dedup.NotMissing {
+		var f frame
+		missing := frames.open(r, &f)
+		switch {
+		case missing != dedup.NotMissing:
 			return "", missing
+		case !f.unpack():
+			return "", dedup.MissingUnparsable
+		case f.ordinal:
+			return document.find(&kgo.Record{Key: f.body, Value: f.body})
 		}
 		return document.find(r)
 	}, name, nil

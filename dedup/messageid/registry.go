@@ -26,6 +26,46 @@ type RefRegistry interface {
 	SchemaOf(ctx context.Context, ref Ref) (Schema, error)
 }
 
+// NamedRegistry is a Registry that has schemas by their full names, too.
+type NamedRegistry interface {
+	// SchemaNamed is Schema for the name of a record or a message.
+	SchemaNamed(ctx context.Context, name string) (Schema, error)
+}
+
+// OfValues is the registry for a topic whose values name no schema, and are all of the one with
+// this full name. It leaves a registry that is nil as it is.
+func OfValues(r Registry, name string) Registry {
+	if r == nil || name == "" {
+		return r
+	}
+	return ofValues{r, name}
+}
+
+type ofValues struct {
+	Registry
+	name string
+}
+
+func (o ofValues) Framing() Framing {
+	f := framingOf(o.Registry)
+	f.Value = o.name
+	return f
+}
+
+func (o ofValues) SchemaNamed(ctx context.Context, name string) (Schema, error) {
+	if named, can := o.Registry.(NamedRegistry); can {
+		return named.SchemaNamed(ctx, name)
+	}
+	return Schema{}, fmt.Errorf("%w: it has none by name", ErrUnknownSchema)
+}
+
+func (o ofValues) SchemaOf(ctx context.Context, ref Ref) (Schema, error) {
+	if named, can := o.Registry.(RefRegistry); can {
+		return named.SchemaOf(ctx, ref)
+	}
+	return Schema{}, fmt.Errorf("%w: it is asked by numbers only", ErrUnknownSchema)
+}
+
 // Framer is a Registry that knows how records name its schemas.
 type Framer interface{ Framing() Framing }
 
@@ -45,6 +85,11 @@ type Schema struct {
 	Text string
 	// References are the schemas that it needs, each behind those that it needs itself.
 	References []Reference
+	// Set is a descriptor set in the place of the text of Protobuf, and Message the full name of
+	// the only message that counts in it. Without a name it is the set's last file, as a compiler
+	// writes it.
+	Set     []byte
+	Message string
 }
 
 // Reference is a schema under the name by which another one imports it.
@@ -68,8 +113,9 @@ type compiled struct {
 	avro    *avropath.Plan
 	proto   *protopath.Schema
 	// document appends a record as JSON, in place of the plans
-	document func(to []byte, f *frame) ([]byte, bool)
-	err      error // why there is none of these
+	document func(to []byte, f *frame, c *compiled) ([]byte, bool)
+	ordinals [][]int // of Protobuf: the messages' indexes, as Glue's serializers count them
+	err      error   // why there is none of these
 }
 
 // compile makes a plan of a schema. An error is about the schema, and the same the next time.
@@ -78,7 +124,8 @@ func compile(kind string, path jsonpath.Path, s Schema) compiled {
 		if kind == FromAvro {
 			c.avro, err = avropath.Compile(s.Text, s.inOrder(), path)
 		} else {
-			c.proto, err = protopath.Compile(s.Text, s.byName(), path)
+			c.proto, err = protopath.Compile(s.source(), path)
+			c.ordinals = c.proto.Ordinals()
 		}
 		return c, err
 	})
@@ -115,6 +162,10 @@ func (s Schema) byName() map[string]string {
 		texts[r.Name] = r.Text
 	}
 	return texts
+}
+
+func (s Schema) source() protopath.Source {
+	return protopath.Source{Text: s.Text, References: s.byName(), Set: s.Set, Message: s.Message}
 }
 
 func unusable(err error) compiled { return compiled{missing: missingFor(err), err: err} }

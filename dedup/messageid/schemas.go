@@ -39,6 +39,8 @@ func (s *schemas) of(r *kgo.Record, f *frame) (*compiled, dedup.MissingReason) {
 		return nil, dedup.MissingUnresolved
 	case schema.missing != dedup.NotMissing:
 		return nil, schema.missing
+	case !f.unpack():
+		return nil, dedup.MissingUnparsable
 	}
 	return schema, dedup.NotMissing
 }
@@ -109,6 +111,12 @@ func (s *schemas) ask(ctx context.Context, ref Ref) (*compiled, error) {
 }
 
 func (s *schemas) schema(ctx context.Context, ref Ref) (Schema, error) {
+	if ref.Kind == RefConfigured {
+		if named, can := s.registry.(NamedRegistry); can {
+			return named.SchemaNamed(ctx, s.framing.Value)
+		}
+		return Schema{}, fmt.Errorf("%w: it has none by name", ErrUnknownSchema)
+	}
 	if ref.Kind == RefID {
 		return s.registry.Schema(ctx, uint32(ref.id))
 	}

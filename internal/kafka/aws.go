@@ -21,6 +21,14 @@ const (
 	awsEarly = 5 * time.Minute
 )
 
+// LoadAWS returns the credentials of the SDK's default chain, and the region that the environment
+// or the profile names.
+func LoadAWS(ctx context.Context) (aws.CredentialsProvider, string, error) {
+	loaded, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithCredentialsCacheOptions(
+		func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = awsEarly }))
+	return loaded.Credentials, loaded.Region, err
+}
+
 // managedStreaming logs in to Amazon MSK with credentials of the SDK's default chain. The SDK keeps
 // them and renews them before they end.
 func managedStreaming(

@@ -10,13 +10,13 @@ import (
 
 // Documents writes messages of a file as JSON documents. It is safe for concurrent use.
 type Documents struct {
-	messages protoreflect.MessageDescriptors
+	messages []protoreflect.MessageDescriptor
 	types    *dynamicpb.Types // of what lies in an Any
 }
 
 // CompileDocuments is Compile for who needs all of a message.
-func CompileDocuments(schema string, references map[string]string) (*Documents, error) {
-	file, err := parse(schema, references)
+func CompileDocuments(s Source) (*Documents, error) {
+	file, messages, err := s.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func CompileDocuments(schema string, references map[string]string) (*Documents, 
 	if err := files.RegisterFile(file); err != nil {
 		return nil, err
 	}
-	return &Documents{file.Messages(), dynamicpb.NewTypes(&files)}, nil
+	return &Documents{messages, dynamicpb.NewTypes(&files)}, nil
 }
 
 // maxDocument is the length of a message up to which it becomes a document: decoded it takes up to
@@ -55,17 +55,17 @@ func (d *Documents) AppendJSON(to []byte, indexes []int, message []byte) ([]byte
 }
 
 func (d *Documents) message(indexes []int) protoreflect.MessageDescriptor {
-	types := d.messages
-	for i, index := range indexes {
-		if index < 0 || index >= types.Len() {
-			break
-		}
-		if i == len(indexes)-1 {
-			return types.Get(index)
-		}
-		types = types.Get(index).Messages()
+	if len(indexes) == 0 || indexes[0] < 0 || indexes[0] >= len(d.messages) {
+		return nil
 	}
-	return nil
+	is := d.messages[indexes[0]]
+	for _, index := range indexes[1:] {
+		if index < 0 || index >= is.Messages().Len() {
+			return nil
+		}
+		is = is.Messages().Get(index)
+	}
+	return is
 }
 
 // known reports whether the schema has all that is in the message: the document has only that.

@@ -16,7 +16,7 @@ import (
 
 func documents(t testing.TB, schema string) *protopath.Documents {
 	t.Helper()
-	d, err := protopath.CompileDocuments(schema, nil)
+	d, err := protopath.CompileDocuments(protopath.Source{Text: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestWhatIsNoMessageIsNoDocument(t *testing.T) {
 			t.Errorf("%s: %s", name, doc)
 		}
 	}
-	if _, err := protopath.CompileDocuments("message", nil); err == nil {
+	if _, err := protopath.CompileDocuments(protopath.Source{Text: "message"}); err == nil {
 		t.Error("what is no schema is accepted")
 	}
 }

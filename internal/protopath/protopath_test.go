@@ -59,7 +59,7 @@ func parse(t testing.TB, path string) jsonpath.Path {
 
 func plan(t testing.TB, path string, indexes ...int) *protopath.Plan {
 	t.Helper()
-	s, err := protopath.Compile(order, nil, parse(t, path))
+	s, err := protopath.Compile(protopath.Source{Text: order}, parse(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestTheLastOfEqualFieldsCounts(t *testing.T) {
 }
 
 func TestARecordNamesItsMessage(t *testing.T) {
-	s, err := protopath.Compile(order, nil, parse(t, "id"))
+	s, err := protopath.Compile(protopath.Source{Text: order}, parse(t, "id"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestAPathThatTheSchemaCannotHaveIsRefused(t *testing.T) {
 		"by_name.x": protopath.ErrNoID, "paid": protopath.ErrNoID, "right": protopath.ErrNoID,
 		strings.Repeat("right.", 40) + "id": protopath.ErrNoField,
 	} {
-		s, err := protopath.Compile(order, nil, parse(t, path))
+		s, err := protopath.Compile(protopath.Source{Text: order}, parse(t, path))
 		if err == nil {
 			_, err = s.Plan([]int{0})
 		}
@@ -198,15 +198,17 @@ func TestAPathThatTheSchemaCannotHaveIsRefused(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{"message", `syntax="proto3"; import "gone.proto";`} {
-		if _, err := protopath.Compile(schema, nil, parse(t, "a")); err == nil {
+		if _, err := protopath.Compile(protopath.Source{Text: schema}, parse(t, "a")); err == nil {
 			t.Errorf("%s is accepted", schema)
 		}
 	}
 }
 
 func TestReferencesHaveTheNamesOfImports(t *testing.T) {
-	s, err := protopath.Compile(`syntax="proto3"; import "x/c.proto"; message O { x.C c = 1; }`,
-		map[string]string{"x/c.proto": `syntax="proto3"; package x; message C { string id = 1; }`},
+	s, err := protopath.Compile(protopath.Source{
+		Text: `syntax="proto3"; import "x/c.proto"; message O { x.C c = 1; }`,
+		References: map[string]string{
+			"x/c.proto": `syntax="proto3"; package x; message C { string id = 1; }`}},
 		parse(t, "c.id"))
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,10 @@ import (
 )
 
 // Schema has a plan for each message of a file. It is safe for concurrent use.
-type Schema struct{ messages []message }
+type Schema struct {
+	messages []message
+	ordinals [][]int
+}
 
 // message is a type with those that are declared in it, in their order: that is how records name
 // their type.
@@ -75,16 +78,16 @@ func camel(name string) string {
 	return string(text)
 }
 
-// Compile reads the text of a file. References have the names by which it imports them.
-func Compile(schema string, references map[string]string, path jsonpath.Path) (*Schema, error) {
+// Compile makes the plans of a source.
+func Compile(s Source, path jsonpath.Path) (*Schema, error) {
 	if len(path) > maxSteps {
 		return nil, fmt.Errorf("%w: a path has at most %d segments", ErrNoField, maxSteps)
 	}
-	file, err := parse(schema, references)
+	_, messages, err := s.parse()
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{messagesOf(file.Messages(), path)}, nil
+	return &Schema{messagesOf(messages, path), ordinalsOf(messages)}, nil
 }
 
 func parse(schema string, references map[string]string) (protoreflect.FileDescriptor, error) {
@@ -102,16 +105,16 @@ func parse(schema string, references map[string]string) (protoreflect.FileDescri
 		Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(find))}
 	files, err := compiler.Compile(context.Background(), mainFile)
 	if err != nil {
-		return nil, err
+		return nil, withRemedy(err)
 	}
 	return files[0], nil
 }
 
-func messagesOf(types protoreflect.MessageDescriptors, path jsonpath.Path) []message {
-	all := make([]message, types.Len())
+func messagesOf(types []protoreflect.MessageDescriptor, path jsonpath.Path) []message {
+	all := make([]message, len(types))
 	for i := range all {
-		all[i].plan, all[i].err = compile(types.Get(i), path)
-		all[i].inner = messagesOf(types.Get(i).Messages(), path)
+		all[i].plan, all[i].err = compile(types[i], path)
+		all[i].inner = messagesOf(listed(types[i].Messages()), path)
 	}
 	return all
 }

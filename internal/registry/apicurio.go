@@ -13,6 +13,9 @@ import (
 const (
 	Confluent = "confluent" // the default: one that speaks Confluent's API
 	Apicurio  = "apicurio"  // Apicurio's own API, version 3
+	Glue      = "glue"      // the AWS Glue schema registry
+	Azure     = "azure"     // that of Azure Event Hubs
+	Files     = "files"     // none: all schemas are in files
 )
 
 // apicurioAPI is below the address of a registry.

@@ -29,7 +29,10 @@ type Options struct {
 	// TLS is asked for each connection; nil: what the system trusts.
 	TLS     func() *tls.Config
 	Timeout time.Duration // of one request
-	Type    string        // Confluent, the default, or Apicurio
+	Type    string        // Confluent, the default, or another one of the types
+	// Schemas are files, see schema_registry.schemas; all that there is with the type Files.
+	Schemas []string
+	Glue    GlueOptions // with the type Glue; URLs are in the place of the service's own
 	Framing messageid.Framing
 }
 
@@ -46,6 +49,8 @@ type Tokens interface {
 type Client struct {
 	servers []server
 	kind    string
+	files   *files
+	glue    *glue // nil: another type
 	framing messageid.Framing
 	idle    *http.Transport
 	last    atomic.Pointer[error] // of the last question; nil or a pointer to nil: it was answered
@@ -54,11 +59,21 @@ type Client struct {
 var (
 	_ messageid.RefRegistry = (*Client)(nil)
 	_ messageid.Framer      = (*Client)(nil)
+
+	_ messageid.NamedRegistry = (*Client)(nil)
 )
 
 // New connects to nobody yet.
 func New(o Options) (*Client, error) {
 	c := &Client{kind: o.Type, framing: o.Framing, idle: transport(o.TLS)}
+	var err error
+	if c.files, err = readFiles(o.Schemas); err != nil {
+		return nil, err
+	}
+	if o.Type == Glue {
+		c.glue, err = newGlue(o, c.idle)
+		return c, err
+	}
 	for _, url := range o.URLs {
 		s, err := newServer(url, o, c.idle)
 		if err != nil {
@@ -71,6 +86,9 @@ func New(o Options) (*Client, error) {
 
 // Framing implements messageid.Framer.
 func (c *Client) Framing() messageid.Framing { return c.framing }
+
+// Asks is the type of the registry.
+func (c *Client) Asks() string { return c.kind }
 
 // Close ends the connections that are not in use.
 func (c *Client) Close() { c.idle.CloseIdleConnections() }
@@ -87,6 +105,13 @@ func (c *Client) Err() error {
 func (c *Client) Ready(ctx context.Context) error {
 	if c.Err() == nil {
 		return nil
+	}
+	if c.glue != nil || c.kind == Azure {
+		_, err := c.SchemaOf(ctx, messageid.UUIDRef(c.uuids(), [16]byte{}))
+		if errors.Is(err, messageid.ErrUnknownSchema) {
+			err = nil
+		}
+		return err
 	}
 	if _, err := c.SchemaOf(ctx, messageid.NumberRef(c.framing.Numbers, 0)); !errors.Is(err,
 		messageid.ErrUnknownSchema) {
@@ -156,6 +181,13 @@ var ErrNoSubject = errors.New("the schema registry has no such subject")
 
 // Schema implements messageid.Registry.
 func (c *Client) Schema(ctx context.Context, id uint32) (messageid.Schema, error) {
+	switch s, known := c.files.number[uint64(id)]; {
+	case known:
+		return s, nil
+	case c.kind == Files:
+		return s, fmt.Errorf("%w: schema_registry.type is files, and records name a schema of a "+
+			"registry", messageid.ErrUnknownSchema)
+	}
 	var found sr.Schema
 	err := c.ask(ctx, func(server server) (err error) {
 		found, err = server.SchemaByID(ctx, int(id))
@@ -173,7 +205,23 @@ func (c *Client) Schema(ctx context.Context, id uint32) (messageid.Schema, error
 // SchemaOf implements messageid.RefRegistry.
 func (c *Client) SchemaOf(ctx context.Context, ref messageid.Ref) (messageid.Schema, error) {
 	number := ref.Kind == messageid.RefContentID || ref.Kind == messageid.RefGlobalID
+	if s, known := c.files.number[ref.Number()]; known && (number || ref.Kind == messageid.RefID) {
+		return s, nil
+	}
 	switch {
+	case ref.Kind == messageid.RefFingerprint:
+		if s, known := c.files.fingerprint[ref.Number()]; known {
+			return s, nil
+		}
+		return messageid.Schema{}, fmt.Errorf("%w: no file of schema_registry.schemas has the %s",
+			messageid.ErrUnknownSchema, ref)
+	case c.kind == Files:
+		return messageid.Schema{}, fmt.Errorf("%w: schema_registry.type is files, and records name "+
+			"a schema of a registry", messageid.ErrUnknownSchema)
+	case ref.Kind == messageid.RefGlue && c.glue != nil:
+		return c.glueVersion(ctx, map[string]any{"SchemaVersionId": ref.String()})
+	case ref.Kind == messageid.RefAzure && c.kind == Azure:
+		return c.azureSchema(ctx, ref)
 	case ref.Kind == messageid.RefID:
 		return c.Schema(ctx, uint32(ref.Number()))
 	case number && c.kind == Apicurio:
@@ -205,7 +253,12 @@ func (c *Client) byGUID(ctx context.Context, ref messageid.Ref) (messageid.Schem
 
 // Newest is the newest schema of a subject.
 func (c *Client) Newest(ctx context.Context, subject string) (messageid.Schema, error) {
-	if c.kind == Apicurio {
+	switch c.kind {
+	case Files, Azure:
+		return messageid.Schema{}, ErrNoSubject
+	case Glue:
+		return c.glueNewest(ctx, subject)
+	case Apicurio:
 		s, err := c.apicurioNewest(ctx, subject)
 		if errors.Is(err, messageid.ErrUnknownSchema) {
 			err = ErrNoSubject

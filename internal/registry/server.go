@@ -62,17 +62,21 @@ func (s server) get(ctx context.Context, path string) ([]byte, http.Header, erro
 	if answer.StatusCode != http.StatusOK {
 		return nil, nil, &sr.ResponseError{Method: r.Method, URL: r.URL.String(),
 			StatusCode: answer.StatusCode, Raw: body,
-			ErrorCode: apicurioCode(answer.StatusCode, body)}
+			ErrorCode: deniedCode(answer.StatusCode, body)}
 	}
 	return body, answer.Header, nil
 }
 
-// apicurioCode makes a denial of Apicurio's one of Confluent's. Without its name, somebody else
+// deniedCode makes a denial of Apicurio's or Azure's one of Confluent's. Without its name, somebody else
 // answers.
-func apicurioCode(status int, body []byte) int {
-	var problem struct{ Name string }
+func deniedCode(status int, body []byte) int {
+	var problem struct {
+		Name  string
+		Error struct{ Code string }
+	}
 	if status == http.StatusNotFound && json.Unmarshal(body, &problem) == nil &&
-		strings.HasSuffix(problem.Name, "NotFoundException") {
+		(strings.HasSuffix(problem.Name, "NotFoundException") || // of Apicurio
+			problem.Error.Code == "ItemNotFound") { // of Azure
 		return noSchema
 	}
 	return 0

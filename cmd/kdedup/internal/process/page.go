@@ -56,7 +56,7 @@ func (p *Process) checks() []server.Check {
 	if p.serves() {
 		checks = append(checks, p.apiCheck())
 	}
-	if len(now.config.SchemaRegistry.URLs) > 0 {
+	if now.config.SchemaRegistry.HasRegistry() {
 		checks = append(checks, server.Check{Name: "schema registry",
 			Func: func(ctx context.Context) error { return p.schemas.Ready(ctx) }})
 	}

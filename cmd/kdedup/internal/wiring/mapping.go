@@ -53,6 +53,7 @@ func EarlierOf(t config.Topic) client.Earlier {
 // ExtractorOf finds the message IDs of an entry. Nobody asks the registry before a record does; for
 // who extracts nothing it may be nil.
 func ExtractorOf(t config.Topic, schemas messageid.Registry) (*messageid.Extractor, error) {
+	schemas = messageid.OfValues(schemas, t.Schema)
 	e, err := messageid.New(sourceOf(t.MessageID, schemas))
 	if err != nil {
 		return nil, err

@@ -23,7 +23,8 @@ func Schemas(c config.Config, log *slog.Logger) (*registry.Client, error) {
 	}
 	o := registry.Options{URLs: r.URLs, Username: r.Username, Password: r.Password.Reveal(),
 		Token: r.Token.Reveal(), Headers: make(http.Header), TLS: current, Timeout: r.Timeout,
-		Type: r.Type, Framing: framingOf(r)}
+		Type: r.Type, Framing: framingOf(r), Schemas: r.Schemas,
+		Glue: registry.GlueOptions{Load: kafka.LoadAWS, Region: r.Region, Registry: r.RegistryName}}
 	for _, header := range r.Headers {
 		name, value, _ := strings.Cut(header, "=")
 		o.Headers.Set(name, value)
@@ -41,6 +42,10 @@ func Schemas(c config.Config, log *slog.Logger) (*registry.Client, error) {
 func framingOf(r config.SchemaRegistry) messageid.Framing {
 	f := messageid.Framing{In: r.IDIn, Long: r.IDBytes == 8}
 	switch {
+	case r.Type == config.RegistryGlue:
+		f.Of = messageid.FramingGlue
+	case r.Type == config.RegistryAzure:
+		f.Of = messageid.FramingAzure
 	case r.UseID == config.UseGlobalID:
 		f.Numbers = messageid.RefGlobalID
 	case r.Type == config.RegistryApicurio:
@@ -55,7 +60,7 @@ func framingOf(r config.SchemaRegistry) messageid.Framing {
 func (e *Entry) CheckSchemas(
 	ctx context.Context, schemas *registry.Client, log *slog.Logger,
 ) error {
-	c := newestSchemas{schemas, e.Input, log}
+	c := newestSchemas{schemas, e.Input, e.Schema, log}
 	return errors.Join(c.places(ctx, "message_id", e.MessageID),
 		c.fields(ctx, "only_if", e.OnlyIf.From, e.OnlyIf.Part, e.MessageID, e.OnlyIf.Path),
 		c.fields(ctx, "fingerprint.only", e.ContentFormat(), config.PartValue, e.MessageID,
@@ -66,6 +71,7 @@ func (e *Entry) CheckSchemas(
 type newestSchemas struct {
 	schemas *registry.Client
 	input   string
+	named   string // the schema of all values; empty: records name theirs
 	log     *slog.Logger
 }
 
@@ -103,7 +109,23 @@ func (c newestSchemas) compare(
 		m.From != config.FromJSONSchema {
 		return nil
 	}
+	if c.named != "" && m.Part != config.PartKey {
+		s, err := c.schemas.SchemaNamed(ctx, c.named)
+		if err == nil {
+			err = fits(sourceOf(m, nil), s)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: schema %s: %w", path, c.named, err)
+		}
+		return nil
+	}
+	if c.schemas.Asks() == registry.Files {
+		return c.compareFiles(path, m, fits)
+	}
 	subject := SubjectOf(m, c.input)
+	if c.schemas.Asks() == registry.Glue && m.Subject == "" {
+		subject = c.input
+	}
 	newest, err := c.schemas.Newest(ctx, subject)
 	switch {
 	case errors.Is(err, registry.ErrNoSubject) && m.Subject == "":
@@ -117,6 +139,26 @@ func (c newestSchemas) compare(
 		return fmt.Errorf("%s: subject %s: %w", path, subject, err)
 	}
 	return nil
+}
+
+// compareFiles wants one schema of the files that fits: which of them are of the topic, only its
+// records say.
+func (c newestSchemas) compareFiles(
+	path string, m config.MessageID, fits func(messageid.Source, messageid.Schema) error,
+) error {
+	var last error
+	for _, s := range c.schemas.Files() {
+		if s.Type != m.From {
+			continue
+		}
+		if last = fits(sourceOf(m, nil), s); last == nil {
+			return nil
+		}
+	}
+	if last == nil {
+		last = fmt.Errorf("schema_registry.schemas has none of type %s", m.From)
+	}
+	return fmt.Errorf("%s: no file of schema_registry.schemas: %w", path, last)
 }
 
 // SubjectOf is the one whose schemas records of a topic have.
