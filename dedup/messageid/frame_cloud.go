@@ -30,7 +30,8 @@ func isGlue(part []byte) bool {
 		(part[1] == gluePlain || part[1] == glueZlib)
 }
 
-// IsGlue reports whether a value begins as the serializers of the AWS Glue schema registry write it.
+// IsGlue reports whether a value begins as the serializers of the AWS Glue schema registry write
+// it.
 func IsGlue(value []byte) bool { return isGlue(value) }
 
 func (f *frame) openGlue(part []byte) dedup.MissingReason {

@@ -28,7 +28,8 @@ func uuid(t testing.TB, kind messageid.RefKind, text string) messageid.Ref {
 // glueLibrary is what the service had when its serializers wrote the records of the test.
 func glueLibrary(t testing.TB) library {
 	return library{&shelf{}, map[messageid.Ref]messageid.Schema{
-		uuid(t, messageid.RefGlue, "23dd487a9170421db19d9b1d29ce30ee"): {Type: "avro", Text: avroV1},
+		uuid(t, messageid.RefGlue, "23dd487a9170421db19d9b1d29ce30ee"): {Type: "avro",
+			Text: avroV1},
 		uuid(t, messageid.RefGlue, "8a08fa85e19b4f3d8d279fcb27837692"): {Type: "avro",
 			Text: strings.Replace(avroV2, `"int"`, `"string"`, 1)},
 		uuid(t, messageid.RefGlue, "b8a05e0fc7404fb4b2ce828ef8eea99f"): {Type: "protobuf",
@@ -60,7 +61,8 @@ func TestSchemasOfGluesSerializersAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := mustExtractor(t, messageid.Source{From: from, Path: "id", Registry: l})
-			if id, missing := extract(t, e, &kgo.Record{Value: value}); id != "a-1" || missing != 0 {
+			id, missing := extract(t, e, &kgo.Record{Value: value})
+			if id != "a-1" || missing != 0 {
 				t.Errorf("%s: %q, %v, %s", text, id, missing, e.Notice())
 			}
 			if from == "json_schema" {
@@ -68,7 +70,8 @@ func TestSchemasOfGluesSerializersAreFound(t *testing.T) {
 			}
 			hash := mustExtractor(t, messageid.Source{From: "value_hash", Format: from,
 				Ignore: []string{"note"}, Registry: l})
-			if id, missing := extract(t, hash, &kgo.Record{Value: value}); missing != 0 || id == "" {
+			id, missing = extract(t, hash, &kgo.Record{Value: value})
+			if missing != 0 || id == "" {
 				t.Errorf("%s as a whole: %q, %v", text, id, missing)
 			}
 		}
@@ -89,7 +92,8 @@ func TestWhatIsNoRecordOfTheRegistryIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	azure := library{&shelf{}, map[messageid.Ref]messageid.Schema{
-		uuid(t, messageid.RefAzure, "23dd487a9170421db19d9b1d29ce30ee"): {Type: "avro", Text: avroV1},
+		uuid(t, messageid.RefAzure, "23dd487a9170421db19d9b1d29ce30ee"): {Type: "avro",
+			Text: avroV1},
 	}, messageid.Framing{Of: messageid.FramingAzure}}
 	content := "avro/binary+23dd487a9170421db19d9b1d29ce30ee"
 	for _, c := range []struct {

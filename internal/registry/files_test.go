@@ -105,7 +105,8 @@ func TestRecordsFindTheirSchemasInFiles(t *testing.T) {
 			"no file of schema_registry.schemas"},
 		{"a number of a registry", "", avroID, "\x00\x00\x00\x00\x01\x06a-1", "",
 			dedup.MissingUnknownSchema, "type is files"},
-		{"nothing, and nothing is configured", "", avroID, "\x06a-1", "", dedup.MissingUnframed, ""},
+		{"nothing, and nothing is configured", "", avroID, "\x06a-1", "", dedup.MissingUnframed,
+			""},
 		{"nothing, and the entry says it", "shop.Alone", avroID, "\x02x\x06a-1", "a-1", 0, ""},
 		{"nothing, and two versions", "shop.Order", avroID, "\x06a-1", "",
 			dedup.MissingUnknownSchema, "several files"},
@@ -133,13 +134,15 @@ func TestADescriptorSetStandsForATextThatCannotBeRead(t *testing.T) {
 	c := client(t, registry.Options{URLs: []string{server.URL},
 		Schemas: []string{"7=" + write(t, "shop.binpb", edition2024(t))}})
 	s := messageid.Source{From: "protobuf", Path: "id", Registry: c}
-	id, missing, _ := idOf(t, s, &kgo.Record{Value: []byte("\x00\x00\x00\x00\x07\x02\x02\x3a\x03a-1")})
+	id, missing, _ := idOf(t, s,
+		&kgo.Record{Value: []byte("\x00\x00\x00\x00\x07\x02\x02\x3a\x03a-1")})
 	if id != "a-1" || missing != 0 {
 		t.Errorf("with the set: %q, %v", id, missing)
 	}
 	_, missing, told := idOf(t, s,
 		&kgo.Record{Value: []byte("\x00\x00\x00\x00\x08\x02\x02\x3a\x03a-1")})
-	if missing != dedup.MissingUnusableSchema || !strings.Contains(told, "schema_registry.schemas") ||
+	if missing != dedup.MissingUnusableSchema ||
+		!strings.Contains(told, "schema_registry.schemas") ||
 		!strings.Contains(told, "--descriptor_set_out") {
 		t.Errorf("without: %v, %q", missing, told)
 	}

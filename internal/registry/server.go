@@ -67,8 +67,8 @@ func (s server) get(ctx context.Context, path string) ([]byte, http.Header, erro
 	return body, answer.Header, nil
 }
 
-// deniedCode makes a denial of Apicurio's or Azure's one of Confluent's. Without its name, somebody else
-// answers.
+// deniedCode makes a denial of Apicurio's or Azure's one of Confluent's. Without its name, somebody
+// else answers.
 func deniedCode(status int, body []byte) int {
 	var problem struct {
 		Name  string
