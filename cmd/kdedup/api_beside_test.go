@@ -114,3 +114,25 @@ func TestTheAPIAnswersWhileThePipelinesCannotBegin(t *testing.T) {
 		})
 	}
 }
+
+// Without its store the API cannot answer either: nothing is left to wait for.
+func TestAStartWhoseStoreIsRefusedEndsDespiteTheAPI(t *testing.T) {
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+	path := withAPI(t, brokers, "127.0.0.1:0")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "embedded: {path: ")
+	var directory string
+	if _, err := fmt.Sscanf(rest, "%q", &directory); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	if err := os.WriteFile(directory, []byte("no directory"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := kdedup(t.Context(), "run", "-c", path); code != 1 ||
+		!strings.Contains(said, directory) {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+}

@@ -102,14 +102,18 @@ func (p *Process) closeStore(uses func(*openedStore) bool) {
 	p.opened = nil
 }
 
-// serveBeside answers the API until ctx ends, and returns what waits for that.
-func (p *Process) serveBeside(ctx context.Context) (wait func()) {
+// serveBeside answers the API until ctx ends, or end is called, which waits for that.
+func (p *Process) serveBeside(ctx context.Context) (end func()) {
 	if !p.serves() {
 		return func() {}
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup
 	serving.Go(func() { p.serve(ctx) })
-	return serving.Wait
+	return func() {
+		cancel()
+		serving.Wait()
+	}
 }
 
 // serve begins the API again, with pauses, when it fails.
