@@ -226,3 +226,23 @@ func (b *pipelineBench) deleteTopics(ctx context.Context, clusters kafka.Cluster
 	}
 	return nil
 }
+
+// outcomes are the records of the one pipeline of a measurement, by what became of them.
+func outcomes(processes ...*process.Process) map[string]int {
+	counts := make(map[string]int)
+	for _, p := range processes {
+		totals, _ := p.Totals(p.Config().Topics[0].Input)
+		for outcome, n := range totals.Outcomes {
+			counts[outcome] += int(n)
+		}
+	}
+	return counts
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,8 +23,8 @@ func newDemo() *cobra.Command {
 		Short: "Watch kdedup work, with nothing installed",
 		Long: "Start a Kafka within this process, produce orders of which some arrive twice, and " +
 			"clean them\n" +
-			"as two processes of `kdedup run` do that share their claims in the Kafka. Then " +
-			"check the clean topic.",
+			"with two processes of `kdedup run` that share their claims in the Kafka. One of them " +
+			"is killed\nat its work, and started again. Then check the clean topic.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.out, d.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -46,10 +46,24 @@ type demo struct {
 
 const (
 	demoPartitions = 8
-	demoProcesses  = 2 // parts of this one; they share nothing but the Kafka
+	demoProcesses  = 2 // they share nothing but the Kafka
 )
 
-func (d *demo) run(ctx context.Context) error {
+// demoFile is what the processes read. Partitions of one that was killed go to the other after 6 s.
+const demoFile = `kafka: {brokers: [%q]}
+store: {type: kafka, kafka: {path: %q}}
+log: {level: warn}
+topics:
+  - input: orders
+    output: orders.clean
+    duplicates_topic: orders.duplicates
+    dead_letter_topic: orders.dlq
+    consumer_group: orders-dedup
+    session_timeout: 6s
+    message_id: {from: header, name: message-id}
+`
+
+func (d *demo) run(ctx context.Context) (err error) {
 	if d.orders < 1 || d.rate < 1 {
 		return usageError{fmt.Errorf("--orders and --rate must be at least 1, got %d and %d",
 			d.orders, d.rate)}
@@ -65,67 +79,61 @@ func (d *demo) run(ctx context.Context) error {
 		return fmt.Errorf("make a directory for the indexes: %w", err)
 	}
 	defer os.RemoveAll(directory)
-
-	c := demoConfig(cluster.ListenAddrs(), directory)
-	log, level := process.NewLogger(c.Log, d.errOut, nil)
-	if err := wiring.Setup(ctx, c, log, false, func(string) {}); err != nil {
+	file := filepath.Join(directory, "kdedup.yaml")
+	text := fmt.Sprintf(demoFile, cluster.ListenAddrs()[0], directory)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
-	var processes []*process.Process
-	work := func(ctx context.Context) error { return d.show(ctx, processes, log) }
-	for n := range demoProcesses {
-		c.Instance = fmt.Sprint("demo-", n+1)
-		p, err := process.Wire(ctx, c, log, level)
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		processes = append(processes, p)
-		inner := work
-		work = func(ctx context.Context) error { return p.RunBeside(ctx, inner) }
-	}
-	return work(ctx)
-}
-
-func demoConfig(brokers []string, directory string) config.Config {
-	c := config.Default()
-	c.Instance = "demo"
-	c.Kafka.Brokers = brokers
-	c.Store.Type = config.StoreKafka
-	c.Store.Kafka.Path = directory
-	c.Server.Listen = "127.0.0.1:0"
-	c.Log.Level = slog.LevelWarn.String()
-	t := config.DefaultTopic()
-	t.Input, t.Output, t.ConsumerGroup = "orders", "orders.clean", "orders-dedup"
-	t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates", "orders.dlq"
-	t.MessageID = config.MessageID{From: config.FromHeader, Name: orderIDHeader}
-	c.Topics = []config.Topic{t}
-	return c.Derived()
-}
-
-// show produces, watches until everything is committed, and checks the result.
-func (d *demo) show(
-	ctx context.Context, processes []*process.Process, log *slog.Logger,
-) error {
-	c := processes[0].Config()
-	client, err := wiring.AdminClient(ctx, c, log)
+	c, err := config.Load(file, nil)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	fmt.Fprintf(d.out, "kafka     %s (within this process)\npipeline  orders -> orders.clean, "+
-		"duplicates to orders.duplicates\nclaims    in orders-dedup.claims, of both "+
-		"processes\n", c.Kafka.Brokers[0])
+	log, _ := process.NewLogger(c.Log, d.errOut, nil)
+	if err := wiring.Setup(ctx, c, log, false, func(string) {}); err != nil {
+		return err
+	}
+	processes, err := startAll(file, demoProcesses)
+	defer processes.end()
+	if err != nil {
+		return err
+	}
+	return d.show(ctx, c, processes)
+}
+
+// show produces, watches until everything is committed, and checks the result.
+func (d *demo) show(ctx context.Context, c config.Config, processes demoGroup) error {
+	t := c.Topics[0]
+	fmt.Fprintf(d.out, "kafka     %s (within this process)\npipeline  %s -> %s, duplicates to "+
+		"%s\nclaims    in %s.claims, of both processes\n", c.Kafka.Brokers[0], t.Input, t.Output,
+		t.DuplicatesTopic, t.ConsumerGroup)
 	for _, p := range processes {
-		fmt.Fprintf(d.out, "%-9s %s\n", p.Config().Instance, p.URL())
+		fmt.Fprintf(d.out, "%-9s http://%s/\n", p.name, p.address)
 	}
 	fmt.Fprintln(d.out)
 
 	start := time.Now()
 	traffic := newTraffic(d.orders)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	produced := make(chan error, 1)
-	go func() { produced <- traffic.produce(ctx, c.Kafka.Brokers, d.rate) }()
-	err = newLiveView(d.out, processes).watch(ctx, traffic)
+	go func() {
+		err := traffic.produce(ctx, c.Kafka.Brokers, d.rate)
+		if err != nil {
+			cancel() // the rest would wait for it
+		}
+		produced <- err
+	}()
+	view, err := newLiveView(d.out, c)
+	if err != nil {
+		cancel()
+		<-produced
+		return err
+	}
+	err = view.watch(ctx, traffic, processes)
+	view.close()
+	if err != nil {
+		cancel()
+	}
 	if produceErr := <-produced; produceErr != nil {
 		return fmt.Errorf("produce orders: %w", produceErr)
 	}
@@ -137,7 +145,7 @@ func (d *demo) show(
 	if err != nil {
 		return err
 	}
-	d.table(processes, traffic, found, took)
+	d.table(view, traffic, found, took)
 	if err := d.showDuplicates(ctx, c); err != nil {
 		return err
 	}

@@ -7,99 +7,123 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/config"
 )
 
-// liveView shows the counts of the running processes.
+// liveView shows what arrives on the topics behind the pipeline, as a consumer sees it that reads
+// committed records only.
 type liveView struct {
-	out       io.Writer
-	processes []*process.Process
-	terminal  bool
+	out      io.Writer
+	terminal bool
+	client   *kgo.Client
+	topic    config.Topic
+
+	forwarded, duplicates int
+	killed                string // the process that was
+	killedAt              int    // records that were done then
 }
 
-func newLiveView(out io.Writer, processes []*process.Process) *liveView {
-	return &liveView{out: out, processes: processes, terminal: isTerminal(out)}
+func newLiveView(out io.Writer, c config.Config) (*liveView, error) {
+	t := c.Topics[0]
+	client, err := kgo.NewClient(append(demoConnection(c),
+		kgo.ConsumeTopics(t.Output, t.DuplicatesTopic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", t.Output, err)
+	}
+	return &liveView{out: out, terminal: isTerminal(out), client: client, topic: t}, nil
 }
 
-// watch returns when everything that was sent is committed, or ctx ends.
-func (v *liveView) watch(ctx context.Context, t *traffic) error {
+func (v *liveView) close() { v.client.Close() }
+
+func (v *liveView) done() int { return v.forwarded + v.duplicates }
+
+// watch returns when everything that was sent is committed, or ctx ends. When a part is done it
+// kills a process and starts it again.
+func (v *liveView) watch(ctx context.Context, t *traffic, processes demoGroup) error {
 	interval := time.Second
 	if v.terminal {
 		interval = 100 * time.Millisecond
 	}
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	last, lastAt := 0, time.Now()
 	for {
-		select {
-		case <-ctx.Done():
+		polling, cancel := context.WithTimeout(ctx, interval-time.Since(lastAt))
+		fetches := v.client.PollFetches(polling)
+		cancel()
+		fetches.EachRecord(func(r *kgo.Record) {
+			if r.Topic == v.topic.Output {
+				v.forwarded++
+			} else {
+				v.duplicates++
+			}
+		})
+		if ctx.Err() != nil {
 			return nil
-		case <-tick.C:
 		}
-		counts, sent, finished := outcomes(v.processes...), int(t.sent.Load()), t.done.Load()
-		total := sum(counts)
-		rate := float64(total-last) / time.Since(lastAt).Seconds()
-		last, lastAt = total, time.Now()
-		v.line(sent, counts, rate)
-		if finished && total >= int(t.sent.Load()) {
+		if v.killed == "" && v.done() >= len(t.copies)/3 {
+			if err := v.kill(processes[len(processes)-1]); err != nil {
+				return err
+			}
+		}
+		all := t.done.Load() && v.done() >= int(t.sent.Load())
+		if now := time.Now(); all || now.Sub(lastAt) >= interval {
+			v.line(int(t.sent.Load()), float64(v.done()-last)/now.Sub(lastAt).Seconds())
+			last, lastAt = v.done(), now
+		}
+		if all {
 			if v.terminal {
 				fmt.Fprintln(v.out)
 			}
 			return nil
 		}
+		if err := processes.check(); err != nil {
+			return err
+		}
 	}
 }
 
-func (v *liveView) line(sent int, counts map[string]int, rate float64) {
+// kill kills a process at its work, and starts it again.
+func (v *liveView) kill(p *demoProcess) error {
+	if err := p.kill(); err != nil {
+		return err
+	}
+	v.killed, v.killedAt = p.name, v.done()
+	end := "\n"
+	if v.terminal {
+		end = "\x1b[K\n"
+	}
+	fmt.Fprintf(v.out, "%s is killed, and started again: its partitions move, which takes 6 s%s",
+		p.name, end)
+	return p.start()
+}
+
+func (v *liveView) line(sent int, rate float64) {
 	end := "\n"
 	if v.terminal {
 		end = "\x1b[K\r"
 	}
 	fmt.Fprintf(v.out, "produced %7d   forwarded %7d   duplicates %6d   %6.0f records/s%s",
-		sent, counts["forwarded"], counts["duplicate"], rate, end)
+		sent, v.forwarded, v.duplicates, rate, end)
 }
 
 // table is what the whole run did.
-func (d *demo) table(
-	processes []*process.Process, t *traffic, found check, took time.Duration,
-) {
-	counts := outcomes(processes...)
+func (d *demo) table(v *liveView, t *traffic, found check, took time.Duration) {
 	fmt.Fprintln(d.out)
 	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name string, value any, note string) {
 		fmt.Fprintf(table, "%s\t%v\t  %s\n", name, value, note)
 	}
-	row("records in", sum(counts), "")
-	for _, p := range processes {
-		row("by "+p.Config().Instance, sum(outcomes(p)), "")
-	}
-	row("first-seen", counts["forwarded"], fmt.Sprintf("of %d orders", t.orders))
-	row("duplicates dropped", counts["duplicate"],
+	row("records in", t.sent.Load(), fmt.Sprintf("%d orders, some of them twice", t.orders))
+	row("killed", v.killed, fmt.Sprintf("with SIGKILL, when %d were done", v.killedAt))
+	row("forwarded", found.records, "on "+v.topic.Output)
+	row("duplicates", v.duplicates,
 		"retries on other partitions, of either process, and a range that was sent again")
-	row("forwarded", found.records, "on orders.clean")
-	row("records/s", int(float64(sum(counts))/took.Seconds()), "paced by the producer, see --rate")
+	row("seconds", int(took.Seconds()), "the orders are paced, see --rate")
 	row("lost", found.lost, "")
 	row("doubled", found.doubled, "")
 	row("changed", found.changed, "compared byte for byte")
 	_ = table.Flush() // to a buffer and then d.out, whose errors the terminal shows
-}
-
-// outcomes are the records of the one pipeline of a demo or a measurement, by what became of them.
-func outcomes(processes ...*process.Process) map[string]int {
-	counts := make(map[string]int)
-	for _, p := range processes {
-		totals, _ := p.Totals(p.Config().Topics[0].Input)
-		for outcome, n := range totals.Outcomes {
-			counts[outcome] += int(n)
-		}
-	}
-	return counts
-}
-
-func sum(counts map[string]int) int {
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	return total
 }

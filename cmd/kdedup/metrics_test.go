@@ -177,3 +177,20 @@ func TestTheConfigurationsHashLeavesOutWhatDiffersOnPurpose(t *testing.T) {
 		t.Error("the TTL does not change the hash")
 	}
 }
+
+// demoConfig is one whose claims are in the Kafka.
+func demoConfig(brokers []string, directory string) config.Config {
+	c := config.Default()
+	c.Instance = "demo"
+	c.Kafka.Brokers = brokers
+	c.Store.Type = config.StoreKafka
+	c.Store.Kafka.Path = directory
+	c.Server.Listen = "127.0.0.1:0"
+	c.Log.Level = slog.LevelWarn.String()
+	t := config.DefaultTopic()
+	t.Input, t.Output, t.ConsumerGroup = "orders", "orders.clean", "orders-dedup"
+	t.DuplicatesTopic, t.DeadLetterTopic = "orders.duplicates", "orders.dlq"
+	t.MessageID = config.MessageID{From: config.FromHeader, Name: orderIDHeader}
+	c.Topics = []config.Topic{t}
+	return c.Derived()
+}
