@@ -8,6 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// producerTimeout is within what any of the brokers admits.
+const producerTimeout = 10 * time.Second
+
 // write produces records as different producers do, some of them in transactions, of which some are
 // aborted.
 func (o *trial) write() {
@@ -22,7 +25,8 @@ func (o *trial) write() {
 			kgo.ProducerLinger(0),
 		}
 		if transactional {
-			opts = append(opts, kgo.TransactionalID(fmt.Sprintf("%s-%d", o.input, o.serial)))
+			opts = append(opts, kgo.TransactionalID(fmt.Sprintf("%s-%d", o.input, o.serial)),
+				kgo.TransactionTimeout(producerTimeout))
 		}
 		client, err := kgo.NewClient(opts...)
 		if err != nil {

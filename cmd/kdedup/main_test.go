@@ -294,7 +294,8 @@ func TestAChangedMessageIDStopsTheStart(t *testing.T) {
 
 func TestTheDemoFindsNothingLostAndNothingDoubledByAKill(t *testing.T) {
 	code, text := kdedup(t.Context(), "demo", "--orders", "5000", "--rate", "2000")
-	for _, want := range []string{`demo-2 is killed`, `killed +demo-2 +with SIGKILL, when [1-4]\d{3} `,
+	for _, want := range []string{`demo-2 is killed`,
+		`killed +demo-2 +with SIGKILL, when [1-4]\d{3} `,
 		`forwarded +5000 `, `lost +0`, `doubled +0`, `changed +0`,
 		`was orders\[\d\]@\d+, a copy of orders\[\d\]@\d+, claimed `} {
 		if !regexp.MustCompile(want).MatchString(text) {

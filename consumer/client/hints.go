@@ -42,6 +42,7 @@ const (
 	// a group without members.
 	hintsAgain  = time.Hour
 	hintTimeout = 2 * time.Second
+	lastTimeout = 5 * time.Second // of those at the end, which do not come again
 )
 
 func newHints(admin *kadm.Client, opts *Options, mark string) *hints {
@@ -55,7 +56,7 @@ func newHints(admin *kadm.Client, opts *Options, mark string) *hints {
 				h.refresh()
 				again = time.Now()
 			}
-			h.commit()
+			h.commit(hintTimeout)
 		})
 	})
 	return h
@@ -87,7 +88,7 @@ func (h *hints) forget(partitions []int32) {
 }
 
 // commit sends what is new, once. What fails comes with the next ones.
-func (h *hints) commit() {
+func (h *hints) commit(timeout time.Duration) {
 	h.mu.Lock()
 	sent := make(consumer.Offsets)
 	for p := range h.fresh {
@@ -102,7 +103,7 @@ func (h *hints) commit() {
 		offsets.Add(kadm.Offset{Topic: h.input, Partition: p, At: at.Offset,
 			LeaderEpoch: at.Epoch, Metadata: h.mark})
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), hintTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), timeout)
 	defer cancel()
 	err := h.admin.CommitAllOffsets(ctx, h.group, offsets)
 	h.mu.Lock()
@@ -134,5 +135,5 @@ func (h *hints) tell(err error) {
 func (h *hints) stop() {
 	h.cancel()
 	h.done.Wait()
-	h.commit()
+	h.commit(lastTimeout)
 }

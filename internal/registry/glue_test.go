@@ -27,7 +27,7 @@ func glueOptions(url string) registry.Options {
 		}}}
 }
 
-// The answers are those of moto 5.2.5.
+// The answers are made by the manual of the API; that of a schema which is not there is moto's.
 func TestGlueIsAskedWithASignature(t *testing.T) {
 	answers := map[string]string{
 		`{"SchemaVersionId":"23dd487a-9170-421d-b19d-9b1d29ce30ee"}`: `{"SchemaVersionId": "x", ` +
