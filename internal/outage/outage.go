@@ -56,8 +56,8 @@ type cause struct {
 	logged    time.Time // zero: not yet
 	counted   int       // its reporters in that line
 	reporters map[*Reporter]bool
-	latest    error
-	fields    []any // of the latest
+	told      error // the first, and after the line about it the latest
+	fields    []any // of that
 }
 
 // New returns a log that nobody has reported to.
@@ -96,7 +96,10 @@ func (r *Reporter) Report(err error, fields ...any) {
 	if c == nil {
 		return
 	}
-	c.reporters[r], c.latest, c.fields = true, err, fields
+	c.reporters[r] = true
+	if c.told == nil || !c.logged.IsZero() { // what settles with the first follows from it
+		c.told, c.fields = err, fields
+	}
 	if !c.logged.IsZero() && time.Since(c.logged) >= c.quiet() {
 		l.writeLocked(c)
 	}
@@ -234,7 +237,7 @@ func (l *Log) writeLocked(c *cause) {
 	if l.o.Fatal {
 		level = slog.LevelError
 	}
-	fields := append(l.named(c.reporters), "error", c.latest)
+	fields := append(l.named(c.reporters), "error", c.told)
 	l.o.Logger.Log(context.Background(), level, l.o.Message, append(fields, c.fields...)...)
 	c.logged, c.counted = time.Now(), len(c.reporters)
 }
