@@ -111,6 +111,11 @@ func (d *demo) show(ctx context.Context, c config.Config, processes demoGroup) e
 	}
 	fmt.Fprintln(d.out)
 
+	view, err := newLiveView(d.out, c)
+	if err != nil {
+		return err
+	}
+	defer view.close()
 	start := time.Now()
 	traffic := newTraffic(d.orders)
 	ctx, cancel := context.WithCancel(ctx)
@@ -123,15 +128,7 @@ func (d *demo) show(ctx context.Context, c config.Config, processes demoGroup) e
 		}
 		produced <- err
 	}()
-	view, err := newLiveView(d.out, c)
-	if err != nil {
-		cancel()
-		<-produced
-		return err
-	}
-	err = view.watch(ctx, traffic, processes)
-	view.close()
-	if err != nil {
+	if err = view.watch(ctx, traffic, processes); err != nil {
 		cancel()
 	}
 	if produceErr := <-produced; produceErr != nil {

@@ -152,12 +152,7 @@ func TestHistoriesThroughTheAPIAreLinearizableWhileTheServerIsKilled(t *testing.
 		for next.Load() < int64(requests*(kill+1)/(kills+1)) {
 			<-tick.C
 		}
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = process.Wait()
-		process, at = startServer(t, path)
-		url.Store(at)
+		process = killServer(t, process, path, &url)
 	}
 	asking.Wait()
 	lost := 0

@@ -222,12 +222,7 @@ func TestAKilledServerRunsNoEffectTwice(t *testing.T) {
 		for done.Load() < 4*keys*(kill+1)/4 {
 			<-tick.C
 		}
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = process.Wait()
-		process, at = startServer(t, path)
-		url.Store(at)
+		process = killServer(t, process, path, &url)
 	}
 	callers.Wait()
 	for key := range effects {

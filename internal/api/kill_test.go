@@ -80,6 +80,20 @@ func startServer(t *testing.T, path string) (process *exec.Cmd, url string) {
 	return process, lines.Text()
 }
 
+// killServer starts another server in the place of one that it kills.
+func killServer(
+	t *testing.T, process *exec.Cmd, path string, url *atomic.Value,
+) (next *exec.Cmd) {
+	t.Helper()
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+	next, at := startServer(t, path)
+	url.Store(at)
+	return next
+}
+
 // consumer judges the same IDs as the others, each at a place of its own, and repeats what got no
 // answer: as records of Kafka are delivered again.
 type consumer struct {
@@ -145,12 +159,7 @@ func TestAKilledServerGivesNoIDToTwoMessages(t *testing.T) {
 			<-tick.C
 		}
 		<-time.After(rand.N(20 * time.Millisecond)) // somewhere within a batch
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = process.Wait()
-		process, at = startServer(t, path)
-		url.Store(at)
+		process = killServer(t, process, path, &url)
 	}
 	running.Wait()
 	owners := make(map[string]int)

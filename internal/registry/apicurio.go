@@ -53,7 +53,7 @@ func (c *Client) apicurioContent(
 		return s, err
 	}
 	s = messageid.Schema{Type: typeOfContent(body), Text: string(body)}
-	return s, c.apicurioFollow(ctx, references, &s, make(map[string]bool))
+	return s, c.apicurioFollow(ctx, references, &s, make(needed))
 }
 
 func (c *Client) apicurioGet(ctx context.Context, at string) (body []byte, err error) {
@@ -69,23 +69,21 @@ func (c *Client) apicurioGet(ctx context.Context, at string) (body []byte, err e
 
 // apicurioFollow appends what references need before them.
 func (c *Client) apicurioFollow(
-	ctx context.Context, at string, whole *messageid.Schema, seen map[string]bool,
+	ctx context.Context, at string, whole *messageid.Schema, seen needed,
 ) error {
 	body, err := c.apicurioGet(ctx, at)
 	if err != nil {
 		return err
 	}
-	var references []struct{ GroupID, ArtifactID, Version, Name string }
-	if err := json.Unmarshal(body, &references); err != nil {
+	var all []struct{ GroupID, ArtifactID, Version, Name string }
+	if err := json.Unmarshal(body, &all); err != nil {
 		return fmt.Errorf("schema_registry: the references of a schema: %w", err)
 	}
-	for _, r := range references {
-		if seen[r.Name] {
+	for _, r := range all {
+		if fresh, err := seen.add(r.Name); err != nil {
+			return err
+		} else if !fresh {
 			continue
-		}
-		if seen[r.Name] = true; len(seen) > mostReferences {
-			return fmt.Errorf("%w that can be used: it has more than %d references",
-				messageid.ErrUnknownSchema, mostReferences)
 		}
 		if r.GroupID == "" {
 			r.GroupID = "default"

@@ -104,15 +104,11 @@ func (c *Client) Ready(ctx context.Context) error {
 	if c.Err() == nil {
 		return nil
 	}
+	none := messageid.NumberRef(c.framing.Numbers, 0)
 	if c.glue != nil || c.kind == Azure {
-		_, err := c.SchemaOf(ctx, messageid.UUIDRef(c.uuids(), [16]byte{}))
-		if errors.Is(err, messageid.ErrUnknownSchema) {
-			err = nil
-		}
-		return err
+		none = messageid.UUIDRef(c.uuids(), [16]byte{})
 	}
-	if _, err := c.SchemaOf(ctx, messageid.NumberRef(c.framing.Numbers, 0)); !errors.Is(err,
-		messageid.ErrUnknownSchema) {
+	if _, err := c.SchemaOf(ctx, none); !errors.Is(err, messageid.ErrUnknownSchema) {
 		return err
 	}
 	return nil
@@ -130,25 +126,7 @@ var ErrNoSubject = errors.New("the schema registry has no such subject")
 
 // Schema implements messageid.Registry.
 func (c *Client) Schema(ctx context.Context, id uint32) (messageid.Schema, error) {
-	switch s, known := c.files.number[uint64(id)]; {
-	case known:
-		return s, nil
-	case c.kind == Files:
-		return s, fmt.Errorf("%w: schema_registry.type is files, and records name a schema of a "+
-			"registry", messageid.ErrUnknownSchema)
-	}
-	var found sr.Schema
-	err := c.ask(ctx, func(server server) (err error) {
-		found, err = server.SchemaByID(ctx, int(id))
-		return err
-	})
-	switch {
-	case isDenial(err, noSchema):
-		return messageid.Schema{}, messageid.ErrUnknownSchema
-	case err != nil:
-		return messageid.Schema{}, err
-	}
-	return c.complete(ctx, found)
+	return c.SchemaOf(ctx, messageid.NumberRef(messageid.RefID, uint64(id)))
 }
 
 // SchemaOf implements messageid.RefRegistry.
@@ -172,7 +150,7 @@ func (c *Client) SchemaOf(ctx context.Context, ref messageid.Ref) (messageid.Sch
 	case ref.Kind == messageid.RefAzure && c.kind == Azure:
 		return c.azureSchema(ctx, ref)
 	case ref.Kind == messageid.RefID:
-		return c.Schema(ctx, uint32(ref.Number()))
+		return c.byID(ctx, ref)
 	case number && c.kind == Apicurio:
 		return c.apicurioSchema(ctx, ref)
 	case number:
@@ -185,19 +163,35 @@ func (c *Client) SchemaOf(ctx context.Context, ref messageid.Ref) (messageid.Sch
 		messageid.ErrUnknownSchema, ref)
 }
 
+func (c *Client) byID(ctx context.Context, ref messageid.Ref) (messageid.Schema, error) {
+	var found sr.Schema
+	err := c.ask(ctx, func(server server) (err error) {
+		found, err = server.SchemaByID(ctx, int(ref.Number()))
+		return err
+	})
+	return c.answered(ctx, found, err)
+}
+
 func (c *Client) byGUID(ctx context.Context, ref messageid.Ref) (messageid.Schema, error) {
 	var found sr.SubjectSchema
 	err := c.ask(ctx, func(server server) (err error) {
 		found, err = server.SchemaByGUID(ctx, ref.String())
 		return err
 	})
+	return c.answered(ctx, found.Schema, err)
+}
+
+// answered makes what a registry answered a schema with all that it refers to.
+func (c *Client) answered(
+	ctx context.Context, found sr.Schema, err error,
+) (messageid.Schema, error) {
 	switch {
 	case isDenial(err, noSchema):
 		return messageid.Schema{}, messageid.ErrUnknownSchema
 	case err != nil:
 		return messageid.Schema{}, err
 	}
-	return c.complete(ctx, found.Schema)
+	return c.complete(ctx, found)
 }
 
 // Newest is the newest schema of a subject.
@@ -299,26 +293,38 @@ const mostReferences = 200
 // complete adds the schemas that it refers to, and theirs.
 func (c *Client) complete(ctx context.Context, s sr.Schema) (messageid.Schema, error) {
 	whole := messageid.Schema{Type: typeOf(s.Type), Text: s.Schema}
-	seen := make(map[string]bool)
+	seen := make(needed)
 	if err := c.follow(ctx, s.References, &whole, seen); err != nil {
 		return messageid.Schema{}, err
 	}
 	return whole, nil
 }
 
+// needed are the names of those that a schema was found to need.
+type needed map[string]bool
+
+// add reports whether a name was not among them.
+func (n needed) add(name string) (fresh bool, err error) {
+	if n[name] {
+		return false, nil
+	}
+	if n[name] = true; len(n) > mostReferences {
+		return false, fmt.Errorf("%w that can be used: it has more than %d references",
+			messageid.ErrUnknownSchema, mostReferences)
+	}
+	return true, nil
+}
+
 // follow appends what references need before them. A reference that is gone makes a schema unknown
 // that the registry has.
 func (c *Client) follow(
-	ctx context.Context, references []sr.SchemaReference, whole *messageid.Schema,
-	seen map[string]bool,
+	ctx context.Context, all []sr.SchemaReference, whole *messageid.Schema, seen needed,
 ) error {
-	for _, r := range references {
-		if seen[r.Name] {
+	for _, r := range all {
+		if fresh, err := seen.add(r.Name); err != nil {
+			return err
+		} else if !fresh {
 			continue
-		}
-		if seen[r.Name] = true; len(seen) > mostReferences {
-			return fmt.Errorf("%w that can be used: it has more than %d references",
-				messageid.ErrUnknownSchema, mostReferences)
 		}
 		var found sr.SubjectSchema
 		deleted := sr.WithParams(ctx, sr.ShowDeleted)

@@ -65,14 +65,21 @@ func openKeysInRedis(
 	return keysredis.New(client, prefix), client.Close, nil
 }
 
+// connected is the connection with options, unless these have an error.
+func connected[O, C any](
+	ctx context.Context, options O, err error, connect func(context.Context, O) (C, error),
+) (connection C, _ error) {
+	if err != nil {
+		return connection, err
+	}
+	return connect(ctx, options)
+}
+
 func openKeysInPostgres(
 	ctx context.Context, c config.Config, log *slog.Logger,
 ) (idempotency.Store, func() error, error) {
 	options, err := postgresOptions(c.Store.Postgres, log)
-	if err != nil {
-		return nil, nil, err
-	}
-	pool, err := postgres.Connect(ctx, options)
+	pool, err := connected(ctx, options, err, postgres.Connect)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,10 +105,7 @@ func openKeysInCassandra(
 	ctx context.Context, c config.Config, log *slog.Logger,
 ) (idempotency.Store, func() error, error) {
 	options, err := cassandraOptions(c.Store.Cassandra, log)
-	if err != nil {
-		return nil, nil, err
-	}
-	session, err := cassandra.Connect(ctx, options)
+	session, err := connected(ctx, options, err, cassandra.Connect)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,11 +139,11 @@ func setupAPIKeys(
 		say("would create the table " + table + " of api.keys where it is missing")
 		return nil
 	}
-	make := setupKeysInCassandra
+	setUp := setupKeysInCassandra
 	if c.Store.Type == config.StorePostgres {
-		make = setupKeysInPostgres
+		setUp = setupKeysInPostgres
 	}
-	if err := make(ctx, c, log); err != nil {
+	if err := setUp(ctx, c, log); err != nil {
 		return fmt.Errorf("api.keys: %w", err)
 	}
 	say("table " + table + " of api.keys exists")
@@ -148,10 +152,7 @@ func setupAPIKeys(
 
 func setupKeysInPostgres(ctx context.Context, c config.Config, log *slog.Logger) error {
 	options, err := postgresOptions(c.Store.Postgres, log)
-	if err != nil {
-		return err
-	}
-	pool, err := postgres.Connect(ctx, options)
+	pool, err := connected(ctx, options, err, postgres.Connect)
 	if err != nil {
 		return err
 	}
@@ -161,10 +162,7 @@ func setupKeysInPostgres(ctx context.Context, c config.Config, log *slog.Logger)
 
 func setupKeysInCassandra(ctx context.Context, c config.Config, log *slog.Logger) error {
 	options, err := cassandraOptions(c.Store.Cassandra, log)
-	if err != nil {
-		return err
-	}
-	session, err := cassandra.Connect(ctx, options)
+	session, err := connected(ctx, options, err, cassandra.Connect)
 	if err != nil {
 		return err
 	}
