@@ -57,7 +57,7 @@ func (c Coordinates) Same(o Coordinates) bool {
 }
 
 // Fingerprint is the beginning of a SHA-256 over a record's key and value. Two records with the
-// same ID and different fingerprints are a producer's mistake, see VerdictConflict. The zero
+// same ID and different fingerprints are a conflict, see VerdictConflict. The zero
 // fingerprint is that of a claim that was made without a record, by hand: every record matches it.
 type Fingerprint [16]byte
 

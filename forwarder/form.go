@@ -61,20 +61,26 @@ func (f form) after(refusal error, refused *kgo.Record) (form, bool) {
 }
 
 // deadLetter makes the dead letter of a record in a form that the topic's limit admits.
-func (t *Topics) deadLetter(r *kgo.Record, reason string, f form) (kgo.Record, form, error) {
+func (t *Topics) deadLetter(
+	r *kgo.Record, reason string, about Note, f form,
+) (kgo.Record, form, error) {
 	if t.DeadLetter == "" {
 		return kgo.Record{}, f, &Stuck{r, reason, ErrNoDeadLetterTopic}
 	}
 	why := []kgo.RecordHeader{header(HeaderReason, reason)}
-	if !f.stub {
-		out := copied(t.DeadLetter, r, slices.Concat(r.Headers, why, sourceHeaders(r)))
+	for _, owner := range [][]kgo.RecordHeader{about.owner(), nil} { // the value is worth more
+		if f.stub {
+			break
+		}
+		out := copied(t.DeadLetter, r, slices.Concat(r.Headers, why, sourceHeaders(r), owner))
 		f.apply(&out, r)
 		if t.admits(&out) {
 			return out, f, nil
 		}
-		f.stub = true
 	}
-	out := copied(t.DeadLetter, r, slices.Concat(why, sourceHeaders(r), contentHeaders(r)))
+	f.stub = true
+	out := copied(t.DeadLetter, r, slices.Concat(why, sourceHeaders(r), about.owner(),
+		contentHeaders(r)))
 	out.Value = nil
 	f.key = f.key || len(r.Key) > longestStubKey
 	f.apply(&out, r)

@@ -25,6 +25,7 @@ const (
 	HeaderOwnerPartition = "kdedup-owner-partition" //
 	HeaderOwnerOffset    = "kdedup-owner-offset"    //
 	HeaderClaimedAt      = "kdedup-claimed-at"      // when it claimed, RFC 3339 with milliseconds
+	HeaderDiffers        = "kdedup-differs"         // of a conflict: in what it differs from it
 	// input: how often kdedup redrive has sent the record there
 	HeaderRedrives = "kdedup-redrives"
 )
@@ -41,6 +42,7 @@ type Note struct {
 		Offset    int64
 	}
 	ClaimedAt time.Time
+	Differs   string // in what a conflict differs from the record of the owner; empty: not known
 }
 
 func header(key, value string) kgo.RecordHeader {
@@ -57,14 +59,22 @@ func sourceHeaders(r *kgo.Record) []kgo.RecordHeader {
 }
 
 func (n Note) headers() []kgo.RecordHeader {
-	headers := []kgo.RecordHeader{header(HeaderVerdict, n.Verdict)}
+	return append([]kgo.RecordHeader{header(HeaderVerdict, n.Verdict)}, n.owner()...)
+}
+
+// owner is what is known of the record that owns the message ID.
+func (n Note) owner() []kgo.RecordHeader {
 	if !n.Owned {
-		return headers
+		return nil
 	}
-	return append(headers,
+	headers := []kgo.RecordHeader{
 		header(HeaderOwnerTopicID, hex.EncodeToString(n.Owner.TopicID[:])),
 		header(HeaderOwnerPartition, strconv.Itoa(int(n.Owner.Partition))),
 		header(HeaderOwnerOffset, strconv.FormatInt(n.Owner.Offset, 10)),
 		header(HeaderClaimedAt, n.ClaimedAt.UTC().Format(timeFormat)),
-	)
+	}
+	if n.Differs != "" {
+		headers = append(headers, header(HeaderDiffers, n.Differs))
+	}
+	return headers
 }

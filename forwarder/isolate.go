@@ -289,7 +289,7 @@ func (s *isolator) treat(l letter, refusal error) error {
 }
 
 func (s *isolator) bury(polled *kgo.Record, reason string, f form) error {
-	out, f, err := s.topics.deadLetter(polled, reason, f)
+	out, f, err := s.topics.deadLetter(polled, reason, Note{}, f)
 	if err == nil {
 		s.buried[polled] = reason
 		s.put(letter{&out, polled, reason, f})

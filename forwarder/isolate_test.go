@@ -399,7 +399,7 @@ func TestADeadLetterFindsAForm(t *testing.T) {
 				topics.MaxBytes = map[string]int{"dead": c.limit}
 			}
 			p := topics.NewOutgoing(1)
-			if err := p.DeadLetter(c.record(), "why"); err != nil {
+			if err := p.DeadLetter(c.record(), "why", Note{}); err != nil {
 				t.Fatal(err)
 			}
 			err := p.Send(t.Context(), b, Isolation{})

@@ -14,11 +14,12 @@ import (
 type Letter struct {
 	// Record is as it was on the input, with its place there; without a leader epoch, which is not
 	// told. Its time is zero if no header can carry it: Keeps refuses such a time.
-	Record *kgo.Record
-	Reason string // why it became a dead letter; empty: it is a dropped duplicate
-	// Of a dropped duplicate: the verdict, and when the ID's owner had claimed it.
-	Verdict   string
+	Record  *kgo.Record
+	Reason  string // why it became a dead letter; empty: it is a dropped duplicate
+	Verdict string // of a dropped duplicate
+	// Of a copy: when the ID's owner had claimed it, and in what a conflict differs from the owner.
 	ClaimedAt time.Time
+	Differs   string
 	Stub      bool // the value is not in the letter, and a long key neither
 	Redrives  int  // how often the record was redriven into the input before it became a letter
 }
@@ -26,7 +27,8 @@ type Letter struct {
 // ErrNoLetter says that a record is not as this package writes letters.
 var ErrNoLetter = errors.New("not a letter of kdedup")
 
-// sourceLength is the number of sourceHeaders, ownerLength that of what Note adds behind a verdict.
+// sourceLength is the number of sourceHeaders, ownerLength that of those of an owner, without what
+// a conflict differs in.
 const (
 	sourceLength = 4
 	ownerLength  = 4
@@ -75,6 +77,10 @@ func (l *Letter) openDead(
 			ErrNoLetter)
 	}
 	l.Reason = string(headers[at].Value)
+	rest, err := l.openOwner(rest)
+	if err != nil {
+		return nil, err
+	}
 	if keyOf(rest, 0) == HeaderSourceSize && keyOf(rest, 1) == HeaderSourceSHA256 {
 		l.Stub, rest = true, rest[2:]
 	}
@@ -83,7 +89,11 @@ func (l *Letter) openDead(
 
 func (l *Letter) openDuplicate(rest []kgo.RecordHeader) ([]kgo.RecordHeader, error) {
 	l.Verdict = string(rest[0].Value)
-	rest = rest[1:]
+	return l.openOwner(rest[1:])
+}
+
+// openOwner takes what is told of the owner, if anything is.
+func (l *Letter) openOwner(rest []kgo.RecordHeader) ([]kgo.RecordHeader, error) {
 	if keyOf(rest, 0) != HeaderOwnerTopicID {
 		return rest, nil
 	}
@@ -95,7 +105,10 @@ func (l *Letter) openDuplicate(rest []kgo.RecordHeader) ([]kgo.RecordHeader, err
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoLetter, HeaderClaimedAt, err)
 	}
 	l.ClaimedAt = at
-	return rest[ownerLength:], nil
+	if rest = rest[ownerLength:]; keyOf(rest, 0) == HeaderDiffers {
+		l.Differs, rest = string(rest[0].Value), rest[1:]
+	}
+	return rest, nil
 }
 
 func openSource(headers []kgo.RecordHeader) (*kgo.Record, error) {

@@ -48,19 +48,23 @@ func TestALetterGivesBackTheRecordByteForByte(t *testing.T) {
 		}
 		f := form{key: r.Key == nil && random.IntN(2) == 0, now: random.IntN(2) == 0}
 		var sent kgo.Record
+		note := Note{Verdict: "conflict", Owned: random.IntN(2) == 0,
+			ClaimedAt: time.UnixMilli(random.Int64N(1 << 42)).UTC()}
+		if note.Owned {
+			want.ClaimedAt = note.ClaimedAt
+			if random.IntN(2) == 0 {
+				note.Differs = "the key, and the value in total"
+				want.Differs = note.Differs
+			}
+		}
 		if random.IntN(2) == 0 {
 			want.Reason = "missing_id_absent"
 			var err error
-			if sent, _, err = topics.deadLetter(r, want.Reason, f); err != nil {
+			if sent, _, err = topics.deadLetter(r, want.Reason, note, f); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			note := Note{Verdict: "conflict", Owned: random.IntN(2) == 0,
-				ClaimedAt: time.UnixMilli(random.Int64N(1 << 42)).UTC()}
 			want.Verdict = note.Verdict
-			if note.Owned {
-				want.ClaimedAt = note.ClaimedAt
-			}
 			o := topics.NewOutgoing(1)
 			o.Duplicate(r, note)
 			sent = o.records[0]
@@ -85,7 +89,7 @@ func TestAStubIsTold(t *testing.T) {
 	topics := &Topics{DeadLetter: "orders.dlq", MaxBytes: map[string]int{"orders.dlq": 1500}}
 	r := &kgo.Record{Topic: "orders", Key: []byte("a"), Value: make([]byte, 2000),
 		Headers: []kgo.RecordHeader{header("trace", "x")}}
-	sent, _, err := topics.deadLetter(r, ReasonTooLarge, form{})
+	sent, _, err := topics.deadLetter(r, ReasonTooLarge, Note{}, form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +101,7 @@ func TestAStubIsTold(t *testing.T) {
 func TestATimeThatNoHeaderCarriesIsNotKept(t *testing.T) {
 	topics := &Topics{DeadLetter: "orders.dlq"}
 	r := &kgo.Record{Topic: "orders", Timestamp: time.UnixMilli(1 << 53)}
-	sent, _, err := topics.deadLetter(r, ReasonTimestamp, form{now: true})
+	sent, _, err := topics.deadLetter(r, ReasonTimestamp, Note{}, form{now: true})
 	if err != nil {
 		t.Fatal(err)
 	}

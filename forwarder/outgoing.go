@@ -93,10 +93,11 @@ func (o *Outgoing) Duplicate(r *kgo.Record, note Note) {
 	}
 }
 
-// DeadLetter adds the record to the dead-letter topic; one that is too large for it as a stub. The
-// error wraps ErrNoDeadLetterTopic, or is a Stuck.
-func (o *Outgoing) DeadLetter(r *kgo.Record, reason string) error {
-	out, _, err := o.topics.deadLetter(r, reason, form{now: !Keeps(r.Timestamp)})
+// DeadLetter adds the record to the dead-letter topic, with the owner of its ID if the note has it;
+// one that is too large for the topic as a stub. The error wraps ErrNoDeadLetterTopic, or is a
+// Stuck.
+func (o *Outgoing) DeadLetter(r *kgo.Record, reason string, about Note) error {
+	out, _, err := o.topics.deadLetter(r, reason, about, form{now: !Keeps(r.Timestamp)})
 	if err != nil {
 		return err
 	}

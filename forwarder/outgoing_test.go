@@ -57,7 +57,7 @@ func TestParcelRecords(t *testing.T) {
 			return true
 		}, []map[string]string{source, owner}},
 		{"dead letter", "dead", func(p *Outgoing, r *kgo.Record) bool {
-			return p.DeadLetter(r, "why") == nil
+			return p.DeadLetter(r, "why", Note{}) == nil
 		}, []map[string]string{source, {HeaderReason: "why"}}},
 	}
 	for _, c := range cases {
@@ -100,18 +100,18 @@ func TestParcelLimits(t *testing.T) {
 	if p.Duplicate(big, Note{}); p.Len() != 0 {
 		t.Error("a record over the limit was added to the duplicates topic")
 	}
-	if err := p.DeadLetter(big, "why"); err != nil || p.Len() != 1 {
+	if err := p.DeadLetter(big, "why", Note{}); err != nil || p.Len() != 1 {
 		t.Errorf("a stub of a record over the limit was not added to the dead-letter topic: %v",
 			err)
 	}
 	tiny := (&Topics{DeadLetter: "dead", MaxBytes: map[string]int{"dead": 100}}).NewOutgoing(0)
-	if err := tiny.DeadLetter(big, "why"); err == nil ||
+	if err := tiny.DeadLetter(big, "why", Note{}); err == nil ||
 		err.Error() != "dead-letter in[3]@42 (why): even without its value larger than "+
 			"max.message.bytes of dead; raise it" {
 		t.Errorf("got %v", err)
 	}
 	none := (&Topics{Output: "out"}).NewOutgoing(0)
-	if err := none.DeadLetter(big, "why"); !errors.Is(err, ErrNoDeadLetterTopic) {
+	if err := none.DeadLetter(big, "why", Note{}); !errors.Is(err, ErrNoDeadLetterTopic) {
 		t.Errorf("got %v", err)
 	}
 	if none.Duplicate(big, Note{}); none.Len() != 0 {
@@ -234,7 +234,7 @@ func TestATimestampThatTheClientCannotSendIsToldInAHeader(t *testing.T) {
 	topics := &Topics{Output: "out", DeadLetter: "dlq", Duplicates: "dup"}
 	outgoing := topics.NewOutgoing(1)
 	polled := &kgo.Record{Topic: "in", Value: []byte("v"), Timestamp: late}
-	if err := outgoing.DeadLetter(polled, ReasonTimestamp); err != nil {
+	if err := outgoing.DeadLetter(polled, ReasonTimestamp, Note{}); err != nil {
 		t.Fatal(err)
 	}
 	outgoing.Duplicate(polled, Note{Verdict: "duplicate"})

@@ -27,7 +27,7 @@ func BenchmarkPlan(b *testing.B) {
 			forwarded := len(batch.Records) - len(batch.Records)/every
 			b.ReportAllocs()
 			for b.Loop() {
-				p, err := l.plan(batch, judgements, noTrace{})
+				p, err := l.plan(batch, judgements, nil, noTrace{})
 				if err != nil || p.outgoing.Len() != forwarded {
 					b.Fatal(p, err)
 				}

@@ -11,13 +11,15 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// DroppedCopy is a copy that was not forwarded: whoever misses a message looks here first.
+// DroppedCopy is a copy that was not forwarded, but dropped, or kept as a dead letter if it is a
+// conflict: whoever misses a message looks here first.
 type DroppedCopy struct {
 	At        time.Time // when its batch was committed
 	ID        dedup.ID  // empty if nobody extracts it, see Options.Extract
 	Partition int32
 	Offset    int64
-	Conflict  bool // its content is not that of the record that owns the ID
+	Conflict  bool   // its content is not that of the record that owns the ID
+	Differs   string // in what; empty: not known
 	Owner     dedup.Coordinates
 	Elsewhere bool      // the owner stands on another topic, which shares the scope
 	ClaimedAt time.Time // by the owner
@@ -37,14 +39,17 @@ type droppedCopies struct {
 // add takes the last copies of a committed batch. A batch without copies costs nothing, and one
 // full of them as much as one with a few.
 func (d *droppedCopies) add(b *consumer.Batch, p *plan, now time.Time) {
-	left := min(copiesKept, p.outcomes[Duplicate]+p.outcomes[Conflict])
+	left := min(copiesKept, p.outcomes[Duplicate]+p.outcomes[Conflict]+
+		min(p.outcomes[DeadLettered], p.verdicts[dedup.VerdictConflict]))
 	if left == 0 {
 		return
 	}
 	var latest []DroppedCopy
-	for i := len(b.Records) - 1; left > 0; i-- {
-		if o := p.became[i]; o == Duplicate || o == Conflict {
-			latest = append(latest, d.copyOf(b.Records[i], &p.judgements[i], now))
+	for i := len(b.Records) - 1; left > 0 && i >= 0; i-- {
+		if o := p.became[i]; o == Duplicate || o == Conflict ||
+			o == DeadLettered && p.judgements[i].Verdict == dedup.VerdictConflict {
+			j := noted{&p.judgements[i], p.differs[i]}
+			latest = append(latest, d.copyOf(b.Records[i], j, now))
 			left--
 		}
 	}
@@ -54,10 +59,11 @@ func (d *droppedCopies) add(b *consumer.Batch, p *plan, now time.Time) {
 	d.all = d.all[:min(len(d.all), copiesKept)]
 }
 
-func (d *droppedCopies) copyOf(r consumer.Record, j *dedup.Judgement, now time.Time) DroppedCopy {
+func (d *droppedCopies) copyOf(r consumer.Record, j noted, now time.Time) DroppedCopy {
 	one := DroppedCopy{
 		At: now, Partition: r.Partition, Offset: r.Offset,
-		Conflict: j.Verdict == dedup.VerdictConflict, Owner: j.Owner, ClaimedAt: j.ClaimedAt,
+		Conflict: j.Verdict == dedup.VerdictConflict, Differs: j.differs,
+		Owner: j.Owner, ClaimedAt: j.ClaimedAt,
 	}
 	of, own := j.Owner.TopicID, r.TopicID
 	one.Elsewhere = of != own && of != [16]byte{} && own != [16]byte{}

@@ -63,6 +63,8 @@ type lane struct {
 	odd      *oddLog                                        // of the supervisor
 	dropped  *droppedCopies                                 // of the pipeline
 
+	conflicts comparing
+
 	// records that the clean topic refused, and why; their batch was given back
 	refused map[consumer.Place]string
 	// what is acknowledged of batches that were given back, and not undone with them
@@ -92,7 +94,7 @@ func (l *lane) turn(polling, work context.Context) (err error) {
 	if err := l.identify(work, judgements); err != nil {
 		return l.session.Abort(work, batch, err)
 	}
-	plan, err := l.plan(batch, judgements, trace)
+	plan, err := l.plan(batch, judgements, l.conflicts.differences(work, batch, judgements), trace)
 	if err != nil {
 		return l.giveBack(work, batch, err)
 	}

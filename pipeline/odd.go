@@ -40,7 +40,7 @@ type oddity struct {
 // odds are those of a batch.
 type odds [oddKinds]oddity
 
-func (o *odds) note(r consumer.Record, j *dedup.Judgement, became Outcome) {
+func (o *odds) note(r consumer.Record, j noted, became Outcome) {
 	var (
 		kind   oddKind
 		reason string
@@ -51,6 +51,9 @@ func (o *odds) note(r consumer.Record, j *dedup.Judgement, became Outcome) {
 	case j.Verdict == dedup.VerdictConflict:
 		kind, reason = oddConflict, fmt.Sprintf("the ID is owned by partition %d, offset %d",
 			j.Owner.Partition, j.Owner.Offset)
+		if j.differs != "" {
+			reason += "; what differs: " + j.differs
+		}
 	default:
 		return
 	}

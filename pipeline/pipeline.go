@@ -30,7 +30,9 @@ type Options struct {
 	Identify func(ctx context.Context) error
 	// Extract tells the message ID of a copy that was dropped, for those who ask which ones were.
 	// Nil: nobody asks for IDs.
-	Extract         func(*kgo.Record) (dedup.ID, dedup.MissingReason)
+	Extract func(*kgo.Record) (dedup.ID, dedup.MissingReason)
+	// Compare tells in what conflicts differ. Nil: nobody does.
+	Compare         CompareConflicts
 	Policy          Policy
 	TTL             time.Duration // for the metrics: how long a claim holds
 	Sliding         bool          // the TTL counts from the last copy
@@ -44,6 +46,14 @@ type Options struct {
 	// log. Nil: the pipeline has its own.
 	Outages *Outages
 	Logger  *slog.Logger
+}
+
+// compares is nil where conflicts are forwarded without a word.
+func (o *Options) compares() CompareConflicts {
+	if o.Policy.Mode == Observe {
+		return nil
+	}
+	return o.Compare
 }
 
 // Outages logs the lanes that fail and those that stopped.

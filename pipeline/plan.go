@@ -49,7 +49,8 @@ func Outcomes() []Outcome {
 type plan struct {
 	outgoing   *forwarder.Outgoing
 	judgements []dedup.Judgement
-	became     []Outcome // by record
+	became     []Outcome      // by record
+	differs    map[int]string // in what conflicts differ from their owners, by record
 	odds       odds
 	counts
 	refused refusals
@@ -57,18 +58,18 @@ type plan struct {
 
 // plan decides every record of a batch. It sends nothing.
 func (l *lane) plan(
-	b *consumer.Batch, judgements []dedup.Judgement, trace Trace,
+	b *consumer.Batch, judgements []dedup.Judgement, differs map[int]string, trace Trace,
 ) (p *plan, err error) {
 	p = &plan{
 		outgoing: l.topics.NewOutgoing(len(b.Records)), judgements: judgements,
-		became: make([]Outcome, len(b.Records)),
+		became: make([]Outcome, len(b.Records)), differs: differs,
 	}
 	i := 0
 	defer dedup.Catch(&i, &err)
 	for ; i < len(b.Records); i++ {
 		r := b.Records[i]
 		j, before := &judgements[i], p.outgoing.Len()
-		outcome, refusal, err := l.decide(p.outgoing, b, i, j)
+		outcome, refusal, err := l.decide(p.outgoing, b, i, noted{j, differs[i]})
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +84,7 @@ func (l *lane) plan(
 		}
 		p.became[i] = outcome
 		p.add(l.metrics, r, j, outcome)
-		p.odds.note(r, j, outcome)
+		p.odds.note(r, noted{j, differs[i]}, outcome)
 		trace.Decided(i, j, outcome)
 	}
 	return p, nil
@@ -104,17 +105,18 @@ func (p *plan) revise(m *Metrics, b *consumer.Batch, trace Trace, found map[*kgo
 // decide puts the record where the verdict and the policy want it. One that the clean topic is
 // known to refuse comes with the refusal.
 func (l *lane) decide(
-	to *forwarder.Outgoing, b *consumer.Batch, i int, j *dedup.Judgement,
+	to *forwarder.Outgoing, b *consumer.Batch, i int, j noted,
 ) (Outcome, *forwarder.Refusal, error) {
 	r := b.Records[i]
 	if skip, skipped := b.Skipped(i); skipped {
 		refusal := &forwarder.Refusal{Record: r.Record, Reason: forwarder.ReasonSkipped}
 		if skip.DeadLetter {
-			return DeadLettered, refusal, to.DeadLetter(r.Record, forwarder.ReasonSkipped)
+			return DeadLettered, refusal, to.DeadLetter(r.Record, forwarder.ReasonSkipped,
+				forwarder.Note{})
 		}
 		return Dropped, refusal, nil
 	}
-	action, outcome := l.policy.action(j)
+	action, outcome := l.policy.action(j.Judgement)
 	switch action {
 	case forward:
 		reason := l.refused[placeOf(r)]
@@ -130,16 +132,16 @@ func (l *lane) decide(
 		refusal := &forwarder.Refusal{Record: r.Record, Reason: reason}
 		outcome, err := l.policy.undeliverable(*refusal)
 		if err == nil && outcome == DeadLettered {
-			err = to.DeadLetter(r.Record, reason)
+			err = to.DeadLetter(r.Record, reason, forwarder.Note{})
 		}
 		return outcome, refusal, err
 	case drop:
 		if outcome == Duplicate || outcome == Conflict {
-			to.Duplicate(r.Record, note(j))
+			to.Duplicate(r.Record, j.note())
 		}
 		return outcome, nil, nil
 	case deadLetter:
-		return DeadLettered, nil, to.DeadLetter(r.Record, l.policy.reason(j))
+		return DeadLettered, nil, to.DeadLetter(r.Record, l.policy.reason(j.Judgement), j.note())
 	default:
 		return 0, nil, fmt.Errorf("%s[%d]@%d has no message ID (%s) and on_missing_id is fail: %w",
 			r.Topic, r.Partition, r.Offset, j.Missing, ErrStop)
@@ -147,10 +149,10 @@ func (l *lane) decide(
 }
 
 // clean forwards the record. It reports false if the clean topic does not admit its size.
-func (p Policy) clean(to *forwarder.Outgoing, r consumer.Record, j *dedup.Judgement) bool {
+func (p Policy) clean(to *forwarder.Outgoing, r consumer.Record, j noted) bool {
 	if p.Mode == Annotate && j.Verdict != dedup.VerdictExempt ||
 		j.Verdict == dedup.VerdictUnclaimed {
-		return to.Marked(r.Record, note(j))
+		return to.Marked(r.Record, j.note())
 	}
 	return to.Clean(r.Record)
 }
@@ -176,8 +178,14 @@ func placeOf(r consumer.Record) consumer.Place {
 	return consumer.Place{Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch}
 }
 
-func note(j *dedup.Judgement) forwarder.Note {
-	n := forwarder.Note{Verdict: j.Verdict.String(), ClaimedAt: j.ClaimedAt}
+// noted is a judgement, and in what the record differs from its owner if it is a conflict.
+type noted struct {
+	*dedup.Judgement
+	differs string
+}
+
+func (j noted) note() forwarder.Note {
+	n := forwarder.Note{Verdict: j.Verdict.String(), ClaimedAt: j.ClaimedAt, Differs: j.differs}
 	n.Owned = j.Owned()
 	n.Owner.TopicID, n.Owner.Partition, n.Owner.Offset = j.Owner.TopicID, j.Owner.Partition,
 		j.Owner.Offset

@@ -50,7 +50,7 @@ func TestWhatIsWrittenIsSentAgainOnlyWithAnotherWord(t *testing.T) {
 			}
 			batch := &consumer.Batch{Records: []consumer.Record{{Record: record}},
 				Spans: []consumer.Span{{}}}
-			p, err := l.plan(batch, []dedup.Judgement{c.now}, noTrace{})
+			p, err := l.plan(batch, []dedup.Judgement{c.now}, nil, noTrace{})
 			if err != nil || p.outgoing.Len() != c.sent {
 				t.Errorf("%d records are sent, %v; want %d", p.outgoing.Len(), err, c.sent)
 			}

@@ -103,6 +103,7 @@ func (s *supervisor) serve(polling, work context.Context) (committed bool, err e
 		topics:  topics,
 		metrics: s.metrics, tracer: s.options.tracer(), log: s.log, identify: s.identify,
 		odd: &s.odd, dropped: s.dropped,
+		conflicts: comparing{compare: s.options.compares()},
 	}
 	for polling.Err() == nil {
 		err := l.turn(polling, work)

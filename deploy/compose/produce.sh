@@ -1,6 +1,6 @@
 #!/bin/sh
 # Produces orders, about ten a second. Every tenth is sent twice, as by a producer that repeats after
-# a timeout. Every hundredth is sent again with another amount, a producer's mistake.
+# a timeout. Every hundredth is sent again with another amount: a conflict.
 set -eu
 
 run=$(date +%s) # so that a restart does not repeat the numbers of the last run

@@ -77,7 +77,7 @@ func (c *consumer) act(ctx context.Context, order *kgo.Record, j dedup.Judgement
 	case dedup.VerdictDuplicate:
 		c.copies++
 		return nil
-	case dedup.VerdictConflict: // a producer's mistake: its ID is another order's
+	case dedup.VerdictConflict: // the ID is another order's
 		slog.Error("not shipped: another order has this ID",
 			"partition", order.Partition, "offset", order.Offset,
 			"owner_partition", j.Owner.Partition, "owner_offset", j.Owner.Offset)

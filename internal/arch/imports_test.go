@@ -119,8 +119,9 @@ var layers = []struct {
 		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup", "cmd/kdedup/internal/wiring",
 		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
 		"internal/api", "internal/certs", "internal/claimmetrics", "internal/kafka",
-		"internal/otlp/...", "internal/pause", "internal/registry", "internal/server",
-		"internal/telemetry", "internal/outage", "pipeline", "pipeline/tracing",
+		"internal/logreader", "internal/otlp/...", "internal/pause", "internal/registry",
+		"internal/server", "internal/telemetry", "internal/outage", "pipeline",
+		"pipeline/tracing",
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",

@@ -78,18 +78,25 @@ func (r *reader) skip(ctx context.Context, leader, partition int32, at *position
 func (r *reader) fetch(
 	ctx context.Context, leader, partition int32, from int64,
 ) (*kmsg.FetchResponseTopicPartition, error) {
+	return fetch(ctx, r.client, leader, Place{r.log.TopicID, partition, from}, r.log.Topic, r.all)
+}
+
+// fetch asks the leader for what is there from a place on; nil if the answer has nothing of it.
+func fetch(
+	ctx context.Context, client *kgo.Client, leader int32, from Place, name string, all bool,
+) (*kmsg.FetchResponseTopicPartition, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = probeMaxWait, 1, probeBytes
-	if !r.all {
+	if !all {
 		req.IsolationLevel = 1 // read_committed
 	}
 	topic := kmsg.NewFetchRequestTopic()
-	topic.Topic, topic.TopicID = r.log.Topic, r.log.TopicID
+	topic.Topic, topic.TopicID = name, from.TopicID
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, from, probeBytes
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = from.Partition, from.Offset, probeBytes
 	topic.Partitions = append(topic.Partitions, p)
 	req.Topics = append(req.Topics, topic)
-	answer, err := r.client.Broker(int(leader)).RetriableRequest(ctx, req)
+	answer, err := client.Broker(int(leader)).RetriableRequest(ctx, req)
 	if err != nil {
 		return nil, err
 	}

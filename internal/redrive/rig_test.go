@@ -93,7 +93,7 @@ func (r *rig) record(id, value string) *kgo.Record {
 func (r *rig) dead(record *kgo.Record, reason string) {
 	r.t.Helper()
 	out := r.topics().NewOutgoing(1)
-	if err := out.DeadLetter(record, reason); err != nil {
+	if err := out.DeadLetter(record, reason, forwarder.Note{}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.send(out)

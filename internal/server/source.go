@@ -106,7 +106,8 @@ type DroppedCopy struct {
 	Place     string // orders[3]@812
 	Owner     string // the same of the record that owns the ID
 	ClaimedAt time.Time
-	Conflict  bool // it has other content than the owner
+	Conflict  bool   // it has other content than the owner
+	Differs   string // in what; empty: not known
 }
 
 // Count is a counter by name.

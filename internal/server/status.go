@@ -144,13 +144,25 @@ type droppedStatus struct {
 	Owner    string   `json:"owner"`
 	Age      *float64 `json:"age_seconds"` // from the owner's claim to the drop
 	Conflict bool     `json:"conflict"`
-	ID       string   `json:"id"` // empty where look-ups are off
+	Differs  string   `json:"differs"` // in what a conflict differs; empty: not known
+	ID       string   `json:"id"`      // empty where look-ups are off
 	Hex      bool     `json:"id_is_hex"`
+}
+
+// Alike says whether the copy has the content of the owner.
+func (d droppedStatus) Alike() string {
+	if d.Conflict {
+		return "other"
+	}
+	return "same"
 }
 
 // Content is that of the copy, beside that of the owner.
 func (d droppedStatus) Content() string {
-	if d.Conflict {
+	switch {
+	case d.Differs != "":
+		return "other: " + d.Differs
+	case d.Conflict:
 		return "other"
 	}
 	return "same"

@@ -144,7 +144,8 @@
     status.undropped = status.dropped_copies.length === 0;
     for (const p of status.pipelines) p.idle = p.partitions.length === 0;
     for (const d of status.dropped_copies) {
-      d.content = d.conflict ? 'other' : 'same';
+      d.content = d.differs ? `other: ${d.differs}` : d.conflict ? 'other' : 'same';
+      d.alike = d.conflict ? 'other' : 'same';
       d.hex = d.id_is_hex ? '1' : '';
     }
     for (const e of status.events) e.where = e.lane === '' ? e.topic : `${e.topic} lane ${e.lane}`.trim();

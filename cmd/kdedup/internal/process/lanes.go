@@ -44,6 +44,7 @@ func (p *Process) pipeline(e wiring.Entry) *pipeline.Pipeline {
 		},
 		Identify:        p.identify(e),
 		Extract:         e.Extractor.Extract,
+		Compare:         p.compareConflicts(e),
 		Policy:          wiring.PolicyOf(e.Topic),
 		TTL:             e.TTL,
 		Sliding:         laneScope(e).Sliding,

@@ -216,7 +216,7 @@ func droppedNow(input string, copies []pipeline.DroppedCopy) (all []server.Dropp
 		}
 		all = append(all, server.DroppedCopy{
 			At: c.At, ID: []byte(c.ID), Owner: owner, ClaimedAt: c.ClaimedAt, Conflict: c.Conflict,
-			Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
+			Differs: c.Differs, Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
 		})
 	}
 	return all
