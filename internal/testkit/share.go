@@ -66,6 +66,7 @@ var LongTests = []string{
 	"TestAQuotaMakesBatchesSmaller",
 	"TestAProcessReadsFromTheReplicaInItsRack",
 	"TestACrashRepeatsOneBatchOnAnotherCluster",
+	"TestAnOutageUnderManyPipelinesIsAFewLines",
 	"TestAnOutageOfTheOtherClusterOnlyDelays",
 	"TestExactlyOnceOntoAnotherCluster",
 	"TestAnOutageOfEitherClusterOnlyDelaysExactlyOnce",
