@@ -38,7 +38,7 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newInit(readsTerminal), newRun(), newServe(), newValidate(), newConfig(),
 		newSetup(), newReport(), newBackfill(), newMigrate(), newID(), newSkip(), newRedrive(),
-		newOffsets(), newDemo(), newBench(), newTorture(), newReady(), newStatus(),
+		newOffsets(), newDemo(), newBench(), newTorture(), newReady(), newStatus(), newBundle(),
 		newVersion(), newMan())
 	markUsage(root)
 	return root

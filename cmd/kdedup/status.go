@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,10 +19,9 @@ import (
 
 // statusFlags say which process is asked, and how often.
 type statusFlags struct {
-	trusted
-	username, passwordFile string
-	watch                  bool
-	every                  time.Duration
+	login
+	watch bool
+	every time.Duration
 }
 
 func newStatus() *cobra.Command {
@@ -43,18 +41,16 @@ func newStatus() *cobra.Command {
 			return f.run(cmd.Context(), url, cmd.OutOrStdout())
 		},
 	}
-	f.trusted.add(cmd)
+	f.login.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.username, "username", "", "`NAME` of server.auth, where it is set")
-	flags.StringVar(&f.passwordFile, "password-file", "", "`FILE` with its password")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "show it again and again")
 	flags.DurationVar(&f.every, "every", 2*time.Second, "`TIME` between two looks of --watch")
 	return cmd
 }
 
 func (f *statusFlags) run(ctx context.Context, url string, out io.Writer) error {
-	if (f.username == "") != (f.passwordFile == "") {
-		return usageError{errors.New("--username and --password-file belong together")}
+	if err := f.login.check(); err != nil {
+		return err
 	}
 	if f.every < 100*time.Millisecond {
 		return usageError{fmt.Errorf("--every must be at least 100ms, got %s", f.every)}
@@ -85,39 +81,12 @@ func (f *statusFlags) run(ctx context.Context, url string, out io.Writer) error 
 	}
 }
 
-const mostOfStatus = 64 << 20
-
 func (f *statusFlags) ask(ctx context.Context, url string) (s statusNow, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return s, usageError{err}
-	}
-	if f.username != "" {
-		password, err := os.ReadFile(f.passwordFile)
-		if err != nil {
-			return s, usageError{fmt.Errorf("--password-file: %w", err)}
-		}
-		request.SetBasicAuth(f.username, strings.TrimRight(string(password), "\r\n"))
-	}
-	client, err := f.client(request.URL)
-	if err != nil {
-		return s, usageError{err}
-	}
-	answer, err := client.Do(request)
+	answer, _, err := f.login.get(ctx, url, http.StatusOK)
 	if err != nil {
 		return s, err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusUnauthorized {
-		return s, fmt.Errorf("%s wants a password: --username and --password-file", url)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("%s answers %s", url, answer.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostOfStatus)).Decode(&s); err != nil ||
-		s.Process.Instance == "" {
+	if err := json.Unmarshal(answer, &s); err != nil || s.Process.Instance == "" {
 		return s, fmt.Errorf("%s answered, but not as a kdedup: does another server listen there?",
 			url)
 	}

@@ -291,6 +291,10 @@ func TestNoSecretEverShows(t *testing.T) {
 		!strings.Contains(seen["well /"], "kafka-user") {
 		t.Error("the configuration is not shown, so this test shows nothing")
 	}
+	seen["bundle"] = bundled(t, base, "--username", "ops", "--password-file", passwordFile(t))
+	if !strings.Contains(seen["bundle"], "kafka-user") {
+		t.Error("the bundle does not have the configuration, so this test shows nothing")
+	}
 	cluster.Close()
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
