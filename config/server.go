@@ -12,8 +12,8 @@ type Server struct {
 	// allowed. Empty means these alone on a loopback address, which keeps foreign web pages out
 	// (DNS rebinding), and any name elsewhere.
 	Hosts []string `mapstructure:"hosts"`
-	// Whether the page and the API look up message IDs in the store, and the API releases and
-	// claims them for those whom it knows.
+	// Whether the page and the API look up message IDs in the store and, for those whom it knows,
+	// release and claim them, and show dead letters and send them again.
 	Lookup bool `mapstructure:"lookup"`
 	// Whether the Go profiler answers under /debug/pprof/. On an address that other machines reach
 	// it needs `auth` or `tls.client_ca_file`.

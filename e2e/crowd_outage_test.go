@@ -11,8 +11,8 @@ import (
 )
 
 // The broker dies under sixty pipelines, and stays away for longer than their sessions. The log and
-// the page have a few lines and rows about it, with all pipelines in them and a remedy, and what was
-// on the page before is still there.
+// the page have a few lines and rows about it, with all pipelines in them and a remedy. What was on
+// the page before is still there.
 func TestAnOutageUnderManyPipelinesIsAFewLines(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/redriving"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
@@ -115,38 +116,34 @@ func (f *redriveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	selection, err := f.check(t)
-	if err == nil && f.into == intoInput && c.Kafka.Output.Apart() {
-		err = errors.New("--into input: the letters, and the marks of those that were redriven, " +
-			"are on the cluster of kafka.output, and one Kafka transaction cannot span two " +
-			"clusters: use --into clean")
-	}
+	r, err := f.request(c, t)
 	if err != nil {
 		return usageError{err}
 	}
 	line := newProgress(cmd.ErrOrStderr())
 	defer line.end()
-	d, err := f.open(cmd.Context(), c, t, log)
+	r.Progress = line.show
+	d, err := redriving.Open(cmd.Context(), c, r, redriving.OwnStore(c, log), log)
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	d.options.Select, d.options.Progress = selection, line.show
-	found, err := redrive.Scan(cmd.Context(), d.options)
+	defer d.Close()
+	found, err := d.Scan(cmd.Context())
 	line.end()
 	if err != nil {
 		return err
 	}
 	if !f.dryRun && found.Letters > 0 && !f.yes && !agreed(cmd, fmt.Sprintf(
-		"Redrive up to %d records of %s into %s?", found.Letters, d.options.Letters.Topic,
-		d.options.Target.Output)) {
+		"Redrive up to %d records of %s into %s?", found.Letters, d.From(), d.Target())) {
 		return errors.New("nothing was changed")
 	}
-	if err := d.prepare(cmd.Context(), found, cmd.ErrOrStderr()); err != nil {
+	report, err := d.Run(cmd.Context(), found, func(line string) {
+		fmt.Fprintln(cmd.ErrOrStderr(), line)
+	})
+	line.end()
+	if report == nil {
 		return err
 	}
-	report, err := redrive.Run(cmd.Context(), d.options)
-	line.end()
 	if err != nil && cmd.Context().Err() != nil {
 		err = fmt.Errorf("interrupted; what was redriven stands, run it again to go on: %w", err)
 	}
@@ -163,34 +160,38 @@ func (f *redriveFlags) run(cmd *cobra.Command) error {
 	return errors.Join(write(cmd.OutOrStdout()), err)
 }
 
-// check refuses flags that do not fit, before any server is asked.
-func (f *redriveFlags) check(t config.Topic) (redrive.Selection, error) {
-	var none redrive.Selection
+// request refuses flags that do not fit, before any server is asked.
+func (f *redriveFlags) request(c config.Config, t config.Topic) (r redriving.Request, err error) {
+	r = redriving.Request{Topic: t, Duplicates: f.duplicates, Limit: f.limit,
+		Now: f.timestamp == timeOfSender, Conflicts: f.conflicts, MaxRedrives: f.maxRedrives,
+		DryRun: f.dryRun}
+	if f.into == intoInput {
+		r.Into = redrive.Input
+	}
 	switch {
 	case f.into == "":
-		return none, errors.New("say where the records go: --into clean or --into input")
-	case f.letters(t) == "" && f.duplicates:
-		return none, fmt.Errorf("--duplicates: the entry of %s has no duplicates_topic", t.Input)
-	case f.letters(t) == "":
-		return none, fmt.Errorf("the entry of %s has no dead_letter_topic", t.Input)
+		return r, errors.New("say where the records go: --into clean or --into input")
 	case f.conflicts && f.into != intoClean:
-		return none, errors.New("--conflicts needs --into clean: the pipeline decides over " +
+		return r, errors.New("--conflicts needs --into clean: the pipeline decides over " +
 			"conflicts on the input, by on_conflict")
 	case f.limit < 0:
-		return none, fmt.Errorf("--limit must not be negative, got %d", f.limit)
+		return r, fmt.Errorf("--limit must not be negative, got %d", f.limit)
 	case f.maxRedrives < 1:
-		return none, fmt.Errorf("--max-redrives must be at least 1, got %d", f.maxRedrives)
+		return r, fmt.Errorf("--max-redrives must be at least 1, got %d", f.maxRedrives)
 	case f.format == formatJSON && !f.yes && !f.dryRun:
-		return none, errors.New("--format json needs --yes: the question would stand in the output")
-	case marksTopic(t) == t.FenceTopic:
-		return none, fmt.Errorf("redrive notes on topic %s what it has redriven, and that is the "+
-			"fence_topic: give this entry another one", marksTopic(t))
+		return r, errors.New("--format json needs --yes: the question would stand in the output")
+	}
+	if err := r.Check(c); errors.Is(err, redriving.ErrApart) {
+		return r, fmt.Errorf("--into input: %w", err)
+	} else if err != nil {
+		return r, err
 	}
 	extractor, err := wiring.ExtractorOf(t, nil)
 	if err != nil {
-		return none, err
+		return r, err
 	}
-	return f.selection(time.Now(), extractor)
+	r.Select, err = f.selection(time.Now(), extractor)
+	return r, err
 }
 
 func (f *redriveFlags) selection(
@@ -225,14 +226,3 @@ func (f *redriveFlags) selection(
 	}
 	return s, err
 }
-
-// letters is the topic that is redriven.
-func (f *redriveFlags) letters(t config.Topic) string {
-	if f.duplicates {
-		return t.DuplicatesTopic
-	}
-	return t.DeadLetterTopic
-}
-
-// marksTopic tells which letters were redriven.
-func marksTopic(t config.Topic) string { return t.ConsumerGroup + ".redrive" }

@@ -162,7 +162,7 @@ func TestARedriveBesideTheProcessThatHasTheStoreSaysWhatToDo(t *testing.T) {
 	r := start(t, path)
 	r.url()
 	code, text := kdedup(t.Context(), "redrive", "-c", path, "--into", "input", "--yes")
-	if code != 1 || !strings.Contains(text, "To redrive, stop the process that runs") {
+	if code != 1 || !strings.Contains(text, "Redrive on the status page of the process that runs") {
 		t.Errorf("%d:\n%s", code, text)
 	}
 	r.stopsWell()

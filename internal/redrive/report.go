@@ -160,3 +160,19 @@ func (r *Report) WriteTable(out io.Writer) error {
 	}
 	return table.Flush()
 }
+
+// Word says what became of a single letter.
+func (r *Report) Word() string {
+	switch {
+	case r.Redriven > 0 && r.Released > 0:
+		return "sent to " + r.Into + ", and its ID was freed for the pipeline to claim it again"
+	case r.Redriven > 0:
+		return "sent to " + r.Into
+	case r.Earlier > 0:
+		return "was redriven before, and is not sent again"
+	}
+	for _, refused := range r.Refused {
+		return "refused, and stays where it is: " + cmp.Or(refused.Remedy, refused.Reason)
+	}
+	return "is no letter of this pipeline"
+}

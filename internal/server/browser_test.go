@@ -34,6 +34,7 @@ func TestInABrowser(t *testing.T) {
 	t.Run("a phone has nothing to scroll sideways", b.phone)
 	t.Run("dark and light", b.colours)
 	t.Run("a look at it with the keyboard", b.keyboard)
+	t.Run("letters are found and sent", b.sendLetter)
 	b.checkCalm(t)
 }
 
@@ -257,6 +258,11 @@ func (b pages) structure(t *testing.T) {
 	s, _, stop := serve(t)
 	defer stop()
 	b.open(t, s)
+	b.checkStructure(t)
+}
+
+func (b pages) checkStructure(t *testing.T) {
+	t.Helper()
 	const strange = `[...document.querySelectorAll('dl > *')].filter(e => ` +
 		`!['DT', 'DD', 'DIV', 'TEMPLATE'].includes(e.tagName) || e.tagName === 'DIV' && ` +
 		`[...e.children].some(c => !['DT', 'DD'].includes(c.tagName))).map(e => e.outerHTML)`

@@ -40,11 +40,8 @@ func (p *page) asked(w http.ResponseWriter, r *http.Request) (q question, id []b
 	}
 	form, topics := r.PostForm, p.topics()
 	q = question{Topic: form.Get("topic"), ID: form.Get("id"), Hex: form.Get("hex") != ""}
-	if q.Topic == "" && len(topics) == 1 {
-		q.Topic = topics[0]
-	}
-	if !slices.Contains(topics, q.Topic) {
-		return q, nil, fmt.Errorf("topic must be %s", strings.Join(topics, " or "))
+	if q.Topic, err = chosen(q.Topic, topics); err != nil {
+		return q, nil, err
 	}
 	id = []byte(q.ID)
 	if q.Hex {
@@ -56,6 +53,19 @@ func (p *page) asked(w http.ResponseWriter, r *http.Request) (q question, id []b
 		return q, nil, errors.New("enter a message ID")
 	}
 	return q, id, nil
+}
+
+// chosen is the topic that is meant, which may be left out if there is only one.
+func chosen(topic string, topics []string) (string, error) {
+	switch {
+	case len(topics) == 0:
+		return topic, errors.New("no pipeline runs yet; try again")
+	case topic == "" && len(topics) == 1:
+		return topics[0], nil
+	case !slices.Contains(topics, topic):
+		return topic, fmt.Errorf("topic must be %s", strings.Join(topics, " or "))
+	}
+	return topic, nil
 }
 
 // answer looks an ID up, few at a time: each costs the store and a broker a read. The error is fit

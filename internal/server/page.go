@@ -18,6 +18,7 @@ type page struct {
 	lookup  bool
 	lookups chan struct{}
 	changes bool // claims may be changed, see mayChange
+	letters bool // there is a page of them, which may be read
 	every   time.Duration
 	clean   func(string) string
 	html    *template.Template
@@ -28,7 +29,7 @@ func newPage(o Options, s *sampler, clean func(string) string) *page {
 		source: o.Source, sampler: s, lookup: o.Lookup, every: o.Every, clean: clean,
 		lookups: make(chan struct{}, lookupsAtOnce),
 		html: template.Must(template.New("status.html").Funcs(formats).ParseFS(assets,
-			"assets/status.html")),
+			"assets/status.html", "assets/letters.html")),
 	}
 	return p
 }
@@ -91,12 +92,13 @@ var formats = template.FuncMap{
 	"time": func(m moment) string { return formatTime(m.at) }, "clock": formatTime,
 	"stamp": func(t time.Time) string { return t.Format(time.RFC3339Nano) }, "millis": moment.stamp,
 	"line": formatLine, "area": formatArea,
-	"peak":  func(values []float64) string { return formatCount(largest(values)) },
-	"blank": func() blanks { return blanks{} },
-	"list":  func(names []string) string { return strings.Join(names, ", ") },
-	"odd":   func(name string) bool { return slices.Contains(odd, name) },
-	"row":   func(l *lookupView, d droppedStatus) droppedRow { return droppedRow{d, l != nil} },
-	"rates": func(head, list string, all []rate) table { return table{head, list, all} },
+	"peak":   func(values []float64) string { return formatCount(largest(values)) },
+	"blank":  func() blanks { return blanks{} },
+	"list":   func(names []string) string { return strings.Join(names, ", ") },
+	"odd":    func(name string) bool { return slices.Contains(odd, name) },
+	"row":    func(l *lookupView, d droppedStatus) droppedRow { return droppedRow{d, l != nil} },
+	"letter": func(f letterForm, l Letter) sendForm { return sendForm{f, l} },
+	"rates":  func(head, list string, all []rate) table { return table{head, list, all} },
 }
 
 // odd are outcomes and verdicts of which somebody should know: such messages reach nobody who reads
@@ -130,6 +132,7 @@ type view struct {
 	Millis   int64
 	Lookup   *lookupView // nil when look-ups are off
 	Topics   []string
+	Letters  bool // there is a page of them
 }
 
 // Up is when the process was started.
@@ -166,7 +169,7 @@ func (p *page) render(w http.ResponseWriter, code int, lookup lookupView) {
 	v := view{status: p.sampler.latest.Load(), Settings: p.source.Settings(),
 		Millis: p.every.Milliseconds(), Topics: p.topics()}
 	if p.lookup {
-		v.Lookup = &lookup
+		v.Lookup, v.Letters = &lookup, p.letters
 	}
 	var page bytes.Buffer
 	if err := p.html.Execute(&page, v); err != nil {

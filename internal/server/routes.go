@@ -44,6 +44,11 @@ func routes(o Options, local bool, s *sampler, clean func(string) string) http.H
 			mux.HandleFunc("POST /api/"+string(change), p.changed(change))
 		}
 	}
+	if o.Lookup && o.Letters != nil {
+		p.letters = p.changes
+		box := &letterBox{page: p, letters: o.Letters, sending: make(chan struct{}, 1)}
+		box.routes(mux)
+	}
 	if o.Pprof {
 		profiler(mux)
 	}

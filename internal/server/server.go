@@ -1,5 +1,6 @@
 // Package server is the HTTP endpoint for operators: the status page and its JSON, /metrics for
-// Prometheus, /healthz and /readyz for an orchestrator. It changes nothing in the process.
+// Prometheus, /healthz and /readyz for an orchestrator. It changes nothing but the claim of an ID,
+// and sends a letter again.
 //
 // Who may read what is decided in protect.go, in one place for all paths.
 package server
@@ -30,6 +31,7 @@ type Options struct {
 	Gatherer prometheus.Gatherer
 	Checks   func() []Check // all must pass for /readyz to answer 200; the page shows them too
 	Source   Source
+	Letters  Letters // nil: there is no page of them
 	About    About
 	Secrets  []string // never shown, whatever text they get into
 	Logger   *slog.Logger

@@ -32,7 +32,8 @@ func (p *Process) serverOptions() server.Options {
 			Password: c.Server.Auth.Password.Reveal()},
 		TLS: certs.ServerFiles{CertFile: c.Server.TLS.CertFile, KeyFile: c.Server.TLS.KeyFile,
 			ClientCAFile: c.Server.TLS.ClientCAFile},
-		Gatherer: p.summed, Checks: p.checks, Source: &processStatus{p}, About: about(c),
+		Gatherer: p.summed, Checks: p.checks, Source: &processStatus{p}, Letters: processLetters{p},
+		About:   about(c),
 		Secrets: c.Secrets(), Logger: p.log,
 	}
 }

@@ -1,10 +1,11 @@
-package main
+// Package redriving opens what a redrive of a configuration's entry rests on: brokers, fences,
+// claims, the topic of the marks. The command and the status page redrive by it.
+package redriving
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -22,26 +23,78 @@ import (
 	"github.com/kdedup/kdedup/pipeline"
 )
 
-// redriving is what a redrive has open.
-type redriving struct {
+// Request says what is redriven.
+type Request struct {
+	Topic       config.Topic
+	Duplicates  bool // those on duplicates_topic, in place of the dead letters
+	Into        redrive.Into
+	Select      redrive.Selection
+	Limit       int64 // of letters; 0: none
+	Now         bool  // records get the present time
+	Conflicts   bool  // into Clean: also those whose ID has an owner with other content
+	MaxRedrives int
+	DryRun      bool
+	Progress    func(done, total int64) // may be nil
+}
+
+// Letters is the topic that is redriven; empty if the entry has none.
+func (r Request) Letters() string {
+	if r.Duplicates {
+		return r.Topic.DuplicatesTopic
+	}
+	return r.Topic.DeadLetterTopic
+}
+
+// ErrApart refuses what would take a transaction over two clusters.
+var ErrApart = errors.New("the letters, and the marks of those that were redriven, are on the " +
+	"cluster of kafka.output, and one Kafka transaction cannot span two clusters: redrive into " +
+	"the clean topic")
+
+// Check refuses a request that no server has to be asked about.
+func (r Request) Check(c config.Config) error {
+	t := r.Topic
+	switch {
+	case r.Letters() == "" && r.Duplicates:
+		return fmt.Errorf("the entry of %s has no duplicates_topic", t.Input)
+	case r.Letters() == "":
+		return fmt.Errorf("the entry of %s has no dead_letter_topic", t.Input)
+	case marksTopic(t) == t.FenceTopic:
+		return fmt.Errorf("redrive notes on topic %s what it has redriven, and that is the "+
+			"fence_topic: give this entry another one", marksTopic(t))
+	case r.Into == redrive.Input && c.Kafka.Output.Apart():
+		return ErrApart
+	}
+	return nil
+}
+
+// marksTopic tells which letters were redriven.
+func marksTopic(t config.Topic) string { return t.ConsumerGroup + ".redrive" }
+
+// Opener opens the store for the claims of these IDs, and says how to close it.
+type Opener func(ctx context.Context, ids map[dedup.ID]bool) (dedup.Store, func() error, error)
+
+// Task is what a redrive has open.
+type Task struct {
+	request  Request
 	config   config.Config
 	entry    wiring.Entry
 	clusters kafka.Clusters
-	store    dedup.Store // nil until it is known to be needed
+	opener   Opener
 	options  redrive.Options
 	log      *slog.Logger
 
-	closeSchemas func() // nil until they can be asked
+	closers []func() error
 }
 
-// open asks the brokers about all that a redrive rests on, but for the store.
-func (f *redriveFlags) open(
-	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
-) (d *redriving, err error) {
-	d = &redriving{config: c, entry: wiring.Entry{Topic: t}, log: log}
+// Open asks the brokers about all that a redrive rests on, but for the store.
+func Open(
+	ctx context.Context, c config.Config, r Request, opener Opener, log *slog.Logger,
+) (d *Task, err error) {
+	t := r.Topic
+	d = &Task{request: r, config: c, entry: wiring.Entry{Topic: t}, opener: opener, log: log}
 	defer func() {
 		if err != nil {
-			d.close()
+			d.Close()
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
@@ -58,6 +111,7 @@ func (f *redriveFlags) open(
 	if d.clusters, err = wiring.NewClients(input, connector, c, log); err != nil {
 		return d, err
 	}
+	d.closers = append(d.closers, func() error { d.clusters.Close(); return nil })
 	if err = d.clusters.Ping(ctx); err != nil {
 		return d, err
 	}
@@ -65,7 +119,7 @@ func (f *redriveFlags) open(
 	if err != nil {
 		return d, err
 	}
-	d.closeSchemas = schemas.Close
+	d.closers = append(d.closers, func() error { schemas.Close(); return nil })
 	d.entry.Schemas = schemas
 	if err = d.knowIDs(ctx); err != nil {
 		return d, err
@@ -75,56 +129,79 @@ func (f *redriveFlags) open(
 		Connection: func() []kgo.Opt {
 			return connector.AdminOptions("kdedup-"+c.Instance+"-redrive", log)
 		},
-		Limit: f.limit, DryRun: f.dryRun, Input: t.Input, Now: f.timestamp == timeOfSender,
-		Conflicts: f.conflicts, MaxRedrives: f.maxRedrives, Scope: d.entry.ClaimScope(),
+		Select: r.Select, Limit: r.Limit, DryRun: r.DryRun, Progress: r.Progress,
+		Into: r.Into, Input: t.Input, Now: r.Now,
+		Conflicts: r.Conflicts, MaxRedrives: r.MaxRedrives, Scope: d.entry.ClaimScope(),
 		Extractor: extractor, Passes: passes(t), Marks: marksTopic(t),
 		TransactionalID: t.ConsumerGroup + "-redrive", TransactionTimeout: t.TransactionTimeout,
 		BatchRecords: t.BatchRecords, BatchBytes: int(t.BatchBytes), Logger: log,
 	}
-	if f.into == intoInput {
-		d.options.Into = redrive.Input
-	}
-	if !f.dryRun {
+	if !r.DryRun {
 		if err = kafka.CheckTransactions(ctx, d.clusters.Output, d.options.TransactionalID,
 			t.ConsumerGroup); err != nil {
 			return d, fmt.Errorf("a redrive needs Kafka transactions, whatever the delivery: %w",
 				err)
 		}
 	}
-	return d, d.ask(ctx, f.letters(t))
+	return d, d.ask(ctx, r.Letters())
 }
 
 // knowIDs finds out how the IDs of letters are made: if the entry's preset has changed, the scope
 // knows what it stood for. The store is opened for their claims once the IDs are known.
-func (d *redriving) knowIDs(ctx context.Context) (err error) {
+func (d *Task) knowIDs(ctx context.Context) (err error) {
 	if d.entry.Extractor, err = wiring.ExtractorOf(d.entry.Topic, d.entry.Schemas); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(d.entry.Before(), func(b config.Before) bool { return !b.SameIDs }) {
 		return nil
 	}
-	return d.withStore(ctx, nil, func(store dedup.Store) error {
-		return errors.Join(d.entry.Compare(ctx, store), store.Close())
-	})
-}
-
-// withStore opens the store for these IDs.
-func (d *redriving) withStore(
-	ctx context.Context, ids map[dedup.ID]bool, use func(dedup.Store) error,
-) error {
-	if err := wiring.CheckMade(d.config.Store); err != nil {
-		return err
-	}
-	store, err := wiring.OpenStoreFor(ctx, d.config,
-		func(_ string, id dedup.ID) bool { return ids[id] }, d.log)
-	if errors.Is(err, embedded.ErrUsed) {
-		return fmt.Errorf("%w. To redrive, stop the process that runs, and start it again "+
-			"afterwards", err)
-	}
+	store, closeIt, err := d.opener(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return use(store)
+	return errors.Join(d.entry.Compare(ctx, store), closeIt())
+}
+
+// OwnStore opens the store of the configuration, for a command.
+func OwnStore(c config.Config, log *slog.Logger) Opener {
+	return func(
+		ctx context.Context, ids map[dedup.ID]bool,
+	) (dedup.Store, func() error, error) {
+		if err := wiring.CheckMade(c.Store); err != nil {
+			return nil, nil, err
+		}
+		store, err := wiring.OpenStoreFor(ctx, c,
+			func(_ string, id dedup.ID) bool { return ids[id] }, log)
+		if errors.Is(err, embedded.ErrUsed) {
+			return nil, nil, fmt.Errorf("%w. Redrive on the status page of the process that "+
+				"runs, under letters; or stop it, redrive, and start it again", err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, store.Close, nil
+	}
+}
+
+// Scan reads which letters are selected.
+func (d *Task) Scan(ctx context.Context) (redrive.Found, error) {
+	return redrive.Scan(ctx, d.options)
+}
+
+// Target is the topic that records go to.
+func (d *Task) Target() string { return d.options.Target.Output }
+
+// From is the topic that has the letters.
+func (d *Task) From() string { return d.options.Letters.Topic }
+
+// Run redrives what Scan found. The report is up to an error; nil if it did not begin.
+func (d *Task) Run(
+	ctx context.Context, found redrive.Found, says func(line string),
+) (*redrive.Report, error) {
+	if err := d.prepare(ctx, found, says); err != nil {
+		return nil, err
+	}
+	return redrive.Run(ctx, d.options)
 }
 
 // passes tells what the pipeline lets through.
@@ -137,7 +214,7 @@ func passes(t config.Topic) func(dedup.Verdict) bool {
 }
 
 // ask reads the letters before the fences, which are committed with them.
-func (d *redriving) ask(ctx context.Context, letters string) (err error) {
+func (d *Task) ask(ctx context.Context, letters string) (err error) {
 	t, o := d.entry.Topic, &d.options
 	if o.Letters, err = logreader.Describe(ctx, d.clusters.Output, letters,
 		logreader.Bounds{}); err != nil {
@@ -179,7 +256,7 @@ func (d *redriving) ask(ctx context.Context, letters string) (err error) {
 }
 
 // prepare opens the store, and makes the topic of the marks.
-func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Writer) error {
+func (d *Task) prepare(ctx context.Context, found redrive.Found, says func(string)) error {
 	if err := d.openStore(ctx, found); err != nil {
 		return err
 	}
@@ -197,8 +274,7 @@ func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Wr
 		return kafka.SetupBeside(ctx, d.clusters, d.entry.Topic, kafka.Beside{Name: topic,
 			Partitions: 1, Forwarded: true,
 			Settings: []kafka.Setting{{Key: "cleanup.policy", Value: "compact",
-				Required: true}}}, false,
-			func(line string) { fmt.Fprintln(says, line) })
+				Required: true}}}, false, says)
 	case !marks.Compacted || marks.Retention > 0:
 		return fmt.Errorf("topic %s must have cleanup.policy=compact: it tells what was redriven, "+
 			"and what is deleted there would be redriven again", topic)
@@ -208,16 +284,19 @@ func (d *redriving) prepare(ctx context.Context, found redrive.Found, says io.Wr
 
 // openStore opens the store for the IDs that were found, and refuses one that lacks the claims of
 // what the pipeline has handled.
-func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
+func (d *Task) openStore(ctx context.Context, found redrive.Found) error {
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	if err := d.withStore(opening, found.IDs, func(store dedup.Store) error {
-		d.store, d.options.Store = store, store
-		return d.entry.Compare(opening, store)
-	}); err != nil {
+	store, closeIt, err := d.opener(opening, found.IDs)
+	if err != nil {
 		return err
 	}
-	store, c, e := d.store, d.config, &d.entry
+	d.closers = append(d.closers, closeIt)
+	d.options.Store = store
+	c, e := d.config, &d.entry
+	if err := e.Compare(opening, store); err != nil {
+		return err
+	}
 	knowledge, err := wiring.NewKnowledge(opening, d.clusters.Input, store, c.Store)
 	if err != nil {
 		return err
@@ -233,14 +312,12 @@ func (d *redriving) openStore(ctx context.Context, found redrive.Found) error {
 	return wiring.Await(ctx, store, e.ClaimScope())
 }
 
-func (d *redriving) close() {
-	if d.closeSchemas != nil {
-		d.closeSchemas()
-	}
-	if d.store != nil {
-		if err := d.store.Close(); err != nil {
-			d.log.Warn("the store was not closed", "error", err)
+// Close ends what was opened, the last first.
+func (d *Task) Close() {
+	for _, closeIt := range slices.Backward(d.closers) {
+		if err := closeIt(); err != nil {
+			d.log.Warn("what a redrive had open was not closed", "error", err)
 		}
 	}
-	d.clusters.Close()
+	d.closers = nil
 }

@@ -1,0 +1,194 @@
+package process
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/redriving"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/internal/logreader"
+	"github.com/kdedup/kdedup/internal/redrive"
+	"github.com/kdedup/kdedup/internal/server"
+)
+
+const (
+	lettersShown    = 50
+	lettersLooked   = 2_000  // the newest records of the topic, where any letter is shown
+	lettersSearched = 20_000 // where some are looked for
+	lettersKept     = 2_000  // of those found, before the newest are taken
+	shownBytes      = 4 << 10
+	mostRedrives    = 3 // into the input, as the command's default
+)
+
+// processLetters has the page read letters and send them, as `kdedup redrive` does, by the store of
+// the process: the embedded one belongs to it.
+type processLetters struct{ p *Process }
+
+// request is what is asked, of an entry that has such letters.
+func (l processLetters) request(q server.LetterQuery) (r redriving.Request, err error) {
+	if waiting := l.p.starting.Load(); waiting != nil {
+		return r, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
+	}
+	c := l.p.Config()
+	r = redriving.Request{Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
+	if r.Topic, err = wiring.FindTopic(c.Topics, q.Topic); err != nil {
+		return r, fmt.Errorf("the topic %w", err)
+	}
+	return r, r.Check(c)
+}
+
+// Find implements server.Letters.
+func (l processLetters) Find(
+	ctx context.Context, q server.LetterQuery,
+) (found server.FoundLetters, err error) {
+	r, err := l.request(q)
+	if err != nil {
+		return found, err
+	}
+	extractor, err := wiring.ExtractorOf(r.Topic, l.p.schemas)
+	if err != nil {
+		return found, err
+	}
+	bounds := logreader.Bounds{MaxRecords: lettersLooked}
+	if q.Why != "" || len(q.ID) > 0 {
+		bounds.MaxRecords = lettersSearched
+	}
+	log, err := logreader.Describe(ctx, l.p.clusters.Output, r.Letters(), bounds)
+	if err != nil {
+		return found, err
+	}
+	found.From = r.Letters()
+	wanted := wantedLetters{query: q, input: r.Topic.Input, extractor: extractor}
+	connection := l.p.forwards.AdminOptions("kdedup-"+l.p.Config().Instance+"-letters", l.p.log)
+	err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
+		found.Looked += len(records)
+		for _, record := range records {
+			if one, ok := wanted.letter(ctx, record); ok && len(found.All) < lettersKept {
+				found.All = append(found.All, one)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(found.All, func(a, b server.Letter) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Offset, a.Offset))
+	})
+	found.All = found.All[:min(len(found.All), lettersShown)]
+	return found, err
+}
+
+// wantedLetters tells which records of a topic are looked for.
+type wantedLetters struct {
+	query     server.LetterQuery
+	input     string
+	extractor *messageid.Extractor
+}
+
+func (w *wantedLetters) letter(
+	ctx context.Context, record *kgo.Record,
+) (one server.Letter, ok bool) {
+	one = server.Letter{Partition: record.Partition, Offset: record.Offset, At: record.Timestamp}
+	opened, err := forwarder.Open(record)
+	source := record
+	if one.Opaque = err != nil; !one.Opaque {
+		source = opened.Record
+		if source.Topic != w.input {
+			return one, false
+		}
+		one.Source = fmt.Sprintf("%s[%d]@%d", source.Topic, source.Partition, source.Offset)
+		one.Why, one.Differs = cmp.Or(opened.Reason, opened.Verdict), opened.Differs
+	}
+	if w.query.Why != "" && !strings.HasPrefix(one.Why, w.query.Why) {
+		return one, false
+	}
+	// a registry that does not answer leaves the ID unknown
+	id, missing, err := dedup.ExtractNow(ctx, w.extractor, source)
+	if has := err == nil && missing == dedup.NotMissing; has {
+		one.ID = shownText([]byte(id))
+	} else {
+		id = ""
+	}
+	if len(w.query.ID) > 0 && (id == "" || id != w.extractor.Of(w.query.ID)) {
+		return one, false
+	}
+	one.Key, one.Value = shownText(source.Key), shownText(source.Value)
+	one.Cut = len(source.Value) > shownBytes
+	if opened.Stub {
+		one.Value, one.Cut = "not kept: it was too large for the topic", false
+	}
+	for _, h := range source.Headers {
+		one.Headers = append(one.Headers, server.Row{Name: h.Key, Text: shownText(h.Value)})
+	}
+	return one, true
+}
+
+// shownText is the beginning of some bytes, in hexadecimal digits if they are no text.
+func shownText(text []byte) string {
+	cut := text[:min(len(text), shownBytes)]
+	valid := bytes.ToValidUTF8(cut, nil)
+	switch {
+	case text == nil:
+		return "null"
+	case len(cut)-len(valid) < utf8.UTFMax && (len(cut) < len(text) || len(cut) == len(valid)):
+		return string(valid)
+	}
+	return "hexadecimal: " + hex.EncodeToString(cut)
+}
+
+// Redrive implements server.Letters.
+func (l processLetters) Redrive(
+	ctx context.Context, q server.LetterQuery, sent server.Redrive,
+) (said string, err error) {
+	r, err := l.request(q)
+	if err != nil {
+		return "", err
+	}
+	r.Conflicts = sent.Conflicts
+	r.Select = redrive.Selection{Partitions: []int32{sent.Partition},
+		Offsets: []redrive.OffsetRange{{First: sent.Offset, Last: sent.Offset}}}
+	c := l.p.Config()
+	if r.Into = redrive.Clean; sent.Input {
+		r.Into = redrive.Input
+		if err := r.Check(c); err != nil {
+			return "", err
+		}
+	}
+	task, err := redriving.Open(ctx, c, r, l.store, l.p.log)
+	if err != nil {
+		return "", err
+	}
+	defer task.Close()
+	found, err := task.Scan(ctx)
+	if err != nil {
+		return "", err
+	}
+	if found.Letters == 0 {
+		return "", fmt.Errorf("%s[%d]@%d is no letter of %s, or it is gone", task.From(),
+			sent.Partition, sent.Offset, r.Topic.Input)
+	}
+	report, err := task.Run(ctx, found, func(line string) { l.p.log.Info(line) })
+	if err != nil {
+		return "", fmt.Errorf("redrive %s[%d]@%d: %w", task.From(), sent.Partition, sent.Offset,
+			err)
+	}
+	said = fmt.Sprintf("%s[%d]@%d: %s", task.From(), sent.Partition, sent.Offset, report.Word())
+	l.p.log.Info("a letter was redriven by hand", "topic", r.Topic.Input, "said", said)
+	return said, nil
+}
+
+// store lends that of the process, which a redrive does not close.
+func (l processLetters) store(
+	context.Context, map[dedup.ID]bool,
+) (dedup.Store, func() error, error) {
+	return l.p.store, func() error { return nil }, nil
+}
