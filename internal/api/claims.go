@@ -86,7 +86,7 @@ func (c *claims) Lookup(
 	}
 	response := &kdedupv1.LookupResponse{}
 	if answer.Outcome != dedup.Undecided {
-		response.Claim = &kdedupv1.Claim{Owner: ownerOf(answer.Owner, nil),
+		response.Claim = &kdedupv1.Claim{Owner: new(topics).ownerOf(new(owned), answer.Owner, nil),
 			Fingerprint: fingerprintBytes(answer.Fingerprint),
 			ClaimedAt:   timestamppb.New(answer.ClaimedAt)}
 	}

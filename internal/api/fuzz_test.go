@@ -109,16 +109,17 @@ func FuzzPlace(f *testing.F) {
 		}
 		a, b := place{topicA, partitionA, offsetA}, place{topicB, partitionB, offsetB}
 		read := func(p place) (dedup.Coordinates, error) {
-			return placeOf(&kdedupv1.Place{Place: &kdedupv1.Place_Record{Record: &kdedupv1.Record{
-				Topic: p.topic, Partition: p.partition, Offset: p.offset}}})
+			return new(topics).placeOf(&kdedupv1.Place{Place: &kdedupv1.Place_Record{
+				Record: &kdedupv1.Record{Topic: p.topic, Partition: p.partition,
+					Offset: p.offset}}})
 		}
 		first, errA := read(a)
 		second, errB := read(b)
 		if errA == nil && errB == nil && first.Same(second) != (a == b) {
 			t.Errorf("%v and %v: %+v and %+v", a, b, first, second)
 		}
-		third, errC := placeOf(text(textA))
-		fourth, errD := placeOf(text(textB))
+		third, errC := new(topics).placeOf(text(textA))
+		fourth, errD := new(topics).placeOf(text(textB))
 		if errC == nil && errD == nil && third.Same(fourth) != (textA == textB) {
 			t.Errorf("%q and %q: %+v and %+v", textA, textB, third, fourth)
 		}
