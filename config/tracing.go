@@ -24,8 +24,9 @@ type Tracing struct {
 	// endpoint must have a certificate of an authority that the system knows; the variables
 	// `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY` count then.
 	TLS TLS `mapstructure:"tls"`
-	// Share of the batches that are traced, from `0` to `1`. Records follow the traces of their
-	// producers instead: each one whose producer's trace is sampled has a span in it.
+	// Share of the batches that are traced, from `0` to `1`, and of the calls of the API that come
+	// without a trace. Records follow the traces of their producers instead, and other calls those
+	// of their callers: each one whose trace is sampled has a span in it.
 	SampleRatio float64 `mapstructure:"sample_ratio"`
 	// Whether the spans of records tell the message ID. IDs may be personal data.
 	IncludeIDs bool `mapstructure:"include_ids"`

@@ -46,8 +46,14 @@ func (d *deployment) start(name string) *instance {
 // launch is start with another binary and more variables in its environment.
 func (d *deployment) launch(binary, name string, variables ...string) *instance {
 	d.t.Helper()
+	return d.launchAs("run", binary, name, variables...)
+}
+
+// launchAs has the binary run or serve.
+func (d *deployment) launchAs(command, binary, name string, variables ...string) *instance {
+	d.t.Helper()
 	i := &instance{t: d.t, name: name, exited: make(chan struct{})}
-	i.cmd = exec.Command(binary, "run", "-c", d.config, "--instance", name)
+	i.cmd = exec.Command(binary, command, "-c", d.config, "--instance", name)
 	i.cmd.Env = append(testkit.Environment(), variables...)
 	logs, err := i.cmd.StderrPipe()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -55,6 +57,7 @@ func TestAnyNumberOfServersShareTheKeysOfAStore(t *testing.T) {
 				}
 			}
 			testSharedKeys(t, file)
+			testOneEffect(t, file)
 		})
 	}
 }
@@ -85,5 +88,44 @@ func testSharedKeys(t *testing.T, file string) {
 		if got := askKeys(t, url, "Begin", other); got["conflict"] == nil {
 			t.Errorf("another request: %v", got)
 		}
+	}
+}
+
+// testOneEffect has 200 callers of one key at two servers: one acquires it, and all hear of its
+// outcome.
+func testOneEffect(t *testing.T, file string) {
+	var urls [2]string
+	for i := range urls {
+		out, _ := serving(t, file)
+		urls[i] = urlAfter(t, out, " url")
+	}
+	const key = `"scope": "payments", "key": "of 200 callers"`
+	const begin = `{` + key + `, "hold": "600s", "wait": "50s",
+		"requestHash": "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="}`
+	var effects, heard atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 200 {
+		callers.Go(func() {
+			for t.Context().Err() == nil {
+				got := askKeys(t, urls[i%2], "Begin", begin)
+				if got["inProgress"] != nil {
+					continue // it has waited
+				}
+				if acquired := got["acquired"]; acquired != nil {
+					effects.Add(1)
+					askKeys(t, urls[(i+1)%2], "Complete", fmt.Sprintf(
+						`{%s, "lease": %q, "response": "cmVjZWlwdA=="}`, key, acquired["lease"]))
+					continue
+				}
+				if got["completed"]["response"] == "cmVjZWlwdA==" {
+					heard.Add(1)
+				}
+				return
+			}
+		})
+	}
+	callers.Wait()
+	if effects.Load() != 1 || heard.Load() != 200 {
+		t.Errorf("%d effects, and %d of 200 callers heard of it", effects.Load(), heard.Load())
 	}
 }

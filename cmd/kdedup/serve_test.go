@@ -111,9 +111,32 @@ api:
 			code, _ := kdedup(t.Context(), "ready", urlAfter(t, out, "page"))
 			return code == 0
 		})
+		wantOnThePage(t, urlAfter(t, out, "page"), token)
 		if code := stop(); code != exitStopped || strings.Contains(out.String(), token) {
 			t.Errorf("round %d: exit code %d:\n%s", round, code, out)
 		}
+	}
+}
+
+// wantOnThePage looks for the API on the page of operators, in its JSON and in the terminal.
+func wantOnThePage(t *testing.T, page, token string) {
+	t.Helper()
+	var shown string
+	testkit.Eventually(t, 30*time.Second, "the requests on the page", func() bool {
+		shown = get(t, page+"/api/status")
+		return strings.Contains(shown, `"name":"permission_denied","total":1`)
+	})
+	_, inTerminal := kdedup(t.Context(), "status", page)
+	shown += get(t, page) + inTerminal
+	for _, want := range []string{`"name":"shipping","proof":"token","scopes":["orders"]`,
+		`"address":"http://127.0.0.1:`, `"name":"stranger","total":1`, `"keys_in_hand":`,
+		"requests under way · keys in files", "1 refused: stranger", "shipping  "} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page does not show %s:\n%s", want, shown)
+		}
+	}
+	if strings.Contains(shown, token) {
+		t.Error("the page shows a token")
 	}
 }
 

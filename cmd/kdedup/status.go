@@ -107,6 +107,7 @@ type statusNow struct {
 		Type, State, Error string
 		Blocked            []string
 	}
+	API    *apiNow
 	Events []struct {
 		Level, Message, Error, Hint, Topic, Last string
 		Count                                    int
@@ -133,15 +134,11 @@ func (s *statusNow) err() error {
 
 const mostShownEvents = 5
 
-func (s *statusNow) show(out io.Writer) {
-	fmt.Fprintf(out, "%s  %s  %s  %s\n", s.Process.Instance,
-		strings.ReplaceAll(s.State, "_", " "), s.Process.Version, s.Time)
-	for _, c := range s.Checks {
-		if !c.OK {
-			fmt.Fprintf(out, "  %s: %s\n", c.Name, c.Error)
-		}
+// showPipelines shows none of kdedup serve, which has none.
+func (s *statusNow) showPipelines(out io.Writer) {
+	if len(s.Pipelines) == 0 && s.API != nil {
+		return
 	}
-	fmt.Fprintf(out, "store  %s  %s %s\n\n", s.Store.Type, s.Store.State, s.Store.Error)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS")
 	for _, p := range s.Pipelines {
@@ -151,6 +148,19 @@ func (s *statusNow) show(out io.Writer) {
 			p.Problems.Count)
 	}
 	_ = table.Flush()
+}
+
+func (s *statusNow) show(out io.Writer) {
+	fmt.Fprintf(out, "%s  %s  %s  %s\n", s.Process.Instance,
+		strings.ReplaceAll(s.State, "_", " "), s.Process.Version, s.Time)
+	for _, c := range s.Checks {
+		if !c.OK {
+			fmt.Fprintf(out, "  %s: %s\n", c.Name, c.Error)
+		}
+	}
+	fmt.Fprintf(out, "store  %s  %s %s\n\n", s.Store.Type, s.Store.State, s.Store.Error)
+	s.showPipelines(out)
+	s.API.show(out)
 	for _, held := range s.Held {
 		fmt.Fprintln(out, "held ", held)
 	}

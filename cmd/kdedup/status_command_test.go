@@ -41,6 +41,8 @@ func TestStatusShowsWhatThePageShows(t *testing.T) {
 			"kdedup-0  not ready  v1.2.3", "topic refunds: lane 0: has not joined",
 			"blocked  orders -> orders.clean    13,888     11.1 %", "orders[5] held at offset 7",
 			"error  lane stopped; orders; the input topic was replaced; reset the group",
+			"api  http://127.0.0.1:9481  waiting  12,345 requests/s, 3 under way, 2 refused: stranger",
+			"the store <is> away", "mails  12,345", "shop    12,345      token",
 			"kdedup: kdedup-0 is not ready"}},
 		{"with its password", []string{"--username", "a", "--password-file", right}, 1,
 			[]string{"kdedup-0  not ready"}},

@@ -14,17 +14,25 @@ import (
 // MaxID is the longest message ID that a caller may claim, in bytes. It fits every store.
 const MaxID = 32 << 10
 
+// access is the way of the methods to the scopes of a store.
+type access struct {
+	scopes Scopes
+	store  string // by its type
+}
+
 // scope finds one that the caller may use. Who may not use it learns nothing about whether there is
 // one.
-func (s Scopes) scope(ctx context.Context, name string) (dedup.Scope, error) {
+func (a access) scope(ctx context.Context, name string, ids int) (dedup.Scope, error) {
 	if name == "" {
 		return dedup.Scope{}, invalid("scope: is required")
 	}
-	scope, exists := s(name)
-	if !exists || !mayUse(ctx, name) {
+	scope, exists := a.scopes(name)
+	asked := askedOf(ctx)
+	if !exists || !asked.mayUse(name) {
 		return dedup.Scope{}, connect.NewError(connect.CodePermissionDenied, fmt.Errorf(
 			"scope: %q is none of the scopes that this caller may use", name))
 	}
+	asked.Scope, asked.IDs, asked.Store = name, ids, a.store
 	return scope, nil
 }
 

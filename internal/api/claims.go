@@ -15,7 +15,7 @@ import (
 
 // claims is the ClaimService.
 type claims struct {
-	scopes  Scopes
+	access
 	store   dedup.Store
 	batch   int // the most messages of one request
 	metrics *Metrics
@@ -27,15 +27,15 @@ type claims struct {
 var _ kdedupv1connect.ClaimServiceHandler = (*claims)(nil)
 
 func newClaims(o Options) *claims {
-	return &claims{scopes: o.Scopes, store: o.Store, batch: o.Limits.Batch, metrics: o.Metrics,
-		log: o.Logger}
+	return &claims{access: access{o.Scopes, o.Kinds.Claims}, store: o.Store,
+		batch: o.Limits.Batch, metrics: o.Metrics, log: o.Logger}
 }
 
 // Judge implements ClaimService.
 func (c *claims) Judge(
 	ctx context.Context, r *connect.Request[kdedupv1.JudgeRequest],
 ) (*connect.Response[kdedupv1.JudgeResponse], error) {
-	scope, err := c.scopes.scope(ctx, r.Msg.GetScope())
+	scope, err := c.scope(ctx, r.Msg.GetScope(), len(r.Msg.GetMessages()))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,11 @@ func (c *claims) Judge(
 	if err != nil {
 		return nil, unanswered(ctx, err)
 	}
-	c.metrics.judged(r.Msg.GetScope(), judgements)
+	verdicts := &askedOf(ctx).Verdicts
+	for i := range judgements {
+		verdicts[judgements[i].Verdict]++
+	}
+	c.metrics.judged(scope.Name, verdicts)
 	return connect.NewResponse(judge.answer(r.Msg.GetMessages(), judgements)), nil
 }
 
@@ -68,7 +72,7 @@ func (c *claims) judgesOf(scope dedup.Scope) *judges {
 func (c *claims) Lookup(
 	ctx context.Context, r *connect.Request[kdedupv1.LookupRequest],
 ) (*connect.Response[kdedupv1.LookupResponse], error) {
-	scope, err := c.scopes.scope(ctx, r.Msg.GetScope())
+	scope, err := c.scope(ctx, r.Msg.GetScope(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func (c *claims) Lookup(
 	}
 	response := &kdedupv1.LookupResponse{}
 	if answer.Outcome != dedup.Undecided {
-		response.Claim = &kdedupv1.Claim{Owner: ownerOf(answer.Owner, nil),
+		response.Claim = &kdedupv1.Claim{Owner: new(topics).ownerOf(new(owned), answer.Owner, nil),
 			Fingerprint: fingerprintBytes(answer.Fingerprint),
 			ClaimedAt:   timestamppb.New(answer.ClaimedAt)}
 	}
@@ -93,7 +97,7 @@ func (c *claims) Lookup(
 func (c *claims) Release(
 	ctx context.Context, r *connect.Request[kdedupv1.ReleaseRequest],
 ) (*connect.Response[kdedupv1.ReleaseResponse], error) {
-	scope, err := c.scopes.scope(ctx, r.Msg.GetScope())
+	scope, err := c.scope(ctx, r.Msg.GetScope(), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +15,7 @@ import (
 	kdedupv1 "github.com/kdedup/kdedup/api/kdedup/v1"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/memory"
+	keysmemory "github.com/kdedup/kdedup/idempotency/memory"
 )
 
 // FuzzRequest sends any bytes to any method through each door. Nothing may panic, and an answer to
@@ -29,11 +31,19 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add("Judge", "application/proto", binary)
-	f.Add("Judge", "application/json", asJSON)
-	f.Add("Judge", "application/grpc", append([]byte{0, 0, 0, 0, byte(len(binary))}, binary...))
-	f.Add("Lookup", "application/json", []byte(`{"scope": "orders", "id": "a"}`))
-	f.Add("Release", "application/grpc-web+json", []byte("\x00\x00\x00\x00\x02{}"))
+	const judge, lookup = "ClaimService/Judge", "ClaimService/Lookup"
+	f.Add(judge, "application/proto", binary)
+	f.Add(judge, "application/json", asJSON)
+	f.Add(judge, "application/grpc", append([]byte{0, 0, 0, 0, byte(len(binary))}, binary...))
+	f.Add(lookup, "application/json", []byte(`{"scope": "orders", "id": "a"}`))
+	f.Add("ClaimService/Release", "application/grpc-web+json",
+		[]byte("\x00\x00\x00\x00\x02{}"))
+	f.Add("IdempotencyService/Begin", "application/json", []byte(`{"scope": "orders", "key": "k",
+		"requestHash": "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=", "hold": "1s", "wait": "0s"}`))
+	for _, ending := range []string{"Complete", "Fail", "Extend"} {
+		f.Add("IdempotencyService/"+ending, "application/json",
+			[]byte(`{"scope": "orders", "key": "k", "lease": "AAAA"}`))
+	}
 	store := memory.New(memory.Options{Violation: f.Errorf})
 	scope := scopeNamed("orders")
 	if err := store.Register(f.Context(), scope); err != nil {
@@ -41,22 +51,32 @@ func FuzzRequest(f *testing.F) {
 	}
 	limits := testLimits
 	limits.Bytes, limits.Batch = 1<<16, 100
-	_, services, err := routes(Options{Store: store, Limits: limits, Logger: quiet(),
+	limits.Wait = time.Second
+	o := Options{Store: store, Limits: limits, Logger: quiet(), Keys: keysmemory.New(),
 		Metrics: NewMetrics(prometheus.NewRegistry()),
-		Scopes:  func(name string) (dedup.Scope, bool) { return scope, name == "orders" }})
+		Scopes:  func(name string) (dedup.Scope, bool) { return scope, name == "orders" }}
+	probes, services, err := routes(o)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, method, contentType string, body []byte) {
+	handler := newGuard(o, true).protect(probes, services)
+	send := func(method, contentType string, body []byte) *httptest.ResponseRecorder {
 		request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
-		request.URL.Path = "/kdedup.v1.ClaimService/" + method
+		request.Host, request.URL.Path = "localhost", "/kdedup.v1."+method
 		request.Header.Set("Content-Type", contentType)
 		answer := httptest.NewRecorder()
-		services.ServeHTTP(answer, request)
+		handler.ServeHTTP(answer, request)
+		return answer
+	}
+	if answer := send(judge, "application/json", asJSON); answer.Code != http.StatusOK {
+		f.Fatalf("no request gets as far as the store: %d %s", answer.Code, answer.Body)
+	}
+	f.Fuzz(func(t *testing.T, method, contentType string, body []byte) {
+		answer := send(method, contentType, body)
 		if answer.Code == http.StatusInternalServerError {
 			t.Fatalf("%s, %s: %q: %s", method, contentType, body, answer.Body)
 		}
-		if method != "Judge" || answer.Code != http.StatusOK || contentType != "application/proto" {
+		if method != judge || answer.Code != http.StatusOK || contentType != "application/proto" {
 			return
 		}
 		var asked kdedupv1.JudgeRequest
@@ -89,16 +109,17 @@ func FuzzPlace(f *testing.F) {
 		}
 		a, b := place{topicA, partitionA, offsetA}, place{topicB, partitionB, offsetB}
 		read := func(p place) (dedup.Coordinates, error) {
-			return placeOf(&kdedupv1.Place{Place: &kdedupv1.Place_Record{Record: &kdedupv1.Record{
-				Topic: p.topic, Partition: p.partition, Offset: p.offset}}})
+			return new(topics).placeOf(&kdedupv1.Place{Place: &kdedupv1.Place_Record{
+				Record: &kdedupv1.Record{Topic: p.topic, Partition: p.partition,
+					Offset: p.offset}}})
 		}
 		first, errA := read(a)
 		second, errB := read(b)
 		if errA == nil && errB == nil && first.Same(second) != (a == b) {
 			t.Errorf("%v and %v: %+v and %+v", a, b, first, second)
 		}
-		third, errC := placeOf(text(textA))
-		fourth, errD := placeOf(text(textB))
+		third, errC := new(topics).placeOf(text(textA))
+		fourth, errD := new(topics).placeOf(text(textB))
 		if errC == nil && errD == nil && third.Same(fourth) != (textA == textB) {
 			t.Errorf("%q and %q: %+v and %+v", textA, textB, third, fourth)
 		}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/x509"
@@ -32,6 +31,7 @@ type guard struct {
 	callers  []known
 	requests chan struct{} // as many as may be under way
 	metrics  *Metrics
+	tracer   Tracer // nil: no traces
 	refusals *connect.ErrorWriter
 	log      *slog.Logger
 	warned   atomic.Int64 // when a stranger was logged last, in nanoseconds
@@ -46,7 +46,7 @@ type known struct {
 
 func newGuard(o Options, local bool) *guard {
 	g := &guard{local: local, log: o.Logger, metrics: o.Metrics,
-		refusals: connect.NewErrorWriter(),
+		tracer: o.Tracer, refusals: connect.NewErrorWriter(),
 		requests: make(chan struct{}, o.Limits.Requests)}
 	for _, c := range o.Callers {
 		g.callers = append(g.callers, known{c, sha256.Sum256([]byte(c.Token))})
@@ -71,12 +71,14 @@ var (
 	errBusy = errors.New("too many requests are under way (api.max_requests); repeat it later")
 )
 
-// authenticated puts the caller into the context.
-func (g *guard) authenticated(next http.Handler) http.Handler {
-	if len(g.callers) == 0 {
-		return next // only on a loopback address, see New
-	}
+// authenticated puts the caller into the context. What strangers ask has no span: they could fill
+// the collector.
+func (g *guard) authenticated(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(g.callers) == 0 { // only on a loopback address, see New
+			g.traced(w, r, nil, next)
+			return
+		}
 		caller := g.callerOf(r)
 		if caller == nil {
 			g.metrics.refused.WithLabelValues(refusedStranger).Inc()
@@ -86,7 +88,7 @@ func (g *guard) authenticated(next http.Handler) http.Handler {
 				connect.NewError(connect.CodeUnauthenticated, errStranger))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+		g.traced(w, r, caller, next)
 	})
 }
 
@@ -136,8 +138,8 @@ func (g *guard) noteStranger(r *http.Request) {
 }
 
 // bounded refuses what is beyond the number of requests: each holds memory while it waits.
-func (g *guard) bounded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (g *guard) bounded(next http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case g.requests <- struct{}{}:
 			defer func() { <-g.requests }()
@@ -145,10 +147,11 @@ func (g *guard) bounded(next http.Handler) http.Handler {
 		default:
 			g.metrics.refused.WithLabelValues(refusedBusy).Inc()
 			w.Header().Set("Retry-After", "1")
-			g.refuse(w, r, http.StatusTooManyRequests,
-				connect.NewError(connect.CodeResourceExhausted, errBusy))
+			busy := connect.NewError(connect.CodeResourceExhausted, errBusy)
+			askedOf(r.Context()).answered(busy)
+			g.refuse(w, r, http.StatusTooManyRequests, busy)
 		}
-	})
+	}
 }
 
 // named refuses requests on a loopback address that call the server by a foreign name: a web page
@@ -179,12 +182,4 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, err *
 		return
 	}
 	_ = g.refusals.Write(w, r, err) // the client is gone if this fails
-}
-
-type callerKey struct{}
-
-// mayUse reports whether the caller of a request may use a scope. Without callers everybody may.
-func mayUse(ctx context.Context, scope string) bool {
-	caller, known := ctx.Value(callerKey{}).(*Caller)
-	return !known || slices.Contains(caller.Scopes, scope)
 }

@@ -39,6 +39,7 @@ func (j *judges) get() *judge { return j.pool.Get().(*judge) }
 func (j *judges) put(used *judge) {
 	clear(used.records)
 	clear(used.messages)
+	used.topics = topics{}
 	j.pool.Put(used)
 }
 
@@ -47,6 +48,7 @@ type judge struct {
 	deduper  *dedup.Deduper
 	records  []kgo.Record // that hold what given finds
 	messages []dedup.Message
+	topics   topics
 }
 
 // read takes the messages of a request, or says what is wrong with the first that is.
@@ -66,7 +68,7 @@ func (j *judge) readOne(i int, m *kdedupv1.Message) error {
 	if err != nil {
 		return within(i, err)
 	}
-	owner, err := placeOf(m.GetPlace())
+	owner, err := j.topics.placeOf(m.GetPlace())
 	if err != nil {
 		return within(i, err)
 	}
@@ -102,14 +104,20 @@ var verdicts = map[dedup.Verdict]kdedupv1.Verdict{
 func (j *judge) answer(
 	messages []*kdedupv1.Message, judgements []dedup.Judgement,
 ) *kdedupv1.JudgeResponse {
-	all := make([]kdedupv1.Judgement, len(judgements))
+	all := make([]struct {
+		kdedupv1.Judgement
+		owned
+		claimedAt timestamppb.Timestamp
+	}, len(judgements))
 	response := &kdedupv1.JudgeResponse{Judgements: make([]*kdedupv1.Judgement, len(judgements))}
 	for i := range judgements {
 		of := &judgements[i]
 		all[i].Verdict = verdicts[of.Verdict]
-		all[i].Owner = ownerOf(of.Owner, messages[i].GetPlace())
-		all[i].ClaimedAt = timestamppb.New(of.ClaimedAt)
-		response.Judgements[i] = &all[i]
+		all[i].Owner = j.topics.ownerOf(&all[i].owned, of.Owner, messages[i].GetPlace())
+		all[i].claimedAt.Seconds = of.ClaimedAt.Unix()
+		all[i].claimedAt.Nanos = int32(of.ClaimedAt.Nanosecond())
+		all[i].ClaimedAt = &all[i].claimedAt
+		response.Judgements[i] = &all[i].Judgement
 	}
 	return response
 }

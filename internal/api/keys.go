@@ -17,7 +17,7 @@ import (
 
 // keys is the IdempotencyService. The namespace of a key is the name of its scope.
 type keys struct {
-	scopes   Scopes
+	access
 	executor *idempotency.Executor
 	metrics  *Metrics
 }
@@ -31,14 +31,23 @@ func newKeys(o Options) (*keys, error) {
 	executor, err := idempotency.New(o.Keys, idempotency.Options{
 		Wait: idempotency.NoWait, MaxResponse: o.Limits.Bytes, Logger: o.Logger,
 	})
-	return &keys{o.Scopes, executor, o.Metrics}, err
+	return &keys{access{o.Scopes, o.Kinds.Keys}, executor, o.Metrics}, err
 }
+
+// What Begin answers, in metrics and spans.
+const (
+	outcomeAcquired   = "acquired"
+	outcomeInProgress = "in_progress"
+	outcomeCompleted  = "completed"
+	outcomeFailed     = "failed"
+	outcomeConflict   = "conflict"
+)
 
 // Begin implements IdempotencyService.
 func (k *keys) Begin(
 	ctx context.Context, r *connect.Request[kdedupv1.BeginRequest],
 ) (*connect.Response[kdedupv1.BeginResponse], error) {
-	scope, err := k.scopes.scope(ctx, r.Msg.GetScope())
+	scope, err := k.scope(ctx, r.Msg.GetScope(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -56,23 +65,24 @@ func (k *keys) Begin(
 		idempotency.Key{Namespace: scope.Name, ID: r.Msg.GetKey()}, request, terms)
 	response := &kdedupv1.BeginResponse{}
 	failed := &idempotency.FailedError{}
-	outcome := "completed"
+	outcome := outcomeCompleted
 	switch {
 	case held:
-		outcome = "acquired"
+		outcome = outcomeAcquired
 		acquired := &kdedupv1.Acquired{FencingToken: hold.Token(),
 			Held: durationpb.New(hold.Lease())}
 		acquired.Lease, _ = hold.AppendBinary(nil)
+		k.metrics.inHand.took(scope.Name, r.Msg.GetKey(), hold.Lease())
 		response.Outcome = &kdedupv1.BeginResponse_Acquired{Acquired: acquired}
 	case errors.As(err, &failed):
-		outcome = "failed"
+		outcome = outcomeFailed
 		response.Outcome = &kdedupv1.BeginResponse_Failed{
 			Failed: &kdedupv1.Failed{Message: failed.Message}}
 	case errors.Is(err, idempotency.ErrKeyReused):
-		outcome = "conflict"
+		outcome = outcomeConflict
 		response.Outcome = &kdedupv1.BeginResponse_Conflict{Conflict: &kdedupv1.Conflict{}}
 	case errors.Is(err, idempotency.ErrInProgress): // a caller who is gone does not hear it
-		outcome = "in_progress"
+		outcome = outcomeInProgress
 		response.Outcome = &kdedupv1.BeginResponse_InProgress{InProgress: &kdedupv1.InProgress{
 			RetryAfter: durationpb.New(min(retryAfter, terms.Lease))}}
 	case err != nil:
@@ -81,6 +91,7 @@ func (k *keys) Begin(
 		response.Outcome = &kdedupv1.BeginResponse_Completed{Completed: &kdedupv1.Completed{
 			Response: result.Response, FencingToken: result.Token}}
 	}
+	askedOf(ctx).Outcome = outcome
 	k.metrics.begins.WithLabelValues(scope.Name, outcome).Inc()
 	return connect.NewResponse(response), nil
 }
@@ -132,6 +143,7 @@ func (k *keys) Complete(
 	if err != nil {
 		return nil, err
 	}
+	k.metrics.inHand.ended(key.Namespace, key.ID)
 	return connect.NewResponse(&kdedupv1.CompleteResponse{}), nil
 }
 
@@ -147,6 +159,7 @@ func (k *keys) Fail(
 	if err != nil {
 		return nil, err
 	}
+	k.metrics.inHand.ended(key.Namespace, key.ID)
 	return connect.NewResponse(&kdedupv1.FailResponse{}), nil
 }
 
@@ -161,6 +174,7 @@ func (k *keys) Extend(
 	if hold, err = k.executor.Extend(ctx, key, hold); err != nil {
 		return nil, keyError(ctx, err)
 	}
+	k.metrics.inHand.took(key.Namespace, key.ID, hold.Lease())
 	response := &kdedupv1.ExtendResponse{Held: durationpb.New(hold.Lease())}
 	response.Lease, _ = hold.AppendBinary(nil)
 	return connect.NewResponse(response), nil
@@ -172,7 +186,7 @@ func (k *keys) held(ctx context.Context, r interface {
 	GetKey() string
 	GetLease() []byte
 }) (key idempotency.Key, hold idempotency.Hold, err error) {
-	scope, err := k.scopes.scope(ctx, r.GetScope())
+	scope, err := k.scope(ctx, r.GetScope(), 1)
 	if err != nil {
 		return key, hold, err
 	}

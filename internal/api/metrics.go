@@ -1,12 +1,8 @@
 package api
 
 import (
-	"context"
-	"strings"
-	"time"
-
-	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
+	"sync"
 
 	"github.com/kdedup/kdedup/dedup"
 )
@@ -19,6 +15,8 @@ type Metrics struct {
 	underWay prometheus.Gauge
 	begins   *prometheus.CounterVec
 	refused  *prometheus.CounterVec
+	callers  sync.Map // by name: *atomic.Int64, the requests
+	inHand   keysInHand
 }
 
 // NewMetrics registers what servers count. Only one of them runs at a time.
@@ -30,8 +28,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 				"keys.",
 		}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "kdedup_api_request_duration_seconds",
-			Help:    "Time of requests to the API, by method and by code of the answer.",
+			Name: "kdedup_api_request_duration_seconds",
+			Help: "Time of requests to the API, by method and by code of the answer, which is " +
+				"unread for those that are malformed or too large.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
 		}, []string{"method", "code"}),
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -74,29 +73,7 @@ func (m *Metrics) Answers(does bool) {
 	}
 }
 
-func (m *Metrics) observed() connect.UnaryInterceptorFunc {
-	return func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-			begin, code := time.Now(), "ok"
-			m.underWay.Inc()
-			defer m.underWay.Dec()
-			response, err := next(ctx, r)
-			if err != nil {
-				code = connect.CodeOf(err).String()
-			}
-			method := r.Spec().Procedure
-			method = method[strings.LastIndexByte(method, '/')+1:]
-			m.seconds.WithLabelValues(method, code).Observe(time.Since(begin).Seconds())
-			return response, err
-		}
-	}
-}
-
-func (m *Metrics) judged(scope string, judgements []dedup.Judgement) {
-	var by [dedup.VerdictCount]int
-	for i := range judgements {
-		by[judgements[i].Verdict]++
-	}
+func (m *Metrics) judged(scope string, by *[dedup.VerdictCount]int) {
 	for verdict, n := range by {
 		if n > 0 {
 			m.verdicts.WithLabelValues(scope, dedup.Verdict(verdict).String()).Add(float64(n))

@@ -22,11 +22,25 @@ const MaxPlace = 1024
 // byHand owns the IDs that an operator has claimed, as in kdedup id claim.
 var byHand = dedup.Coordinates{Partition: -1, Offset: -1, LeaderEpoch: -1}
 
+// topics remembers the last name of a topic with what stands for its ID: the messages of a request
+// mostly have one.
+type topics struct {
+	name string
+	id   [16]byte
+}
+
+func (t *topics) idOf(name string) [16]byte {
+	if name != t.name {
+		t.name, t.id = name, topicID(name)
+	}
+	return t.id
+}
+
 // placeOf is under which coordinates a message claims its ID.
-func placeOf(p *kdedupv1.Place) (dedup.Coordinates, error) {
+func (t *topics) placeOf(p *kdedupv1.Place) (dedup.Coordinates, error) {
 	switch at := p.GetPlace().(type) {
 	case *kdedupv1.Place_Record:
-		return recordPlace(at.Record)
+		return t.recordPlace(at.Record)
 	case *kdedupv1.Place_Text:
 		return digestPlace([]byte(at.Text))
 	case *kdedupv1.Place_Raw:
@@ -35,7 +49,7 @@ func placeOf(p *kdedupv1.Place) (dedup.Coordinates, error) {
 	return dedup.Coordinates{}, invalid("place: is required: record, text or raw")
 }
 
-func recordPlace(r *kdedupv1.Record) (c dedup.Coordinates, err error) {
+func (t *topics) recordPlace(r *kdedupv1.Record) (c dedup.Coordinates, err error) {
 	id := r.GetTopicId()
 	switch {
 	case r.GetTopic() != "" && len(id) > 0:
@@ -63,7 +77,7 @@ func recordPlace(r *kdedupv1.Record) (c dedup.Coordinates, err error) {
 	if len(id) > 0 {
 		copy(c.TopicID[:], id)
 	} else {
-		c.TopicID = topicID(r.GetTopic())
+		c.TopicID = t.idOf(r.GetTopic())
 	}
 	if c.TopicID == ([16]byte{}) { // it would be equal to any, see dedup.Coordinates
 		return c, invalid("place.record.topic_id: must not be all zero")
@@ -90,24 +104,37 @@ func digestPlace(place []byte) (c dedup.Coordinates, err error) {
 	return c, nil
 }
 
+// owned is the memory of an Owner: those of a request are made at once.
+type owned struct {
+	owner  kdedupv1.Owner
+	record kdedupv1.Record
+	epoch  int32
+	topic  [16]byte
+}
+
 // ownerOf tells who owns an ID. The name of a topic is known only if the asking place tells it.
-func ownerOf(c dedup.Coordinates, asks *kdedupv1.Place) *kdedupv1.Owner {
+func (t *topics) ownerOf(
+	to *owned, c dedup.Coordinates, asks *kdedupv1.Place,
+) *kdedupv1.Owner {
 	switch {
 	case c == byHand:
-		return &kdedupv1.Owner{ByHand: true}
+		to.owner.ByHand = true
+		return &to.owner
 	case c.LeaderEpoch == digestEpoch:
 		digest := append(make([]byte, 0, 28), c.TopicID[:]...)
 		digest = binary.BigEndian.AppendUint32(digest, uint32(c.Partition))
-		return &kdedupv1.Owner{Digest: binary.BigEndian.AppendUint64(digest, uint64(c.Offset))}
+		to.owner.Digest = binary.BigEndian.AppendUint64(digest, uint64(c.Offset))
+		return &to.owner
 	}
-	record := &kdedupv1.Record{Partition: c.Partition, Offset: c.Offset,
-		LeaderEpoch: &c.LeaderEpoch}
-	if name := asks.GetRecord().GetTopic(); name != "" && topicID(name) == c.TopicID {
-		record.Topic = name
+	to.epoch, to.topic = c.LeaderEpoch, c.TopicID
+	to.record.Partition, to.record.Offset, to.record.LeaderEpoch = c.Partition, c.Offset, &to.epoch
+	if name := asks.GetRecord().GetTopic(); name != "" && t.idOf(name) == c.TopicID {
+		to.record.Topic = name
 	} else {
-		record.TopicId = c.TopicID[:]
+		to.record.TopicId = to.topic[:]
 	}
-	return &kdedupv1.Owner{Record: record}
+	to.owner.Record = &to.record
+	return &to.owner
 }
 
 func fingerprintBytes(f dedup.Fingerprint) []byte {

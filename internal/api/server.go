@@ -31,16 +31,21 @@ type Options struct {
 	Scopes  Scopes
 	Store   dedup.Store
 	Keys    idempotency.Store // nil: there is no IdempotencyService
+	Kinds   Kinds
 	// Ready says why claims cannot be decided now. It is asked once a second at the most.
 	Ready   func(context.Context) error
 	Limits  Limits
 	Metrics *Metrics
+	Tracer  Tracer // nil: no traces
 	Logger  *slog.Logger
 }
 
 // Scopes finds a scope by the name that callers use. The scope is registered with the store. It is
 // safe for concurrent use.
 type Scopes func(name string) (scope dedup.Scope, known bool)
+
+// Kinds name the stores of claims and of keys to spans.
+type Kinds struct{ Claims, Keys string }
 
 // Limits are what callers may take of the process.
 type Limits struct {

@@ -80,7 +80,8 @@ var layers = []struct {
 	// What traces and metrics have in common on their way to a collector, and the metrics' way.
 	{"internal/otlp", nil},
 	{"internal/otlp/push", []string{"internal/otlp", "internal/outage"}},
-	{"pipeline/tracing", []string{"consumer", "dedup", "internal/otlp", "internal/telemetry",
+	{"pipeline/tracing", []string{"consumer", "dedup", "internal/api", "internal/otlp",
+		"internal/telemetry",
 		"internal/outage", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
 	{"internal/brokers", nil},

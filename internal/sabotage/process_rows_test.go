@@ -4,10 +4,10 @@ package sabotage_test
 var ofProcess = []sabotage{
 	{
 		guard: "a caller of the API uses the scopes of its own",
-		file:  "internal/api/guard.go",
-		old:   "return !known || slices", new: "return true || !known || slices",
+		file:  "internal/api/call.go",
+		old:   "(a.caller == nil || slices", new: "(true || a.caller == nil || slices",
 		caughtBy: "./internal/api",
-		tests:    "TestACallerOfOneScopeCannotSeeOrChangeAnother",
+		tests:    "TestNoMethodReachesAScopeThatTheCallerMayNotUse",
 	},
 	{
 		guard: "the API is open to no other machine without encryption and callers",

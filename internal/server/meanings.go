@@ -23,6 +23,13 @@ var meanings = map[string]string{
 	"aborted":   "given back: its records come again",
 	"failed":    "ended by an error: its records come again",
 
+	"acquired":    "the key was free, and is the caller's now",
+	"in_progress": "another caller has the key",
+	"completed":   "the work was done before: its response was told again",
+	"stranger":    "neither token nor certificate is that of a caller",
+	"busy":        "more requests were under way than max_requests",
+	"unread":      "malformed, or larger than max_bytes",
+
 	"applied": "the ID was new, and is owned by the record now",
 	"exists":  "the ID has an owner",
 }

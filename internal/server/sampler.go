@@ -79,6 +79,7 @@ func (s *sampler) sample(now time.Time) {
 	made.Held, made.Dropped = held(snap.Pipelines), s.dropped(snap.Pipelines, now)
 	made.Store = s.store(snap.Store, made.Checks, now, interval)
 	made.Store.Forecast = s.forecast(snap.Pipelines, snap.Store.Facts)
+	made.API = s.api(snap.API, now, interval)
 	made.Events = s.events(snap.Events, now)
 	s.latest.Store(made)
 }
@@ -199,7 +200,7 @@ func (s *sampler) events(events []Event, now time.Time) []eventStatus {
 // charts.
 func (s *sampler) forgetOthers(pipelines []Pipeline) {
 	runs := func(name string) bool {
-		return name == "" || name == ofStore ||
+		return name == "" || name == ofStore || name == ofAPI ||
 			slices.ContainsFunc(pipelines, func(p Pipeline) bool {
 				return p.Input == name
 			})

@@ -34,7 +34,36 @@ type Snapshot struct {
 	Configured time.Time  // since when the configuration is in force
 	Pipelines  []Pipeline // the same ones, in the same order, as long as Configured stays
 	Store      Store
+	API        *API    // nil: the process answers no API
 	Events     []Event // the latest one first
+}
+
+// API is what programs in other languages ask of the process.
+type API struct {
+	Address  string // a URL, or what it shall listen on while it does not answer
+	Waiting  string // why it does not answer; empty while it does
+	Keys     string // where idempotency keys are; empty: nowhere
+	UnderWay int    // requests
+	Scopes   []APIScope
+	Callers  []APICaller // empty: it tells none apart
+	Answers  []Count     // by code
+	Refused  []Count     // by reason, before a method saw them
+}
+
+// APIScope is a namespace of message IDs and keys.
+type APIScope struct {
+	Name     string
+	Verdicts []Count
+	Begins   []Count // by outcome
+	InHand   int     // keys that callers hold
+}
+
+// APICaller is a program that the API knows. Nothing here is a secret.
+type APICaller struct {
+	Name     string
+	Proof    string // token, certificate or both
+	Scopes   []string
+	Requests float64
 }
 
 // Pipeline is one entry of the configuration's topics.

@@ -19,6 +19,7 @@ type status struct {
 	Held       []string         `json:"held"` // partitions that wait at a record, and why
 	Dropped    []droppedStatus  `json:"dropped_copies"`
 	Store      storeStatus      `json:"store"`
+	API        *apiStatus       `json:"api"`
 	Events     []eventStatus    `json:"events"`
 }
 

@@ -79,6 +79,13 @@ func (s *script) Snapshot() Snapshot {
 			Facts: []Fact{{"requests_in_flight", 12, "count"}, {"disk_used", 5 << 20, "bytes"},
 				{"claims_kept", 20_000, "count"}},
 		},
+		API: &API{Address: "http://127.0.0.1:9481", Waiting: "the store <is> away", Keys: "files",
+			UnderWay: 3, Answers: []Count{{"ok", n}, {"unread", 0}},
+			Refused: []Count{{"stranger", 2}, {"busy", 0}},
+			Scopes: []APIScope{{Name: "mails", Verdicts: []Count{{"first", n}, {"duplicate", 0}},
+				Begins: []Count{{"acquired", n / 2}, {"in_progress", 1}}, InHand: 7}},
+			Callers: []APICaller{{Name: "shop", Proof: "token", Scopes: []string{"mails"},
+				Requests: n}}},
 		Events: []Event{
 			{Level: "ERROR", Message: "lane stopped", Error: "the input topic was replaced",
 				Hint: "reset the group", Topic: "orders", Lane: "1", Count: 1, First: noon,

@@ -37,6 +37,14 @@ type beside struct {
 	once    sync.Once
 	waiting atomic.Pointer[notStarted] // nil while it answers
 	metrics *api.Metrics
+	address atomic.Pointer[string] // that it answers at, or did last
+}
+
+func (b *beside) url() string {
+	if url := b.address.Load(); url != nil {
+		return *url
+	}
+	return ""
 }
 
 // begin registers its metrics, if there is an API.
@@ -128,7 +136,9 @@ func (p *Process) serve(ctx context.Context) {
 		began := time.Now()
 		err := wiring.RegisterAPIScopes(ctx, store, c.API.Scopes) // it waits for a claim log
 		if err == nil {
-			err = answer(ctx, c, store, p.log, p.beside.metrics, func(url string) {
+			tracer := apiTracer(p.tracing)
+			err = answer(ctx, c, store, p.log, p.beside.metrics, tracer, func(url string) {
+				p.beside.address.Store(&url)
 				p.beside.waiting.Store(nil)
 				p.log.Info("the api answers", "url", url)
 			})
@@ -164,7 +174,7 @@ func (p *Process) apiCheck() server.Check { return server.Check{Name: "api", Fun
 // registered.
 func answer(
 	ctx context.Context, c config.Config, store dedup.Store, log *slog.Logger,
-	metrics *api.Metrics, begun func(url string),
+	metrics *api.Metrics, tracer api.Tracer, begun func(url string),
 ) (err error) {
 	a := c.API
 	keys, closeKeys, err := wiring.OpenAPIKeys(ctx, c, log)
@@ -174,11 +184,11 @@ func answer(
 	defer func() { err = errors.Join(err, closeKeys()) }()
 	served, err := api.New(api.Options{
 		Listen: a.Listen, TLS: certs.ServerFiles(a.TLS), Callers: wiring.APICallers(a),
-		Scopes: wiring.APIScopes(a), Store: store, Keys: keys,
+		Scopes: wiring.APIScopes(a), Store: store, Keys: keys, Kinds: wiring.APIKinds(c),
 		Ready: func(ctx context.Context) error { return wiring.APIReady(ctx, store, a.Scopes) },
 		Limits: api.Limits{Bytes: int(a.MaxBytes), Batch: a.MaxBatch, Requests: a.MaxRequests,
 			Wait: a.MaxWait},
-		Metrics: metrics, Logger: log,
+		Metrics: metrics, Tracer: tracer, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -99,6 +99,10 @@ func (s *processStatus) Snapshot() server.Snapshot {
 	}
 	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config, claims),
 		Events: s.p.events.latest()}
+	if s.p.serves() {
+		snap.API = apiNow(now.file, s.p.beside.metrics.Totals(), s.p.beside.url(),
+			s.p.beside.waiting.Load())
+	}
 	for _, r := range now.pipelines {
 		its := claims[r.topic.Input]
 		snap.Pipelines = append(snap.Pipelines,

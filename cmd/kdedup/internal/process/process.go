@@ -121,6 +121,10 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 	if p.pusher, err = p.newPusher(c); err != nil {
 		return nil, err
 	}
+	if p.tracing, err = openTracing(c, p.families.tracing, p.log); err != nil {
+		p.Close()
+		return nil, err
+	}
 	if p.server, err = server.New(p.serverOptions()); err != nil {
 		p.Close()
 		return nil, err
@@ -171,9 +175,6 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 		return err
 	}
 	p.log.Info("the store is open", "store", p.knowledge.Name)
-	if p.tracing, err = openTracing(ctx, c, p.families.tracing, p.log); err != nil {
-		return err
-	}
 	if len(entries) > 0 {
 		entries, err = p.admit(ctx, entries, func(some []wiring.Entry) error {
 			return p.register(ctx, some)
@@ -296,6 +297,7 @@ func (p *Process) Close() {
 		_ = p.server.Close() // it has been closed already if it ever ran
 	}
 	p.disconnect()
+	closeTracing(p.tracing, p.Config(), p.log)
 	p.closeStore(nil)
 	if p.clusters.Input != nil {
 		p.clusters.Close()
@@ -313,6 +315,5 @@ func (p *Process) disconnect() {
 	if p.schemas != nil {
 		p.schemas.Close()
 	}
-	p.closeTracing()
-	p.store, p.schemas, p.tracing = nil, nil, nil
+	p.store, p.schemas = nil, nil
 }

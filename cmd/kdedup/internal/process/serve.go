@@ -17,6 +17,7 @@ import (
 	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/server"
+	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
 // Serving is the kdedup that answers the API of a configuration, and runs none of its pipelines.
@@ -26,8 +27,10 @@ type Serving struct {
 	events   *eventLog
 	registry *prometheus.Registry
 	metrics  *api.Metrics
+	tracing  *tracing.Provider // nil: no traces
 	server   *server.Server
 	store    atomic.Pointer[dedup.Store] // nil until it is open
+	url      atomic.Pointer[string]      // of the API
 	waiting  atomic.Pointer[notStarted]  // nil when the API answers
 }
 
@@ -45,6 +48,10 @@ func NewServing(c config.Config, log *slog.Logger) (*Serving, error) {
 	s.metrics = api.NewMetrics(s.registry)
 	s.waiting.Store(&notStarted{errors.New("connecting to the store")})
 	var err error
+	s.tracing, err = openTracing(c, tracing.NewMetrics(s.registry), s.log)
+	if err != nil {
+		return nil, err
+	}
 	s.server, err = server.New(server.Options{
 		Listen: c.Server.Listen, Hosts: c.Server.Hosts, Pprof: c.Server.Pprof,
 		Auth: server.Auth{Username: c.Server.Auth.Username,
@@ -53,7 +60,11 @@ func NewServing(c config.Config, log *slog.Logger) (*Serving, error) {
 		Gatherer: s.registry, Checks: s.checks, Source: servingStatus{s}, About: about(c),
 		Secrets: c.Secrets(), Logger: s.log,
 	})
-	return s, err
+	if err != nil {
+		closeTracing(s.tracing, c, s.log)
+		return nil, err
+	}
+	return s, nil
 }
 
 // Registry has the metrics of the process.
@@ -81,8 +92,10 @@ func (s *Serving) answer(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return answer(ctx, s.config, store, s.log, s.metrics, func(url string) {
+	tracer := apiTracer(s.tracing)
+	return answer(ctx, s.config, store, s.log, s.metrics, tracer, func(url string) {
 		s.store.Store(&store)
+		s.url.Store(&url)
 		s.waiting.Store(nil)
 		s.log.Info("the api answers", "url", url)
 	})
@@ -149,9 +162,10 @@ func (s *Serving) checks() []server.Check {
 	}}}
 }
 
-// Close frees the address of the page if Run never ran.
+// Close frees the address of the page if Run never ran, and exports the last spans.
 func (s *Serving) Close() {
 	_ = s.server.Close()
+	closeTracing(s.tracing, s.config, s.log)
 	_ = s.events.flush()
 }
 
@@ -163,6 +177,11 @@ var _ server.Source = servingStatus{}
 func (v servingStatus) Snapshot() server.Snapshot {
 	now := server.Snapshot{Configured: started, Events: v.s.events.latest(),
 		Store: server.Store{Type: v.s.config.Store.Type, Blocked: []string{}}}
+	url := ""
+	if at := v.s.url.Load(); at != nil {
+		url = *at
+	}
+	now.API = apiNow(v.s.config, v.s.metrics.Totals(), url, v.s.waiting.Load())
 	if store := v.s.store.Load(); store != nil {
 		for _, fact := range dedup.FactsOf(*store) {
 			now.Store.Facts = append(now.Store.Facts, server.Fact(fact))

@@ -9,14 +9,16 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/build"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/api"
 	"github.com/kdedup/kdedup/internal/otlp"
 	"github.com/kdedup/kdedup/pipeline"
 	"github.com/kdedup/kdedup/pipeline/tracing"
 )
 
-// openTracing returns nil if no traces are wanted.
+// openTracing returns nil if no traces are wanted. It connects to nobody yet, and fails only for
+// settings that make no sense.
 func openTracing(
-	ctx context.Context, c config.Config, m *tracing.Metrics, log *slog.Logger,
+	c config.Config, m *tracing.Metrics, log *slog.Logger,
 ) (*tracing.Provider, error) {
 	t := c.Tracing
 	if !t.Enabled {
@@ -27,7 +29,7 @@ func openTracing(
 	if err != nil {
 		return nil, err
 	}
-	return tracing.Open(ctx, tracing.Options{
+	return tracing.Open(context.Background(), tracing.Options{
 		Collector: to, SampleRatio: t.SampleRatio,
 		Instance: c.Instance, Version: build.Version(), Metrics: m, Logger: log,
 	})
@@ -48,16 +50,23 @@ func (p *Process) tracer(e wiring.Entry) pipeline.Tracer {
 	return p.tracing.Tracer(topic)
 }
 
+// apiTracer makes the spans of calls to the API; nil stands for none.
+func apiTracer(provider *tracing.Provider) api.Tracer {
+	if provider == nil {
+		return nil
+	}
+	return provider.Calls()
+}
+
 // closeTracing exports the last spans. It comes after all that matters more.
-func (p *Process) closeTracing() {
-	if p.tracing == nil {
+func closeTracing(provider *tracing.Provider, c config.Config, log *slog.Logger) {
+	if provider == nil {
 		return
 	}
-	c := p.Config()
 	ctx, cancel := context.WithTimeout(context.Background(),
 		min(c.ShutdownTimeout, c.Tracing.Timeout))
 	defer cancel()
-	if err := p.tracing.Close(ctx); err != nil {
-		p.log.Warn("tracing stopped", "error", err)
+	if err := provider.Close(ctx); err != nil {
+		log.Warn("tracing stopped", "error", err)
 	}
 }

@@ -37,6 +37,15 @@ func APICallers(c config.API) (callers []api.Caller) {
 	return callers
 }
 
+// APIKinds name the stores of the API by their types.
+func APIKinds(c config.Config) api.Kinds {
+	kinds := api.Kinds{Claims: c.Store.Type, Keys: c.API.Keys.Type}
+	if kinds.Keys == config.KeysInStore {
+		kinds.Keys = c.Store.Type
+	}
+	return kinds
+}
+
 // RegisterAPIScopes makes the scopes ready for claims. It refuses those whose claims are not there.
 func RegisterAPIScopes(ctx context.Context, store dedup.Store, scopes []config.APIScope) error {
 	for i, s := range scopes {
