@@ -73,6 +73,7 @@ var LongTests = []string{
 	"TestAMemberThatStoodStillCommitsNothingOnTheOtherCluster",
 	"TestAnotherClusterUnderTheAddressOfTheOutputIsRefused",
 	"TestAWidenedInputIsReadForTheOtherCluster",
+	"TestKillsRebalancesAndRestartsBetweenTwoClusters",
 	"TestRightsOnTwoClusters",
 	"TestAMigrationBetweenClustersLosesAndDoublesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
