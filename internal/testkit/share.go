@@ -74,6 +74,7 @@ var LongTests = []string{
 	"TestAnotherClusterUnderTheAddressOfTheOutputIsRefused",
 	"TestAWidenedInputIsReadForTheOtherCluster",
 	"TestKillsRebalancesAndRestartsBetweenTwoClusters",
+	"TestDescribeOnAGroupTellsWhetherItHasMembers",
 	"TestRightsOnTwoClusters",
 	"TestAMigrationBetweenClustersLosesAndDoublesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
