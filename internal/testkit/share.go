@@ -92,6 +92,7 @@ var LongTests = []string{
 	"TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce",
 	"TestRebalancesInMidBatchLoseAndDoubleNothing",
 	"TestReloadsWhileRecordsFlowLoseAndDoubleNothing",
+	"TestTortureReachesTheCleanTopicOnAnotherCluster",
 	"TestTortureTellsADeduplicatorFromACopy",
 }
 
