@@ -34,3 +34,8 @@ func (a *AtLeastOnce) AwaitOffsets() { <-a.offsets.Load().done }
 func (a *AtLeastOnce) Release(partitions ...int32) {
 	groupEvents{a.member}.Revoked(partitions)
 }
+
+// GroupOffsets are what the next owner of the partitions would be told.
+func (t *Transactional) GroupOffsets(ctx context.Context) (Offsets, error) {
+	return t.client.GroupOffsets(ctx)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // member is what both kinds of session share: a place in the group, its partitions and their
@@ -100,6 +101,7 @@ func (e groupEvents) Assigned(partitions []int32) {
 	}
 	if len(partitions) > 0 { // a rebalance that changed nothing for this member
 		m.opts.Logger.Info("partitions assigned", "partitions", partitions)
+		crashpoint.At("partitions-assigned")
 	}
 }
 

@@ -227,6 +227,28 @@ func TestABatchThatWasTakenAwayIsNotCommitted(t *testing.T) {
 	})
 }
 
+// The next owner of a partition begins behind a transaction that is not decided, or before it, and
+// cannot know which: so it waits for the end.
+func TestOffsetsThatAnOpenTransactionHasAreNotTold(t *testing.T) {
+	booths(t, func(b *booth) {
+		b.SetPatience(time.Minute)
+		batch := b.poll("one", "two")
+		if err := b.Begin(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := b.GroupOffsets(t.Context()); !errors.Is(err, kerr.UnstableOffsetCommit) {
+			t.Errorf("the offsets are %v, %v", at, err)
+		}
+		if err := b.Commit(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, 20*time.Second, "the offsets", func() bool {
+			at, err := b.GroupOffsets(t.Context())
+			return err == nil && at[0].Offset == 2
+		})
+	})
+}
+
 func TestABatchWhoseOffsetsAreRefusedIsGivenBack(t *testing.T) {
 	for _, refusal := range []*kerr.Error{kerr.IllegalGeneration, kerr.RebalanceInProgress,
 		kerr.UnknownServerError} {

@@ -41,9 +41,15 @@ type crashPoint struct {
 	repeats  repeats // at the first time, with at_least_once
 	again    repeats // at the other
 	renews   bool    // only copies that renew come to it
+	apart    bool    // only exactly_once onto another cluster comes to it
 }
 
 var crashPoints = []crashPoint{
+	{name: "predecessor-fenced", after: "end-txn-unsent", delivery: exactlyOnce},
+	{name: "predecessor-over", after: "txn-offset-commit-sent", delivery: exactlyOnce},
+	{name: "partitions-assigned", after: "batch-forwarded", delivery: atLeastOnce, again: always},
+	{name: "partitions-assigned", after: "end-txn-sent", delivery: exactlyOnce},
+	{name: "partitions-begun", after: "end-txn-sent", delivery: exactlyOnce, apart: true},
 	{name: "fences-unread", after: "batch-committed"},
 	{name: "fences-read", after: "fences-acknowledged", delivery: atLeastOnce},
 	{name: "fences-read", after: "end-txn-unsent", delivery: exactlyOnce},
@@ -83,6 +89,8 @@ var crashPoints = []crashPoint{
 	{name: "end-txn-answered", delivery: exactlyOnce, later: 3},
 	{name: "transaction-ended", delivery: exactlyOnce, later: 3},
 	{name: "batch-committed", later: 3},
+	{name: "hints-unsent", delivery: exactlyOnce, apart: true},
+	{name: "hints-answered", delivery: exactlyOnce, apart: true},
 	{name: "leave-group-unsent"},
 	{name: "leave-group-sent"},
 	{name: "leave-group-answered"},
@@ -106,13 +114,24 @@ func TestEveryCrashPointHasACase(t *testing.T) {
 // crashCases are the cases on a store: of each point and delivery those that choose leaves.
 func crashCases(store string, choose func([]crashCase) []crashCase) (cases []crashCase) {
 	for _, p := range crashPoints {
-		if p.store != "" && p.store != store {
+		if p.store != "" && p.store != store || p.apart {
 			continue
 		}
 		for _, delivery := range []string{exactlyOnce, atLeastOnce} {
 			if p.delivery == "" || p.delivery == delivery {
 				cases = append(cases, choose(p.cases(delivery))...)
 			}
+		}
+	}
+	return cases
+}
+
+// crashCasesApart are those of exactly_once onto another cluster, in an embedded store. They leave
+// out the points that no transaction and no take-over is at.
+func crashCasesApart(choose func([]crashCase) []crashCase) (cases []crashCase) {
+	for _, p := range crashPoints {
+		if p.store == "" && p.delivery != atLeastOnce {
+			cases = append(cases, choose(p.cases(exactlyOnce))...)
 		}
 	}
 	return cases

@@ -36,6 +36,18 @@ func TestTortureTellsADeduplicatorFromACopy(t *testing.T) {
 	}
 }
 
+// The clean topic is on another cluster, and so is all that the kills leave open.
+func TestTortureReachesTheCleanTopicOnAnotherCluster(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
+	at, _ := onTwoClusters(t)
+	d := deployAt(t, at, exactlyOnce, killed...)
+	said, err := d.torture(kdedup, "run", "-c", d.config, "--instance", "{process}")
+	if err != nil || !strings.Contains(said, "through 2 processes with 8 kills") {
+		t.Errorf("kdedup: %v\n%s", err, said)
+	}
+}
+
 // The example of its help, as a reader pastes it, with fewer records and kills.
 func TestTheExampleOfTortureRunsAsPrinted(t *testing.T) {
 	t.Parallel()
@@ -64,10 +76,13 @@ func TestTheExampleOfTortureRunsAsPrinted(t *testing.T) {
 
 func (d *deployment) torture(command ...string) (said string, err error) {
 	d.t.Helper()
-	cmd := exec.CommandContext(d.t.Context(), kdedup, append([]string{"torture", "--brokers",
-		strings.Join(d.brokers, ","), "--topic", d.input, "--clean", d.output(), "--records",
-		"50000", "--kills", "8", "--during", "30s", "--patience", "10s", "--seed", "33", "--"},
-		command...)...)
+	args := []string{"torture", "--brokers", strings.Join(d.brokers, ","), "--topic", d.input,
+		"--clean", d.output(), "--records", "50000", "--kills", "8", "--during", "30s",
+		"--patience", "10s", "--seed", "33"}
+	if d.forwards != nil {
+		args = append(args, "--clean-brokers", strings.Join(d.forwards, ","))
+	}
+	cmd := exec.CommandContext(d.t.Context(), kdedup, append(append(args, "--"), command...)...)
 	cmd.Env = testkit.Environment()
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -14,30 +13,29 @@ import (
 // partitions that are read at different speeds.
 func (d *deployment) produce(n int, seed uint64) {
 	d.t.Helper()
+	d.traffic(seed)(n)
+}
+
+// traffic is produce in pieces: each call goes on where the last one ended.
+func (d *deployment) traffic(seed uint64) (more func(n int)) {
 	random := rand.New(rand.NewPCG(seed, 1))
-	var (
-		failure error
-		once    sync.Once
-		ids     int
-	)
-	for i := range n {
-		id, copied := ids, 0
-		if ids > 0 && random.IntN(10) == 0 {
-			id, copied = max(0, ids-1-random.IntN(5000)), 1+random.IntN(partitions-1)
-		} else {
-			ids++
-		}
-		d.client.Produce(d.t.Context(), d.record(id, copied, i), func(_ *kgo.Record, err error) {
-			if err != nil {
-				once.Do(func() { failure = err })
+	ids, serial := 0, 0
+	return func(n int) {
+		d.t.Helper()
+		records := make([]*kgo.Record, n)
+		for i := range records {
+			id, copied := ids, 0
+			if ids > 0 && random.IntN(10) == 0 {
+				id, copied = max(0, ids-1-random.IntN(5000)), 1+random.IntN(partitions-1)
+			} else {
+				ids++
 			}
-		})
-	}
-	if err := d.client.Flush(d.t.Context()); err != nil {
-		d.t.Fatal(err)
-	}
-	if failure != nil {
-		d.t.Fatal(failure)
+			records[i] = d.record(id, copied, serial)
+			serial++
+		}
+		if err := d.client.ProduceSync(d.t.Context(), records...).FirstErr(); err != nil {
+			d.t.Fatal(err)
+		}
 	}
 }
 

@@ -58,7 +58,8 @@ func (f *connectionFlags) draft(topics string) (config.Config, error) {
 // flagsFor names the flags for the settings that an error is about.
 func flagsFor(err error) (text string) {
 	for _, row := range [][2]string{
-		{"kafka.brokers", "--brokers"}, {"kafka.tls.ca_file", "--tls-ca"},
+		{"kafka.brokers", "--brokers"}, {"kafka.output.brokers", "--clean-brokers"},
+		{"kafka.tls.ca_file", "--tls-ca"},
 		{"kafka.tls.cert_file", "--tls-cert"}, {"kafka.tls.key_file", "--tls-key"},
 		{"kafka.sasl.mechanism", "--sasl-mechanism"}, {"kafka.sasl.username", "--sasl-username"},
 		{"kafka.sasl.password", "--sasl-password-file"},

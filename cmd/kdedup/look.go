@@ -17,9 +17,10 @@ import (
 
 // look is a connection to the brokers that joins no group.
 type look struct {
-	client  *kgo.Client
-	options []kgo.Opt
-	log     *slog.Logger
+	client   *kgo.Client
+	options  []kgo.Opt
+	clientID string
+	log      *slog.Logger
 }
 
 // connectToLook returns when a broker has answered.
@@ -32,7 +33,7 @@ func connectToLook(
 	if err != nil {
 		return nil, err
 	}
-	l := &look{options: connector.AdminOptions(clientID, log), log: log}
+	l := &look{options: connector.AdminOptions(clientID, log), clientID: clientID, log: log}
 	if l.client, err = kgo.NewClient(l.options...); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -41,6 +42,27 @@ func connectToLook(
 		return nil, err
 	}
 	return l, nil
+}
+
+// connectToOutput is how clients reach the cluster of kafka.output, once it has answered, and
+// nil where there is none.
+func (l *look) connectToOutput(ctx context.Context, c config.Config) ([]kgo.Opt, error) {
+	if !c.Kafka.Output.Apart() {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
+	defer cancel()
+	connector, err := kafka.NewOutputConnector(ctx, c.Kafka, nil, l.log)
+	if err != nil {
+		return nil, err
+	}
+	options := connector.AdminOptions(l.clientID, l.log)
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.output: %w", err)
+	}
+	defer client.Close()
+	return options, kafka.Clusters{Input: l.client, Output: client}.Ping(ctx)
 }
 
 // wantTopic refuses a topic that does not exist.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/torture"
 	"github.com/kdedup/kdedup/internal/workload"
 )
@@ -74,8 +75,9 @@ func usageOf(err error) error {
 
 type tortureFlags struct {
 	connectionFlags
-	plan   torture.Plan
-	format string
+	plan         torture.Plan
+	cleanBrokers []string
+	format       string
 }
 
 func (f *tortureFlags) add(cmd *cobra.Command) {
@@ -83,6 +85,9 @@ func (f *tortureFlags) add(cmd *cobra.Command) {
 	p, flags := &f.plan, cmd.Flags()
 	flags.StringVar(&p.Input, "topic", "", "`TOPIC` to fill, for the command to read")
 	flags.StringVar(&p.Clean, "clean", "", "`TOPIC` that the command writes")
+	flags.StringSliceVar(&f.cleanBrokers, "clean-brokers", nil, "some brokers of the cluster that "+
+		"has this topic, if it is another one, as `HOST:PORT`, with commas (how to reach them is "+
+		"read from "+config.EnvName("kafka.output")+"_…)")
 	flags.IntVar(&p.Records.Records, "records", 200_000, "produce this `NUMBER` of records")
 	flags.IntVar(&p.Records.Size, "size", p.Records.Size, "`BYTES` of a value")
 	flags.IntVar(&p.Records.Partitions, "partitions", p.Records.Partitions,
@@ -103,7 +108,7 @@ func (f *tortureFlags) run(cmd *cobra.Command) error {
 	if err := f.check(cmd.Flags().Changed("seed")); err != nil {
 		return usageError{err}
 	}
-	draft, err := f.draft(placeholder)
+	draft, err := f.draft(f.output() + placeholder)
 	if err != nil {
 		return err
 	}
@@ -113,9 +118,13 @@ func (f *tortureFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	l.client.Close()
-	begun := time.Now()
 	f.plan.Connection = l.options
+	f.plan.CleanConnection, err = l.connectToOutput(cmd.Context(), draft)
+	l.client.Close()
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
 	f.plan.Step = func(format string, args ...any) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%7.1f s  %s\n", time.Since(begun).Seconds(),
 			fmt.Sprintf(format, args...))
@@ -130,13 +139,21 @@ func (f *tortureFlags) run(cmd *cobra.Command) error {
 	return errors.Join(f.write(cmd.OutOrStdout(), report), report.Clean.Err())
 }
 
+// output is the cluster of the clean topic, as a file has it in its section kafka.
+func (f *tortureFlags) output() string {
+	if len(f.cleanBrokers) == 0 {
+		return ""
+	}
+	return "  output: {brokers: " + quotedList(f.cleanBrokers) + "}\n"
+}
+
 // check refuses what cannot be done, and chooses a seed.
 func (f *tortureFlags) check(seeded bool) error {
 	p := &f.plan
 	switch {
 	case p.Input == "" || p.Clean == "":
 		return errors.New("--topic and --clean are required")
-	case p.Input == p.Clean:
+	case p.Input == p.Clean && len(f.cleanBrokers) == 0:
 		return errors.New("--topic and --clean must be two topics")
 	case p.Processes < 1:
 		return fmt.Errorf("--processes must be at least 1, got %d", p.Processes)

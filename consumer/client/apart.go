@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
 // A transaction on the cluster of the output cannot have offsets of a group on that of the input,
@@ -184,6 +185,9 @@ func (a *apart) begin(
 				a.hints.note(p, place)
 			}
 		}
+	}
+	if len(from) > 0 {
+		crashpoint.At("partitions-begun")
 	}
 	a.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{a.input: from})
 	return nil, nil

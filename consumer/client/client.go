@@ -226,13 +226,13 @@ func (c *Client) Committed() consumer.Offsets {
 
 // GroupOffsets implements consumer.Client.
 func (c *Client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
-	fetched, err := c.admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), c.opts.ConsumerGroup,
+	fetched, err := stableOffsets(ctx, cmp.Or(c.opts.Asks, c.kafka), c.opts.ConsumerGroup,
 		c.opts.grouped())
 	if err != nil {
 		return nil, err
 	}
 	offsets := make(consumer.Offsets)
-	for p, at := range fetched[c.opts.grouped()] {
+	for p, at := range fetched {
 		if at.Err != nil {
 			return nil, fmt.Errorf("offset of partition %d: %w", p, at.Err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/crashpoint"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -105,7 +106,9 @@ func (h *hints) commit(timeout time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), timeout)
 	defer cancel()
+	crashpoint.At("hints-unsent")
 	err := h.admin.CommitAllOffsets(ctx, h.group, offsets)
+	crashpoint.At("hints-answered")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {

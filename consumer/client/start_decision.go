@@ -24,8 +24,7 @@ type sight struct {
 
 func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, error) {
 	admin := kadm.NewClient(client)
-	have, err := admin.FetchOffsetsForTopics(kadm.RequireStable(ctx), g.Name,
-		g.Grouped())
+	have, err := stableOffsets(ctx, client, g.Name, g.Grouped())
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, fmt.Errorf("fetch offsets: %w", err)
 	}
@@ -41,7 +40,7 @@ func (g Group) lookAtStart(ctx context.Context, client *kgo.Client) (*sight, err
 	if err != nil {
 		return nil, fmt.Errorf("list the end of %s: %w", g.Input, err)
 	}
-	s := &sight{begins: begins[g.Input], ends: ends[g.Input], committed: have[g.Grouped()],
+	s := &sight{begins: begins[g.Input], ends: ends[g.Input], committed: have,
 		here: here}
 	for p := range s.begins {
 		// a transaction is still ending: its offset must not be overtaken

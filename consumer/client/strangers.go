@@ -2,14 +2,14 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // checkMembers looks for those that read the input. kdedup's members are known by their client IDs.
@@ -74,17 +74,6 @@ func cutLast(s, separator string) (before, after string, found bool) {
 
 // hasMembers reports whether a consumer group has members.
 func hasMembers(ctx context.Context, admin *kadm.Client, group string) (bool, error) {
-	active := func(state string) bool { return state != "" && state != "Empty" && state != "Dead" }
-	described, err := admin.DescribeGroups(ctx, group)
-	if err != nil {
-		return false, err
-	}
-	d := described[group]
-	if d.Err != nil && !errors.Is(d.Err, kerr.GroupIDNotFound) || active(d.State) {
-		return d.Err == nil, d.Err
-	}
-	// DescribeGroups of the old protocol does not find a group of the new one (KIP-848). The list
-	// has both.
-	listed, err := admin.ListGroups(ctx)
-	return err == nil && active(listed[group].State), err
+	state, err := brokers.GroupState(ctx, admin, group)
+	return state != "", err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
+	"github.com/kdedup/kdedup/internal/crashpoint"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -59,7 +60,10 @@ func takeOver(ctx context.Context, opts *Options) error {
 	}{
 		{"describe", t.describe},
 		{"init producer ID", t.initProducerID},
-		{"add partitions", t.addHanging},
+		{"add partitions", func(ctx context.Context) error {
+			crashpoint.At("predecessor-fenced")
+			return t.addHanging(ctx)
+		}},
 		{"add the group", func(ctx context.Context) error {
 			return addGroup(ctx, client, opts, t.id, t.epoch)
 		}},
@@ -72,6 +76,7 @@ func takeOver(ctx context.Context, opts *Options) error {
 			return fmt.Errorf("take over %s: %s: %w", opts.TransactionalID, step.what, err)
 		}
 	}
+	crashpoint.At("predecessor-over")
 	return nil
 }
 

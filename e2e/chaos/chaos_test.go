@@ -35,6 +35,7 @@ type options struct {
 	commitLog  string
 	settings   string
 	dir        string
+	apart      apart
 }
 
 func readOptions(t *testing.T) options {
@@ -57,6 +58,7 @@ func readOptions(t *testing.T) options {
 	if !slices.Contains([]string{inCassandra, inLog, inKafka}, o.store) {
 		t.Fatalf("CHAOS_STORE: unknown %q", o.store)
 	}
+	o.apart = drawApart(t, o.seed, o.store)
 	seconds := testkit.Number(t, "CHAOS_SECONDS", 90)
 	o.length = time.Duration(seconds) * time.Second / time.Duration(len(o.deliveries))
 	if o.dir == "" {
@@ -105,8 +107,8 @@ func (s *storm) finish(o options) {
 	if o.store != inKafka {
 		claims += " with commitlog_sync " + o.commitLog
 	}
-	summary := fmt.Sprintf("%s, %s, seed %d, %v of faults, %d CPUs\n%v\n%s",
-		s.delivery, claims, s.seed, o.length, runtime.NumCPU(), v, s.report())
+	summary := fmt.Sprintf("%s, %s, %v, seed %d, %v of faults, %d CPUs\n%v\n%s",
+		s.delivery, claims, o.apart, s.seed, o.length, runtime.NumCPU(), v, s.report())
 	s.t.Log(summary)
 	if v.broken(s.delivery) {
 		s.t.Errorf("the promise is broken:\n%s\n%s", summary, s.logs())

@@ -59,7 +59,7 @@ func (s *storm) read(topic string) *contents {
 	s.t.Helper()
 	s.waitStable(topic)
 	c := newContents()
-	testkit.ReadCommitted(s.t, topic, c.add, kgo.SeedBrokers(s.world.kafka.Addr()))
+	testkit.ReadCommitted(s.t, topic, c.add, kgo.SeedBrokers(s.brokerOf(topic).Addr()))
 	return c
 }
 
@@ -67,11 +67,11 @@ func (s *storm) read(topic string) *contents {
 func (s *storm) waitStable(topic string) {
 	s.t.Helper()
 	s.eventually("an end of all transactions on "+topic, func() error {
-		stable, err := s.admin.ListCommittedOffsets(s.t.Context(), topic)
+		stable, err := s.adminOf(topic).ListCommittedOffsets(s.t.Context(), topic)
 		if err != nil {
 			return err
 		}
-		ends, err := s.admin.ListEndOffsets(s.t.Context(), topic)
+		ends, err := s.adminOf(topic).ListEndOffsets(s.t.Context(), topic)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ const (
 	killNodes  kind = "kill -9 two nodes"
 	pauseNodes kind = "pause two nodes"
 
-	// To the Kafka broker.
+	// To a Kafka broker.
 	restartBroker kind = "restart the broker"
 	killBroker    kind = "kill -9 the broker"
 	pauseBroker   kind = "pause the broker"
@@ -100,25 +100,31 @@ var parts = []part{
 	{"kafka", append([]kind{restartBroker, killBroker, pauseBroker, killBroker}, networkKinds...),
 		usualProcesses},
 	{"topics", []kind{growInput, growOutputs}, 1},
+	{"output", append([]kind{restartBroker, killBroker, pauseBroker, killBroker}, networkKinds...),
+		usualProcesses},
 }
 
 // partsFor leaves out the faults after which nodes may forget claims with a commit log that is
 // written only now and then. With the claims in Kafka no nodes are there. Where they are in a log,
 // indexes are lost.
 func partsFor(o options) []part {
-	processes, cassandra, kafka, topics := parts[0], parts[1], parts[2], parts[3]
+	processes, cassandra := parts[0], parts[1]
+	kafka := parts[2:4]
+	if o.apart.two {
+		kafka = parts[2:5]
+	}
 	if o.store != inCassandra {
 		processes.kinds = append(slices.Clone(processes.kinds), loseIndex)
 	}
 	if o.store == inKafka {
-		return []part{processes, kafka, topics}
+		return append([]part{processes}, kafka...)
 	}
 	if o.commitLog == periodic {
 		cassandra.kinds = slices.DeleteFunc(slices.Clone(cassandra.kinds), func(k kind) bool {
 			return k == killNodes
 		})
 	}
-	return []part{processes, cassandra, kafka, topics}
+	return append([]part{processes, cassandra}, kafka...)
 }
 
 // schedule is the endless sequence of faults of one part. It is a pure function of part and seed: a

@@ -66,11 +66,11 @@ func (s *storm) apply(ctx context.Context, p part, f fault) error {
 	case pauseNode, pauseNodes:
 		return pauseServers(ctx, f, s.victims(f))
 	case killBroker:
-		return killServers(ctx, healing, f, []*servers.Server{s.world.kafka})
+		return killServers(ctx, healing, f, []*servers.Server{s.broker(p)})
 	case pauseBroker:
-		return pauseServers(ctx, f, []*servers.Server{s.world.kafka})
+		return pauseServers(ctx, f, []*servers.Server{s.broker(p)})
 	case restartBroker:
-		return s.restartBroker(ctx, healing, f)
+		return stopAndStart(ctx, healing, f, s.broker(p))
 	case growInput, growOutputs:
 		return s.grow(ctx, healing, f)
 	default:
@@ -170,12 +170,20 @@ func pauseServers(ctx context.Context, f fault, victims []*servers.Server) error
 	return each(victims, (*servers.Server).Resume)
 }
 
-func (s *storm) restartBroker(ctx, healing context.Context, f fault) error {
-	if err := s.world.kafka.Stop(); err != nil {
+// broker is that of a part.
+func (s *storm) broker(p part) *servers.Server {
+	if p.name == "output" {
+		return s.world.output
+	}
+	return s.world.kafka
+}
+
+func stopAndStart(ctx, healing context.Context, f fault, broker *servers.Server) error {
+	if err := broker.Stop(); err != nil {
 		return err
 	}
 	pause.For(ctx, f.For)
-	return s.world.kafka.Restart(healing)
+	return broker.Restart(healing)
 }
 
 func (s *storm) disturbNetwork(ctx context.Context, p part, f fault) error {

@@ -40,13 +40,14 @@ func (s *storm) grow(ctx, healing context.Context, f fault) error {
 
 // widen tries again: the broker may be away. What was not answered may have been done.
 func (s *storm) widen(ctx context.Context, topic string, to int) error {
+	admin := s.adminOf(topic)
 	for {
-		found, err := s.admin.ListTopics(ctx, topic)
+		found, err := admin.ListTopics(ctx, topic)
 		if err == nil && len(found[topic].Partitions) >= to {
 			return nil
 		}
 		if err == nil {
-			_, err = s.admin.UpdatePartitions(ctx, to, topic)
+			_, err = admin.UpdatePartitions(ctx, to, topic)
 		}
 		if !pause.For(ctx, askEvery) {
 			return err

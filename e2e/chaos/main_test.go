@@ -10,6 +10,8 @@
 //	CHAOS_DELIVERY   exactly_once, at_least_once, or both with a comma, as by default
 //	CHAOS_RATE       records a second; 2000 by default
 //	CHAOS_STORE      where the claims are: cassandra, as by default, cassandra-log or kafka
+//	CHAOS_APART      1: the output is on another broker, of a cluster of its own; 0: it is not. By default the seed says
+//	                 so, of storms with the claims in Kafka
 //	CHAOS_COMMITLOG  commitlog_sync of the nodes: batch (the default), or periodic: then no two nodes are killed
 //	CHAOS_SETTINGS   a line for the topic's entry in the configuration, such as group_protocol: consumer
 //	CHAOS_DIR        keeps all logs and data there

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,14 +13,17 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// network is all the connections of kdedup processes: one line from each process to the broker, and
-// one to each node, which all processes share.
+// network is all the connections of kdedup processes: one line from each process to each broker,
+// and one to each node, which all processes share.
 type network struct {
 	kafka     []*line
+	output    []*line // to the broker of another cluster, if there is one
 	cassandra []*line
 }
 
-func startNetwork(t *testing.T, kafka *servers.Server, nodes []*servers.Server) *network {
+func startNetwork(
+	t *testing.T, kafka, output *servers.Server, nodes []*servers.Server,
+) *network {
 	t.Helper()
 	engine := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	n := new(network)
@@ -27,28 +31,34 @@ func startNetwork(t *testing.T, kafka *servers.Server, nodes []*servers.Server) 
 		n.kafka = append(n.kafka, &line{engine: engine, name: fmt.Sprint("kafka-", i),
 			route: route})
 	}
+	if output != nil {
+		for i, route := range output.Routes() {
+			n.output = append(n.output, &line{engine: engine, name: fmt.Sprint("output-", i),
+				route: route})
+		}
+	}
 	for i, node := range nodes {
 		n.cassandra = append(n.cassandra, &line{engine: engine, name: fmt.Sprint("cassandra-", i),
 			route: node.Routes()[0]})
 	}
-	if err := each(append(n.kafka, n.cassandra...), (*line).restore); err != nil {
+	if err := each(n.all(), (*line).restore); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
 func (n *network) stop() {
-	for _, l := range append(n.kafka, n.cassandra...) {
+	for _, l := range n.all() {
 		l.cut()
 	}
 }
 
+func (n *network) all() []*line { return slices.Concat(n.kafka, n.output, n.cassandra) }
+
 // choose returns the lines that a fault of the part means.
 func (n *network) choose(partName string, target int) []*line {
-	all := n.cassandra
-	if partName == "kafka" {
-		all = n.kafka
-	}
+	all := map[string][]*line{"cassandra": n.cassandra, "kafka": n.kafka,
+		"output": n.output}[partName]
 	if target == everyone {
 		return all
 	}

@@ -38,6 +38,7 @@ type storm struct {
 	seed     uint64
 	delivery string
 	store    string // where the claims are
+	apart    apart
 	parts    []part
 	dir      string
 
@@ -45,7 +46,8 @@ type storm struct {
 	workers         []*worker
 	killed          [processes]atomic.Bool // in this storm, so that the metrics do not tell all
 	traffic         *traffic
-	admin           *kadm.Client
+	admin           *kadm.Client // of the input's cluster
+	outputs         *kadm.Client // of that of the output, if it is another
 	start           time.Time
 
 	mu   sync.Mutex
@@ -56,8 +58,9 @@ type storm struct {
 func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	t.Helper()
 	s := &storm{
-		t: t, world: w, seed: o.seed, delivery: delivery, store: o.store, parts: partsFor(o),
-		dir: filepath.Join(w.dir, delivery), done: make(map[kind]int), start: time.Now(),
+		t: t, world: w, seed: o.seed, delivery: delivery, store: o.store, apart: o.apart,
+		parts: partsFor(o), dir: filepath.Join(w.dir, delivery),
+		done: make(map[kind]int), start: time.Now(),
 	}
 	brokers := []string{w.kafka.Addr()}
 	s.input = testkit.Topic(t, brokers, "chaos.orders", partitions, nil)
@@ -66,6 +69,7 @@ func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	}
 	s.traffic = newTraffic(t, brokers, s.input, o.seed)
 	s.admin = kadm.NewClient(s.traffic.client)
+	s.askOutputs(t)
 	for i := range processes {
 		s.workers = append(s.workers, newWorker(t, s.dir, s.writeConfig(i, o.settings),
 			fmt.Sprintf("process-%d", i)))
@@ -88,7 +92,7 @@ func (s *storm) writeConfig(process int, settings string) string {
 	s.t.Helper()
 	text := fmt.Sprintf(`
 shutdown_timeout: 10s
-kafka: {brokers: [%q]}
+%s
 %s
 topics:
   - input: %s
@@ -103,7 +107,7 @@ topics:
     batch_records: 1000
     session_timeout: %v
     %s
-`, s.world.network.kafka[process].route.Listen, s.storeSection(process), s.input, s.output(),
+`, s.kafkaSection(process), s.storeSection(process), s.input, s.output(),
 		s.duplicates(), s.deadLetters(), s.group(), s.delivery, idHeader, buckets, sessionTimeout,
 		settings)
 	file := filepath.Join(s.dir, fmt.Sprintf("kdedup-%d.yaml", process))
@@ -118,7 +122,7 @@ topics:
 
 func (s *storm) storeSection(process int) string {
 	if s.world.cassandra == nil {
-		return fmt.Sprintf("store: {type: kafka, kafka: {path: %q}}", s.indexes(process))
+		return s.inKafkaSection(process)
 	}
 	var hosts []string
 	for _, line := range s.world.network.cassandra {
@@ -216,7 +220,7 @@ func (s *storm) waitDone() {
 
 // left is how many records of the input are not committed.
 func (s *storm) left() (left int64, err error) {
-	offsets, err := s.admin.FetchOffsets(s.t.Context(), s.group())
+	offsets, err := s.adminOf(s.grouped()).FetchOffsets(s.t.Context(), s.group())
 	if err != nil {
 		return 0, err
 	}
@@ -225,7 +229,7 @@ func (s *storm) left() (left int64, err error) {
 		return 0, err
 	}
 	ends.Each(func(end kadm.ListedOffset) {
-		at, _ := offsets.Lookup(s.input, end.Partition)
+		at, _ := offsets.Lookup(s.grouped(), end.Partition)
 		left += end.Offset - max(0, at.At)
 	})
 	return left, errors.Join(offsets.Error(), ends.Error())

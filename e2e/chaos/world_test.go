@@ -21,6 +21,7 @@ const (
 type world struct {
 	dir       string
 	kafka     *servers.Server
+	output    *servers.Server  // nil: one cluster has all
 	cassandra *servers.Cluster // nil: the claims are in Kafka
 	network   *network
 }
@@ -33,9 +34,12 @@ func startWorld(t *testing.T, o options) *world {
 	start := time.Now()
 	var (
 		wg   sync.WaitGroup
-		errs [2]error
+		errs [3]error
 	)
-	wg.Go(func() { w.kafka, errs[0] = startKafka(t.Context(), w.dir) })
+	wg.Go(func() { w.kafka, errs[0] = startKafka(t.Context(), w.dir, "kafka") })
+	if o.apart.two {
+		wg.Go(func() { w.output, errs[2] = startKafka(t.Context(), w.dir, "output") })
+	}
 	if o.store != inKafka {
 		wg.Go(func() { w.cassandra, errs[1] = startCassandra(t.Context(), w.dir, o.commitLog) })
 	}
@@ -46,8 +50,8 @@ func startWorld(t *testing.T, o options) *world {
 			t.Fatal(err)
 		}
 	}
-	w.network = startNetwork(t, w.kafka, w.nodes())
-	t.Logf("broker and %d nodes started in %v", len(w.nodes()),
+	w.network = startNetwork(t, w.kafka, w.output, w.nodes())
+	t.Logf("%v, and %d nodes, started in %v", o.apart, len(w.nodes()),
 		time.Since(start).Round(time.Second))
 	return w
 }
@@ -60,9 +64,9 @@ func (w *world) nodes() []*servers.Server {
 	return w.cassandra.Nodes
 }
 
-func startKafka(ctx context.Context, dir string) (*servers.Server, error) {
+func startKafka(ctx context.Context, dir, name string) (*servers.Server, error) {
 	return servers.StartKafka(ctx, servers.KafkaOptions{
-		Dir: filepath.Join(dir, "kafka"), Heap: "512m", Flags: servers.QuickStart,
+		Dir: filepath.Join(dir, name), Heap: "512m", Flags: servers.QuickStart,
 		Proxies: processes,
 	})
 }
@@ -82,11 +86,11 @@ func startCassandra(ctx context.Context, dir, commitLog string) (*servers.Cluste
 
 func (w *world) stop(t *testing.T) {
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if w.kafka != nil {
-			w.kafka.Kill()
+	for _, broker := range []*servers.Server{w.kafka, w.output} {
+		if broker != nil {
+			wg.Go(broker.Kill)
 		}
-	})
+	}
 	for _, node := range w.nodes() {
 		wg.Go(node.Kill)
 	}

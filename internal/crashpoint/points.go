@@ -8,11 +8,15 @@ import (
 
 // steps are the names that the product gives to At, in the order of a lane's work.
 var steps = []string{
-	"fences-unread",  // partitions are assigned and the first records fetched
-	"fences-read",    //
-	"batch-polled",   // nothing of it is claimed
-	"bucket-claimed", // cassandra: one more conditional batch is answered
-	"bucket-renewed", // cassandra: copies have renewed one more bucket's claims
+	"predecessor-fenced",  // exactly_once: what it had open is aborted, markers may be missing
+	"predecessor-over",    // exactly_once: and these are written; the group is not joined
+	"partitions-assigned", // the group's offsets are not read
+	"partitions-begun",    // two clusters: they are, and nothing is fetched of the input
+	"fences-unread",       // partitions are assigned and the first records fetched
+	"fences-read",         //
+	"batch-polled",        // nothing of it is claimed
+	"bucket-claimed",      // cassandra: one more conditional batch is answered
+	"bucket-renewed",      // cassandra: copies have renewed one more bucket's claims
 	// postgres: one more batch is committed, and the others' owners are not read
 	"rows-inserted",
 	"blocks-appended",     // claim log: handed to the client, perhaps on their way
@@ -29,6 +33,8 @@ var steps = []string{
 	"fences-acknowledged", // at_least_once: the offsets are not committed
 	"transaction-ended",   // exactly_once: as the client reports it
 	"batch-committed",     // before the next poll
+	"hints-unsent",        // two clusters: the input's is not told what is committed
+	"hints-answered",      // two clusters: and it is
 }
 
 // stepsOfRedrive are the names that a redrive gives to At, in the order of its work.

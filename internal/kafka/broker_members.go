@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // Coordinators look at the limits before they ask who the member or the producer is. So they are
@@ -136,7 +137,7 @@ func otherGroups(ctx context.Context, client *kgo.Client, broker int32) map[stri
 	}
 	for _, g := range answer.(*kmsg.ListGroupsResponse).Groups {
 		switch {
-		case g.GroupType == streams && !active(g.GroupState):
+		case g.GroupType == streams && !brokers.HasMembers(g.GroupState):
 			types[g.Group] = emptyStreams
 		case g.GroupType == shareGroup || g.GroupType == streams:
 			types[g.Group] = g.GroupType

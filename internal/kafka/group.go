@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -37,7 +38,7 @@ func GroupInUse(
 // GroupState is empty for a group without members.
 func GroupState(ctx context.Context, client *kgo.Client, group string) (state string, err error) {
 	err = pause.Repeat(ctx, askAgain, kerr.IsRetriable, func() error {
-		state, err = groupState(ctx, kadm.NewClient(client), group)
+		state, err = brokers.GroupState(ctx, kadm.NewClient(client), group)
 		return err
 	})
 	if err != nil {
@@ -51,7 +52,7 @@ const askAgain = 250 * time.Millisecond
 func groupInUse(
 	ctx context.Context, admin *kadm.Client, group, topic string,
 ) (why string, err error) {
-	state, err := groupState(ctx, admin, group)
+	state, err := brokers.GroupState(ctx, admin, group)
 	if err != nil {
 		return "", fmt.Errorf("describe consumer group %s: %w", group, err)
 	}
@@ -70,25 +71,3 @@ func groupInUse(
 	}
 	return "", nil
 }
-
-// groupState is empty for a group without members. Brokers describe groups of the two protocols by
-// different requests; one that does not know the newer protocol has no such groups.
-func groupState(ctx context.Context, admin *kadm.Client, group string) (string, error) {
-	classic, err := admin.DescribeGroups(ctx, group)
-	if err == nil {
-		err = classic[group].Err
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return "", err
-	}
-	if err == nil && active(classic[group].State) {
-		return classic[group].State, nil
-	}
-	server, err := admin.DescribeConsumerGroups(ctx, group)
-	if err == nil && server[group].Err == nil && active(server[group].State) {
-		return server[group].State, nil
-	}
-	return "", nil
-}
-
-func active(state string) bool { return state != "" && state != "Empty" && state != "Dead" }

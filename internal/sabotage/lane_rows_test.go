@@ -120,6 +120,19 @@ var ofLane = []sabotage{
 		caughtBy: "./fence", tests: "TestAnOpenTransactionIsWaitedFor/fake",
 	},
 	{
+		guard: "the offsets of a transaction that is open are waited for",
+		file:  "consumer/client/offsets.go", old: "append(req.Groups, of), true",
+		new:      "append(req.Groups, of), false",
+		caughtBy: "./consumer",
+		tests:    "TestOffsetsThatAnOpenTransactionHasAreNotTold/two_clusters",
+	},
+	{
+		guard: "a batch whose offsets the group refuses is not committed",
+		file:  "consumer/transactional.go", old: "case isRefusal(err):\n",
+		new:      "case isRefusal(err):\n\t\treturn nil\n\tcase false:\n",
+		caughtBy: "./pipeline/simulation", tests: "TestModel",
+	},
+	{
 		guard: "offsets above the fence are not believed",
 		file:  "consumer/start.go", old: "case !known || at <= f.Next():", new: "case true:",
 		caughtBy: "./pipeline",

@@ -73,6 +73,8 @@ var LongTests = []string{
 	"TestAMemberThatStoodStillCommitsNothingOnTheOtherCluster",
 	"TestAnotherClusterUnderTheAddressOfTheOutputIsRefused",
 	"TestAWidenedInputIsReadForTheOtherCluster",
+	"TestKillsRebalancesAndRestartsBetweenTwoClusters",
+	"TestDescribeOnAGroupTellsWhetherItHasMembers",
 	"TestRightsOnTwoClusters",
 	"TestAMigrationBetweenClustersLosesAndDoublesNothing",
 	"TestARestartOfAStaticMemberMovesNothing",
@@ -90,6 +92,7 @@ var LongTests = []string{
 	"TestOutboxWhoseProcessesAreKilledShipsEveryOrderOnce",
 	"TestRebalancesInMidBatchLoseAndDoubleNothing",
 	"TestReloadsWhileRecordsFlowLoseAndDoubleNothing",
+	"TestTortureReachesTheCleanTopicOnAnotherCluster",
 	"TestTortureTellsADeduplicatorFromACopy",
 }
 

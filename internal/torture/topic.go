@@ -27,10 +27,10 @@ func ends(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int6
 // waitForQuiet returns when the clean topic has not grown for the time of the patience. While a
 // consumer group still has something to read on the input, it waits longer: a group waits for a
 // member that was killed, and again for one that was killed while it joined.
-func (p Plan) waitForQuiet(ctx context.Context, admin *kadm.Client) error {
+func (p Plan) waitForQuiet(ctx context.Context, at clusters) error {
 	var last map[int32]int64
 	for since := time.Now(); ; pause.For(ctx, time.Second) {
-		sizes, err := ends(ctx, admin, p.Clean)
+		sizes, err := ends(ctx, at.clean, p.Clean)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (p Plan) waitForQuiet(ctx context.Context, admin *kadm.Client) error {
 		if still < p.Patience {
 			continue
 		}
-		group, lag, err := p.lag(ctx, admin)
+		group, lag, err := p.lag(ctx, at.input)
 		if err != nil || lag == 0 {
 			return err
 		}

@@ -23,8 +23,10 @@ import (
 type Plan struct {
 	Records    workload.Spec // its partitions are those of both topics
 	Connection []kgo.Opt     // at least where the brokers are
-	Input      string        // both topics are made, or are there and empty
-	Clean      string
+	// CleanConnection is that of the cluster which has the clean topic. Nil: it is the same one.
+	CleanConnection []kgo.Opt
+	Input           string // both topics are made, or are there and empty
+	Clean           string
 	// Command is started Processes times. In its arguments and in the environment, {process} and
 	// TORTURE_PROCESS are the number of the process, from 0 on.
 	Command   []string
@@ -69,27 +71,38 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	if err := p.Validate(); err != nil {
 		return report, err
 	}
-	client, err := kgo.NewClient(p.Connection...)
-	if err != nil {
-		return report, fmt.Errorf("kafka: %w", err)
+	if p.CleanConnection == nil {
+		p.CleanConnection = p.Connection
 	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	for _, topic := range []string{p.Input, p.Clean} {
-		if err := p.emptyTopic(ctx, admin, topic); err != nil {
+	var at clusters
+	for _, one := range []struct {
+		connection []kgo.Opt
+		topic      string
+		admin      **kadm.Client
+	}{{p.Connection, p.Input, &at.input}, {p.CleanConnection, p.Clean, &at.clean}} {
+		client, err := kgo.NewClient(one.connection...)
+		if err != nil {
+			return report, fmt.Errorf("kafka: %w", err)
+		}
+		defer client.Close()
+		*one.admin = kadm.NewClient(client)
+		if err := p.emptyTopic(ctx, *one.admin, one.topic); err != nil {
 			return report, err
 		}
 	}
 	begun := time.Now()
-	err = p.work(ctx, admin, &report)
+	err := p.work(ctx, at, &report)
 	report.Seconds = time.Since(begun).Seconds()
 	if err != nil {
 		return report, err
 	}
 	p.Step("reading %s", p.Clean)
-	report.Clean, err = p.Records.Check(ctx, p.Connection, p.Clean, report.Messages)
+	report.Clean, err = p.Records.Check(ctx, p.CleanConnection, p.Clean, report.Messages)
 	return report, err
 }
+
+// clusters are where the two topics are.
+type clusters struct{ input, clean *kadm.Client }
 
 // emptyTopic makes a topic, or takes one that is empty and has as many partitions.
 func (p Plan) emptyTopic(ctx context.Context, admin *kadm.Client, topic string) error {
@@ -123,7 +136,7 @@ func isEmpty(sizes map[int32]int64) bool {
 
 // work returns when all records are produced and the clean topic stands still. The processes end
 // with it.
-func (p Plan) work(ctx context.Context, admin *kadm.Client, report *Report) error {
+func (p Plan) work(ctx context.Context, at clusters, report *Report) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	group, working := errgroup.WithContext(working)
@@ -134,14 +147,14 @@ func (p Plan) work(ctx context.Context, admin *kadm.Client, report *Report) erro
 	}
 	group.Go(func() error {
 		defer stop()
-		turns := newTurns(p, admin, workers)
+		turns := newTurns(p, at.clean, workers)
 		messages, err := p.Records.Fill(working, p.Connection, p.Input, turns.before)
 		report.Messages, report.AtRest = messages, turns.atRest
 		if err != nil {
 			return err
 		}
 		p.Step("all is produced; waiting until %s stands still for %v", p.Clean, p.Patience)
-		return p.waitForQuiet(working, admin)
+		return p.waitForQuiet(working, at)
 	})
 	err := group.Wait()
 	for _, w := range workers {

@@ -36,10 +36,15 @@ func TestMain(m *testing.M) {
 // is on the clean topic already if it is to remember.
 func deduplicate(brokers, input, clean string, remember bool) error {
 	ctx := context.Background()
+	brokers, output, apart := strings.Cut(brokers, "/")
+	if !apart {
+		output = brokers
+	}
 	connection := []kgo.Opt{kgo.SeedBrokers(brokers)}
+	there := []kgo.Opt{kgo.SeedBrokers(output), kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	seen := make(map[string]bool)
 	if remember {
-		err := workload.Read(ctx, connection, clean, func(r *kgo.Record) bool {
+		err := workload.Read(ctx, there, clean, func(r *kgo.Record) bool {
 			seen[string(r.Headers[0].Value)] = true
 			return true
 		})
@@ -47,8 +52,11 @@ func deduplicate(brokers, input, clean string, remember bool) error {
 			return err
 		}
 	}
-	client, err := kgo.NewClient(append(connection, kgo.ConsumeTopics(input),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(append(connection, kgo.ConsumeTopics(input))...)
+	if err != nil {
+		return err
+	}
+	producer, err := kgo.NewClient(there...)
 	if err != nil {
 		return err
 	}
@@ -57,7 +65,7 @@ func deduplicate(brokers, input, clean string, remember bool) error {
 			if id := string(r.Headers[0].Value); !seen[id] {
 				seen[id] = true
 				r.Topic = clean
-				if err := client.ProduceSync(ctx, r).FirstErr(); err != nil {
+				if err := producer.ProduceSync(ctx, r).FirstErr(); err != nil {
 					return err
 				}
 			}
@@ -93,6 +101,23 @@ func TestACommandThatRemembersPasses(t *testing.T) {
 	}
 	if diff := cmp.Diff(workload.Found{Records: report.Messages}, report.Clean); diff != "" {
 		t.Errorf("clean topic: -want +got:\n%s", diff)
+	}
+}
+
+// Both topics may have one name there.
+func TestTheCleanTopicMayBeOnAnotherCluster(t *testing.T) {
+	t.Parallel()
+	for how, doubles := range map[string]bool{"remember": false, "forget": true} {
+		_, there := testkit.FakeKafka(t)
+		p := plan(t, "deduplicate", "BROKERS/"+there[0], "in", "in", how)
+		p.CleanConnection, p.Clean = []kgo.Opt{kgo.SeedBrokers(there...)}, p.Input
+		report, err := Run(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := report.Clean; c.Lost != 0 || (c.Doubled > 0) != doubles || report.Kills != 4 {
+			t.Errorf("%s: got %+v", how, report)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // the process is up again. It belongs to the goroutine that produces.
 type turns struct {
 	plan    Plan
-	admin   *kadm.Client
+	admin   *kadm.Client // of the clean topic's cluster
 	workers []*worker
 	random  *rand.Rand
 	length  time.Duration // of a turn that is not held up

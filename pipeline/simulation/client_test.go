@@ -55,6 +55,7 @@ type held struct {
 	revoking   bool  // nothing is fetched any more, but the callback has not returned
 	position   int64 // where the next poll goes on
 	committed  int64
+	begun      int64 // committed, when it was assigned
 }
 
 var (
@@ -84,9 +85,12 @@ func (c *client) Poll(ctx context.Context, n int) kgo.Fetches {
 		case c.w.fault(faultPoll):
 			return kgo.NewErrFetch(errFetch)
 		}
-		c.fetchOffsets()
+		if !c.w.mix.apart {
+			c.fetchOffsets()
+		}
 		if fetches := c.fetch(n); len(fetches) > 0 {
 			c.busy = true
+			c.polledApart()
 			return fetches
 		}
 	}
@@ -94,25 +98,30 @@ func (c *client) Poll(ctx context.Context, n int) kgo.Fetches {
 
 func (c *client) canPoll() bool {
 	for p := range c.held {
-		if h := &c.held[p]; h.assigned && !h.known && !h.revoking && c.w.stable(int32(p)) ||
-			c.canFetch(p) {
+		if !c.w.mix.apart && c.canBegin(p) || c.canFetch(p) {
 			return true
 		}
 	}
 	return false
 }
 
+func (c *client) canBegin(partition int) bool {
+	h := &c.held[partition]
+	return h.assigned && !h.known && !h.revoking && c.w.stable(int32(partition))
+}
+
 func (c *client) canFetch(partition int) bool {
 	h := &c.held[partition]
-	return h.assigned && h.known && !h.validating && !h.revoking && !h.paused &&
+	return !c.w.away[clusterOfInput] && h.assigned && h.known &&
+		!h.validating && !h.revoking && !h.paused &&
 		len(c.w.input[partition].from(h.position)) > 0
 }
 
 func (c *client) fetchOffsets() {
 	for p := range c.held {
-		if h := &c.held[p]; h.assigned && !h.known && !h.revoking && c.w.stable(int32(p)) {
+		if h := &c.held[p]; c.canBegin(p) {
 			at := max(0, c.w.group.committed[p].next)
-			h.known, h.position, h.committed = true, at, at
+			h.known, h.position, h.committed, h.begun = true, at, at, at
 			h.validating = c.w.fault(faultValidate)
 			c.w.trace(c.process.slot, "partition %d begins at %d validating=%t", p, at,
 				h.validating)
@@ -200,7 +209,11 @@ func (c *client) Resume(partitions ...int32) {
 func (c *client) Committed() consumer.Offsets {
 	offsets := make(consumer.Offsets)
 	for p := range c.held {
-		if h := &c.held[p]; h.assigned && h.known {
+		switch h := &c.held[p]; {
+		case !h.assigned || !h.known:
+		case c.w.mix.apart: // the client that reads is in no group
+			offsets[int32(p)] = kgo.EpochOffset{Epoch: -1, Offset: h.begun}
+		default:
 			offsets[int32(p)] = kgo.EpochOffset{Epoch: -1, Offset: h.committed}
 		}
 	}
@@ -213,8 +226,9 @@ func (c *client) GroupOffsets(ctx context.Context) (consumer.Offsets, error) {
 		return nil, ctx.Err()
 	}
 	c.pause("group offsets", nil)
-	if c.w.fault(faultRequest) {
-		return nil, errAnswer
+	if err := c.reach(ctx, "group offsets", clusterOfOutput); err != nil ||
+		c.w.fault(faultRequest) {
+		return nil, errors.Join(err, errAnswer)
 	}
 	offsets := make(consumer.Offsets)
 	for p, at := range c.w.group.committed {
@@ -235,8 +249,8 @@ func (c *client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 		return nil, ctx.Err()
 	}
 	c.pause("bounds", nil)
-	if c.w.fault(faultRequest) {
-		return nil, errAnswer
+	if err := c.reach(ctx, "bounds", clusterOfInput); err != nil || c.w.fault(faultRequest) {
+		return nil, errors.Join(err, errAnswer)
 	}
 	bounds := make(map[int32]consumer.Bounds)
 	for p, in := range c.w.input[:c.w.width] {
@@ -250,6 +264,14 @@ func (c *client) Fences(ctx context.Context, partitions []int32) (fence.Found, e
 	found := fence.Found{Fences: make(map[int32]fence.Fence), Skips: make(map[int32]fence.Skip)}
 	for _, p := range partitions {
 		c.pause("fences", func() bool { return ctx.Err() != nil || c.w.fenceStable(p) })
+		for at := range clusters { // the input's is asked which topic that is
+			if c.reach(ctx, "fences", at) != nil {
+				return found, errFetch
+			}
+		}
+		if !c.w.fenceStable(p) { // it was, before a cluster went away
+			return found, errFetch
+		}
 		if ctx.Err() != nil || c.w.fault(faultReadFence) {
 			return found, errFetch
 		}
@@ -273,8 +295,8 @@ func (c *client) Narrow(
 		return nil, ctx.Err()
 	}
 	c.pause("narrow", nil)
-	if c.w.fault(faultRequest) {
-		return nil, errAnswer
+	if err := c.reach(ctx, "narrow", clusterOfOutput); err != nil || c.w.fault(faultRequest) {
+		return nil, errors.Join(err, errAnswer)
 	}
 	for _, p := range partitions {
 		if int(p) >= c.w.outputs {
@@ -292,10 +314,11 @@ func (c *client) Narrow(
 func (c *client) CheckOffsets(context.Context, []int32) error { return nil }
 
 // HasMembers implements consumer.Client.
-func (c *client) HasMembers(_ context.Context, group string) (bool, error) {
+func (c *client) HasMembers(ctx context.Context, group string) (bool, error) {
 	c.pause("has members", nil)
-	if c.w.fault(faultRequest) {
-		return false, errAnswer
+	if err := c.reach(ctx, "has members", clusterOfOutput); err != nil ||
+		c.w.fault(faultRequest) {
+		return false, errors.Join(err, errAnswer)
 	}
 	c.w.saw(sightRenamed)
 	return group == c.w.group.name && len(c.w.group.members) > 0, nil
@@ -319,7 +342,7 @@ func (c *client) Close() {
 	}
 	c.land()
 	c.die()
-	if !c.w.fault(faultLeave) {
+	if !c.w.away[clusterOfOutput] && !c.w.fault(faultLeave) {
 		c.w.group.remove(c)
 	}
 	c.w.trace(c.process.slot, "closes its session")
@@ -342,81 +365,4 @@ func (c *client) die() {
 		c.send(c.nextRun(), nil)
 	}
 	c.buffer = nil
-}
-
-// commit is a commit of offsets on its way to the coordinator, which the session hears of later.
-type commit struct {
-	attempt    *attempt // nil for one that sets partitions to their fences
-	offsets    consumer.Offsets
-	generation int // that it was sent in
-	landed     bool
-	answered   func(error)
-}
-
-func (c *commit) answer(w *world, err error) {
-	c.landed = true
-	c.answered(err)
-	w.quiet()
-}
-
-// Commit implements consumer.Client. The coordinator answers when the scheduler says so.
-func (c *client) Commit(_ context.Context, offsets consumer.Offsets, answered func(error)) {
-	c.must(c.commit == nil || c.commit.landed, "a commit while another one is under way")
-	// before a check may end the goroutine that waits for it
-	c.commit = &commit{c.attempt, offsets, c.generation, false, answered}
-	if a := c.attempt; a != nil {
-		a.zombie = !c.w.group.accepts(c)
-		c.w.assess(a)
-	}
-	if c.closed {
-		c.commit.answer(c.w, errAnswer)
-	}
-}
-
-// land lets the coordinator answer the commit that is on its way.
-func (c *client) land() {
-	m := c.commit
-	if m == nil || m.landed {
-		return
-	}
-	lost := c.w.fault(faultCommit)
-	var err error
-	switch {
-	case lost && c.w.dice.oneIn(2):
-		err = errAnswer
-	case !c.w.group.acceptsIn(c, m.generation):
-		c.w.saw(sightZombieCommit)
-		err = kerr.IllegalGeneration
-	default:
-		for p := range int32(len(c.held)) {
-			at, ok := m.offsets[p]
-			if !ok {
-				continue
-			}
-			c.w.group.seq++
-			c.w.group.store(pendingOffset{p, at.Offset, c.w.group.seq})
-			if h := &c.held[p]; h.assigned && h.known {
-				h.committed = at.Offset
-			}
-		}
-		if m.attempt != nil {
-			c.w.commitAttempt(m.attempt)
-		} else {
-			c.w.saw(sightPlaced)
-		}
-		if lost {
-			err = errAnswer
-		}
-	}
-	c.w.trace(c.process.slot, "the offsets of %v: %v", m.attempt, err)
-	m.answer(c.w, err)
-}
-
-// answerCommits is what the group's coordinator does.
-func (w *world) answerCommits() {
-	for _, p := range w.processes {
-		if p.client != nil && !p.client.closed && w.dice.oneIn(2) {
-			p.client.land()
-		}
-	}
 }

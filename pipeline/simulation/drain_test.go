@@ -15,6 +15,7 @@ const drainSteps = 200_000
 // drain ends all faults and lets the lanes work until every record is committed.
 func (w *world) drain() {
 	w.draining, w.storeDown, w.deadGone, w.late = true, false, false, nil
+	w.away = [clusters]bool{}
 	w.trace(-1, "no more faults from here on")
 	w.outputs = w.mix.partitions
 	w.group.changed = w.group.changed || w.width > w.mix.first // some may be nobody's yet
@@ -67,6 +68,7 @@ func (w *world) settleDown() {
 	w.startAgain()
 	w.notice()
 	w.answerCommits()
+	w.beginApart()
 	w.validate()
 	switch t := w.randomTxn((*transaction).abandoned); {
 	case t != nil && t.state == txnOpen:

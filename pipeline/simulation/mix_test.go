@@ -63,6 +63,8 @@ const (
 	eventCompact                // the input is compacted
 	eventOperator               // an operator stops everything and changes the group's offsets
 	eventGrow                   // the input gets one more partition, or its counterparts do
+	eventBegin                  // two clusters: members read what they were assigned
+	eventAway                   // two clusters: one of them is away, or back
 	events
 )
 
@@ -73,6 +75,7 @@ var eventWeights = [events]int{
 	eventMarker: 50, eventLateClaim: 5, eventClock: 4,
 	eventOutage: 2, eventDeadTopic: 3, eventSkip: 2, eventMoment: 20, eventValidate: 20,
 	eventCompact: 20, eventOperator: 2, eventGrow: 5,
+	eventBegin: 60, eventAway: 12,
 }
 
 // fault is something that goes wrong within a step of a lane.
@@ -102,6 +105,7 @@ const (
 // crashes gets further into rebalances than one that has everything.
 type mix struct {
 	transactional         bool
+	apart                 bool // the input is on one cluster, and all else on another
 	partitions, processes int
 	first                 int // partitions that are there from the beginning
 	batch                 int // most records of a poll
@@ -170,6 +174,9 @@ func drawMix(d *dice) mix {
 	m.first = m.partitions
 	if d.oneIn(3) {
 		m.first = 1 + d.n(m.partitions)
+	}
+	if m.apart = m.transactional && d.oneIn(3); !m.apart {
+		m.weights[eventBegin], m.weights[eventAway] = 0, 0
 	}
 	return m
 }

@@ -131,7 +131,7 @@ func (t traceWriter) Write(line []byte) (int, error) {
 func (p *process) join(context.Context, int) (pipeline.Session, *forwarder.Topics, error) {
 	w := p.w
 	p.pause("join", nil)
-	if w.fault(faultJoin) {
+	if w.fault(faultJoin) || w.away[clusterOfInput] || w.away[clusterOfOutput] {
 		return nil, nil, errors.New("simulation: no broker")
 	}
 	slot := w.slots[p.slot]

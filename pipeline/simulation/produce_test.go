@@ -54,7 +54,7 @@ func (s *client) parseFence(e *entry) {
 // Flush implements consumer.Client.
 func (s *client) Flush(ctx context.Context) error {
 	for len(s.buffer) > 0 {
-		s.pause("flush", nil)
+		s.pause("flush", func() bool { return ctx.Err() != nil || !s.w.away[clusterOfOutput] })
 		if ctx.Err() != nil || s.w.fault(faultFlush) {
 			return context.DeadlineExceeded
 		}

@@ -45,6 +45,11 @@ const (
 	sightExempt         // a record passed for which only_if does not hold
 	sightTombstone      // a record without a value went where on_tombstone says
 	sightNarrow         // a partition had no counterpart yet
+	// two clusters
+	sightInputAway        // the input's was away when it was asked
+	sightOutputAway       // the output's was
+	sightPolledBlindly    // a member that was given up read on, and did not know it
+	sightMovedWhilePolled // the group went on between a fetch and its session
 	sights
 )
 
@@ -55,6 +60,7 @@ var sightNames = [sights]string{
 	"unstable offset", "rewind", "late claim", "seek ignored", "placed", "expired offsets",
 	"renamed", "inherited", "compacted owner", "refused", "held", "skipped", "stopped",
 	"exempt", "tombstone", "narrow",
+	"input away", "output away", "polled blindly", "moved while polled",
 }
 
 // sightings counts situations.

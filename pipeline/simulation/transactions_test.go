@@ -263,8 +263,8 @@ func (t transactions) Begin(context.Context) error {
 func (t transactions) AddOffsets(ctx context.Context, _ [16]byte, offsets consumer.Offsets) error {
 	t.must(t.begun, "offsets without a transaction")
 	t.pause("add offsets", nil)
-	if t.w.fault(faultBegin) {
-		return errAnswer
+	if err := t.reach(ctx, "add offsets", clusterOfOutput); err != nil || t.w.fault(faultBegin) {
+		return errors.Join(err, errAnswer)
 	}
 	txn, err := t.transaction()
 	switch {
@@ -290,9 +290,14 @@ func (t transactions) AddOffsets(ctx context.Context, _ [16]byte, offsets consum
 
 // End implements consumer.TransactionalClient. Without a record that the client wrote it sends no
 // request.
-func (t transactions) End(_ context.Context, commit bool) error {
+func (t transactions) End(ctx context.Context, commit bool) error {
 	t.must(t.begun, "end without a transaction")
 	t.pause("end", nil)
+	if t.wrote {
+		if err := t.reach(ctx, "end", clusterOfOutput); err != nil {
+			return err
+		}
+	}
 	if t.kicked && commit {
 		t.w.saw(sightZombieCommit)
 	}
@@ -349,7 +354,7 @@ func (t transactions) Marked(ctx context.Context) (bool, error) {
 		return false, ctx.Err()
 	}
 	t.pause("marked", nil)
-	if t.w.fault(faultRequest) {
+	if t.w.away[clusterOfOutput] || t.w.fault(faultRequest) {
 		return false, fmt.Errorf("describe transactions: %w", errors.Join(errAnswer, ctx.Err()))
 	}
 	return t.txnID.idle(), nil

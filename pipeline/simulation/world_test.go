@@ -38,6 +38,7 @@ type world struct {
 	skew      time.Duration // of the clock that the store reads now
 	storeDown bool
 	deadGone  bool // the dead-letter topic is
+	away      [clusters]bool
 	claims    map[dedup.ID]*claimsOf
 	late      []lateClaim
 
@@ -130,6 +131,9 @@ func (w *world) drawEvent() event {
 }
 
 func (w *world) happen(e event) {
+	if w.impossible(e) {
+		return
+	}
 	switch e {
 	case eventAppend:
 		w.produce()
@@ -182,6 +186,10 @@ func (w *world) happen(e event) {
 		w.stopping = true
 	case eventGrow:
 		w.grow()
+	case eventBegin:
+		w.beginApart()
+	case eventAway:
+		w.goAway()
 	}
 	w.operate()
 }
@@ -228,7 +236,7 @@ func (w *world) startAgain() {
 // operate is what an operator does once everything has stopped. The group must be empty
 // (OffsetCommit of an admin client). Transactions may still be open, or lack markers.
 func (w *world) operate() {
-	if !w.stopping {
+	if !w.stopping || w.away[clusterOfOutput] {
 		return
 	}
 	if w.retireAll() {
