@@ -63,6 +63,8 @@ func flagsFor(err error) (text string) {
 		{"kafka.tls.cert_file", "--tls-cert"}, {"kafka.tls.key_file", "--tls-key"},
 		{"kafka.sasl.mechanism", "--sasl-mechanism"}, {"kafka.sasl.username", "--sasl-username"},
 		{"kafka.sasl.password", "--sasl-password-file"},
+		{"schema_registry.urls", "--registry"}, {"schema_registry.type", "--registry-type"},
+		{"schema_registry.schemas", "--schemas"},
 		{"kafka.sasl.oauth.token_url", config.EnvName("kafka.sasl.oauth.token_url")},
 		{"kafka.sasl.oauth.client_id", config.EnvName("kafka.sasl.oauth.client_id")},
 		{"kafka.sasl.oauth.client_secret", config.EnvName("kafka.sasl.oauth.client_secret")},
@@ -151,7 +153,8 @@ type chosenID struct {
 }
 
 // idForms are those of --id.
-const idForms = "header:NAME, key, json:PATH, json_key:PATH or value_hash"
+const idForms = "header:NAME, key, json:PATH, json_key:PATH, avro:PATH, protobuf:PATH, " +
+	"json_schema:PATH or value_hash"
 
 func (c *chosenID) String() string { return c.text }
 
@@ -165,7 +168,7 @@ func (c *chosenID) Set(text string) error {
 	switch from {
 	case config.FromHeader:
 		m.Name = rest
-	case config.FromJSON:
+	case config.FromJSON, config.FromAvro, config.FromProtobuf, config.FromJSONSchema:
 		m.Path = rest
 	case "json_key":
 		m.From, m.Path, m.Part = config.FromJSON, rest, config.PartKey

@@ -62,6 +62,7 @@ const standardOutput = "-"
 
 type initFlags struct {
 	connectionFlags
+	registryFlags
 	dialogue
 	talk io.Writer // for people
 
@@ -77,6 +78,7 @@ type initFlags struct {
 
 func (f *initFlags) add(cmd *cobra.Command) {
 	f.connectionFlags.add(cmd)
+	f.registryFlags.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.topic, "topic", "", "`TOPIC` with duplicates")
 	flags.Var(&f.id, "id", "where the message ID stands: `PLACE`, "+idForms)
@@ -140,6 +142,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	}
 	defer l.client.Close()
 	p, err := f.plan(ctx, draft, l)
+	defer p.schemas.close()
 	if err != nil {
 		return err
 	}
@@ -181,6 +184,12 @@ func (f *initFlags) plan(ctx context.Context, draft config.Config, l *look) (p p
 	sample, err := proposal.Read(ctx, l.client, l.options, p.input, limits)
 	if err != nil {
 		return p, err
+	}
+	if p.schemas, err = f.chooseRegistry(ctx, draft, sample, l.log); err != nil {
+		return p, err
+	}
+	if p.schemas != nil {
+		sample.Schemas = p.schemas.Schemas
 	}
 	if err := f.chooseID(ctx, &p, sample); err != nil {
 		return p, err

@@ -51,9 +51,6 @@ func onlyOne(names []string) string {
 // respell looks for IDs in more than one spelling. Of UUIDs it makes one ID; other IDs that differ
 // in case may be different, and are for the reader of the file to decide.
 func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
-	if p.id.From == config.FromAvro || p.id.From == config.FromProtobuf {
-		return nil // they need a registry
-	}
 	e, err := p.extractor()
 	if err != nil {
 		return err
@@ -64,8 +61,8 @@ func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
 	}
 	p.spellings = fmt.Sprintf("IDs of the sample in more than one spelling: %d, such as %s and %s.",
 		found.IDs, found.One, found.Other)
-	can := p.id.From == config.FromHeader || p.id.From == config.FromKey ||
-		p.id.From == config.FromJSON
+	can := slices.Contains([]string{config.FromHeader, config.FromKey, config.FromJSON,
+		config.FromAvro, config.FromProtobuf, config.FromJSONSchema}, p.id.From)
 	switch {
 	case found.UUIDs && can:
 		p.id.Normalize = []string{config.NormalizeTrim, config.NormalizeUnquote,
@@ -115,17 +112,29 @@ func (f *initFlags) chooseTTL(
 	}
 }
 
-// extractor is that of the topic as it is planned so far.
-func (p plan) extractor() (*messageid.Extractor, error) {
+// topic is the entry as it is planned so far.
+func (p plan) topic() config.Topic {
 	t := config.DefaultTopic()
-	t.Input, t.MessageID, t.Fingerprint.Ignore = p.input, p.id, p.ignore
+	t.Input, t.MessageID = p.input, p.id
 	if p.id.Preset != "" {
 		t = t.WithPreset(p.id.Preset)
+		t.MessageID.Format = p.id.Format
+	}
+	if len(p.ignore) > 0 {
+		t.Fingerprint.Ignore, t.Fingerprint.Format = p.ignore, p.format()
+	}
+	if p.trusted {
+		t.Fingerprint.Of = config.FingerprintNone
 	}
 	if p.tombstones {
 		t.OnTombstone = config.ActionForward
 	}
-	e, err := wiring.ExtractorOf(t, nil)
+	return t
+}
+
+// extractor is that of the topic as it is planned so far.
+func (p plan) extractor() (*messageid.Extractor, error) {
+	e, err := wiring.ExtractorOf(p.topic(), p.registry())
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--id: %w", err)}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/proposal"
 	"github.com/kdedup/kdedup/internal/report"
 )
@@ -20,11 +21,13 @@ type plan struct {
 	output       string
 	group        string
 	id           config.MessageID
-	seen         []string // what of the records speaks for it
-	spellings    string   // sentences about IDs in more than one spelling; mostly empty
-	ignore       []string // of fingerprint
-	tombstones   bool     // pass as they are
-	cutOff       int      // documents that are not whole
+	seen         []string     // what of the records speaks for it
+	spellings    string       // sentences about IDs in more than one spelling; mostly empty
+	ignore       []string     // of fingerprint
+	trusted      bool         // nothing else than the ID is compared
+	tombstones   bool         // pass as they are
+	schemas      *readSchemas // nil: none
+	cutOff       int          // documents that are not whole
 	ttl          time.Duration
 	why          []string // of the ttl
 }
@@ -59,6 +62,10 @@ func (p plan) text() string {
 	}
 	b.WriteString(kafkaSection(p.kafka, p.passwordFile) + "\n")
 	b.WriteString(p.storeSection() + "\n")
+	if p.schemas != nil {
+		b.WriteString(commented("", "Where the schemas of the records are. "+p.schemas.doubt))
+		b.WriteString(registrySection(p.schemas.SchemaRegistry) + "\n")
+	}
 	b.WriteString(p.topics())
 	return b.String()
 }
@@ -71,7 +78,26 @@ func (p plan) missingSecrets() (names []string) {
 	if p.kafka.SASL.OAuth.ClientSecret != "" {
 		names = append(names, config.EnvName("kafka.sasl.oauth.client_secret"))
 	}
+	if p.schemas != nil {
+		names = append(names, registrySecrets(p.schemas.SchemaRegistry)...)
+	}
 	return names
+}
+
+// format is that of the values, for what compares their fields.
+func (p plan) format() string {
+	if p.schemas == nil || p.schemas.Format() == config.FromJSONSchema {
+		return ""
+	}
+	return p.schemas.Format()
+}
+
+// registry is nil where there is none.
+func (p plan) registry() messageid.Registry {
+	if p.schemas == nil {
+		return nil
+	}
+	return p.schemas.Schemas
 }
 
 var storeComments = map[string]string{
@@ -127,8 +153,17 @@ func (p plan) topics() string {
 			string(config.DocumentsWhole))
 	}
 	if len(p.ignore) > 0 {
+		format := ""
+		if p.format() != "" {
+			format = "format: " + p.format() + ", "
+		}
 		setting("Copies differ in these fields, which are written when a message is sent. Without "+
-			"this they would be conflicts.", "fingerprint", "{ignore: "+quotedList(p.ignore)+"}")
+			"this they would be conflicts.", "fingerprint", "{"+format+"ignore: "+
+			quotedList(p.ignore)+"}")
+	}
+	if p.trusted {
+		setting("Copies say the same in other bytes, as those of another version of their schema or "+
+			"with its ID in another place. The ID says all that counts.", "fingerprint", "none")
 	}
 	if p.tombstones {
 		setting("There are tombstones, which have no fields: they pass as they are.",
@@ -145,6 +180,9 @@ func sentences(all []string) string { return strings.Join(all, " ") }
 // idText is a message ID as a file has it.
 func idText(m config.MessageID) string {
 	if m.Preset != "" {
+		if m.Format != "" {
+			return "{preset: " + m.Preset + ", format: " + m.Format + "}"
+		}
 		return "{preset: " + m.Preset + "}"
 	}
 	settings := []string{"from: " + m.From}

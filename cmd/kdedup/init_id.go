@@ -20,14 +20,20 @@ import (
 
 // chooseID proposes, and asks.
 func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sample) error {
-	finds, err := findersOfPresets()
+	finds, err := findersOfPresets(ctx, sample)
 	if err != nil {
 		return err
 	}
 	sample.Finds = finds
 	judgement := proposal.Judge(sample, time.Now(), nil)
+	if p.schemas != nil {
+		judgement.Refuse(func(c *proposal.Candidate) error {
+			t := plan{input: p.input, schemas: p.schemas, id: messageID(c), ignore: c.Ignore}.topic()
+			return p.schemas.fits(ctx, t)
+		})
+	}
 	if f.id.given() {
-		return f.takeID(p, f.id.MessageID, sample, judgement)
+		return f.takeID(ctx, p, f.id.MessageID, sample, judgement)
 	}
 	var kinds []proposal.Kind // in front of the choices: one, or none
 	if kind, known := sample.Kind(); known {
@@ -47,7 +53,7 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 		if err != nil {
 			return noID(err, sample, judgement)
 		}
-		err = f.answered(answer, p, sample, judgement, kinds)
+		err = f.answered(ctx, answer, p, sample, judgement, kinds)
 		if !f.retry(err) {
 			return err
 		}
@@ -55,10 +61,21 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 }
 
 // findersOfPresets ask the code of run: what init proposes finds the IDs of the records.
-func findersOfPresets() (func(preset string, r *kgo.Record) bool, error) {
+func findersOfPresets(
+	ctx context.Context, sample proposal.Sample,
+) (func(preset string, r *kgo.Record) bool, error) {
 	extractors := make(map[string]*messageid.Extractor)
 	for _, preset := range config.Presets() {
-		e, err := wiring.ExtractorOf(config.DefaultTopic().WithPreset(preset), nil)
+		t := config.DefaultTopic().WithPreset(preset)
+		var registry messageid.Registry
+		if sample.Schemas != nil && t.MessageID.From == config.FromDebezium &&
+			sample.Schemas.Format() != config.FromJSONSchema {
+			t.MessageID.Format, registry = sample.Schemas.Format(), sample.Schemas
+		}
+		e, err := wiring.ExtractorOf(t, registry)
+		if err == nil {
+			err = e.Resolve(ctx, sample.Records)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("preset %s: %w", preset, err)
 		}
@@ -87,7 +104,8 @@ func noID(err error, s proposal.Sample, j proposal.Judgement) error {
 
 // answered takes a number of the list, or a place.
 func (f *initFlags) answered(
-	answer string, p *plan, sample proposal.Sample, j proposal.Judgement, kinds []proposal.Kind,
+	ctx context.Context, answer string, p *plan, sample proposal.Sample, j proposal.Judgement,
+	kinds []proposal.Kind,
 ) error {
 	if n, err := strconv.Atoi(answer); err == nil {
 		switch most := len(kinds) + len(j.Choices); {
@@ -104,12 +122,12 @@ func (f *initFlags) answered(
 	if err := id.Set(answer); err != nil {
 		return wrongAnswer{fmt.Errorf("%w, got %q", err, answer)}
 	}
-	return f.takeID(p, id.MessageID, sample, j)
+	return f.takeID(ctx, p, id.MessageID, sample, j)
 }
 
 // takeID takes a place that somebody names, if records have it.
 func (f *initFlags) takeID(
-	p *plan, id config.MessageID, s proposal.Sample, j proposal.Judgement,
+	ctx context.Context, p *plan, id config.MessageID, s proposal.Sample, j proposal.Judgement,
 ) error {
 	if len(s.Records) == 0 {
 		p.id = id
@@ -129,18 +147,23 @@ func (f *initFlags) takeID(
 		return usageError{wrongAnswer{err}}
 	}
 	p.take(c, j)
+	if p.schemas != nil {
+		if err := p.schemas.fits(ctx, p.topic()); err != nil {
+			return usageError{wrongAnswer{fmt.Errorf("--id: %w", err)}}
+		}
+	}
 	return nil
 }
 
 // takeKind takes what the preset stands for.
 func (p *plan) takeKind(k proposal.Kind) {
-	p.id = config.MessageID{Preset: k.Name}
+	p.id = config.MessageID{Preset: k.Name, Format: k.Format}
 	p.seen = []string{capital(k.Seen()) + ".", "What the preset stands for, what repeats and what " +
 		"stays open is in docs/recipes/" + k.Name + ".md."}
 }
 
 func (p *plan) take(c *proposal.Candidate, j proposal.Judgement) {
-	p.id, p.ignore = messageID(c), c.Ignore
+	p.id, p.ignore, p.trusted = messageID(c), c.Ignore, c.Trusted
 	p.seen = []string{capital(c.String()) + ": " + c.Seen() + "."}
 	if c.Doubt != "" {
 		p.seen = append(p.seen, c.Doubt)

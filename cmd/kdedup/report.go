@@ -54,6 +54,7 @@ func newReport() *cobra.Command {
 type reportFlags struct {
 	configFlags
 	connectionFlags
+	registryFlags
 	id              chosenID
 	topic, from, to string
 	maxRecords      int64
@@ -65,6 +66,7 @@ type reportFlags struct {
 func (f *reportFlags) add(cmd *cobra.Command) {
 	f.configFlags.add(cmd)
 	f.connectionFlags.add(cmd)
+	f.registryFlags.add(cmd)
 	cmd.Flags().Var(&f.id, "id",
 		"where the message ID stands, in place of the configured one: `PLACE`, "+idForms)
 	f.addTopic(cmd, &f.topic, "input `TOPIC` (needed if the configuration has several)")

@@ -49,7 +49,14 @@ func (f *reportFlags) withoutFile(cmd *cobra.Command) (config.Config, *slog.Logg
 	if looking {
 		p.id = config.MessageID{From: config.FromKey} // until something is seen
 	}
-	c, err := f.draft(p.topics())
+	c, err := f.draft(placeholder)
+	if err == nil {
+		registry := ""
+		if r, is := f.registryOf(c); is {
+			registry = registrySection(r)
+		}
+		c, err = f.draft(registry + p.topics())
+	}
 	if err != nil {
 		return c, nil, err
 	}
@@ -62,17 +69,17 @@ func (f *reportFlags) withoutFile(cmd *cobra.Command) (config.Config, *slog.Logg
 	log, _ := process.NewLogger(c.Log, cmd.ErrOrStderr(), nil)
 	warnOfUnencrypted(c, log)
 	if looking {
-		c.Topics[0], err = f.proposed(cmd, c, log)
+		c.Topics[0], err = f.proposed(cmd, &c, log)
 	}
 	return c, log, err
 }
 
 // proposed is the entry with the ID that the newest records show.
 func (f *reportFlags) proposed(
-	cmd *cobra.Command, c config.Config, log *slog.Logger,
+	cmd *cobra.Command, c *config.Config, log *slog.Logger,
 ) (config.Topic, error) {
 	t := c.Topics[0]
-	l, err := connectToLook(cmd.Context(), c, log, "kdedup-"+c.Instance+"-report")
+	l, err := connectToLook(cmd.Context(), *c, log, "kdedup-"+c.Instance+"-report")
 	if err != nil {
 		return t, err
 	}
@@ -85,12 +92,22 @@ func (f *reportFlags) proposed(
 	if err != nil {
 		return t, err
 	}
+	var p plan
+	r, is := f.registryOf(*c)
+	if _, serialized := sample.Serialized(); serialized && is {
+		if p.schemas, err = f.askSchemas(cmd.Context(), r, sample, log); err != nil {
+			return t, usageError{fmt.Errorf("--registry: %w", err)}
+		}
+		p.schemas.close()
+		c.SchemaRegistry, sample.Schemas = p.schemas.checked, p.schemas.Schemas
+	}
 	j := proposal.Judge(sample, time.Now(), nil)
 	if len(j.Choices) == 0 {
 		return t, noID(usageError{errors.New("--id")}, sample, j)
 	}
 	first := j.Choices[0]
-	t.MessageID, t.Fingerprint.Ignore = messageID(first), first.Ignore
+	p.take(first, j)
+	t.MessageID, t.Fingerprint = p.id, p.topic().Fingerprint
 	if j.Tombstones > 0 && first.OfValue() {
 		t.OnTombstone = config.ActionForward
 	}

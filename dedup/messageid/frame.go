@@ -120,7 +120,10 @@ func (f *frame) message(to []int, c *compiled) (indexes []int, message []byte, o
 
 // singleObject begins a record in Avro's single-object encoding; eight bytes of a fingerprint
 // follow, the lowest first.
-const singleObject = "\xC3\x01"
+const (
+	singleObject       = "\xC3\x01"
+	singleObjectHeader = 10
+)
 
 // open splits the frame from what is behind it.
 func (s *schemas) open(r *kgo.Record, f *frame) dedup.MissingReason {
@@ -164,9 +167,9 @@ func (s *schemas) open(r *kgo.Record, f *frame) dedup.MissingReason {
 	case part[0] == 0 && !s.framing.Long && len(part) >= schemaFrame:
 		f.ref = NumberRef(s.framing.Numbers, uint64(binary.BigEndian.Uint32(part[1:])))
 		f.body = part[schemaFrame:]
-	case len(part) >= 10 && string(part[:2]) == singleObject:
+	case IsSingleObject(part):
 		f.ref = NumberRef(RefFingerprint, binary.LittleEndian.Uint64(part[2:]))
-		f.body = part[10:]
+		f.body = part[singleObjectHeader:]
 	default:
 		if isGlue(part) {
 			s.news.tell(glueNotice)

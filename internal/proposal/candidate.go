@@ -19,7 +19,10 @@ type Candidate struct {
 	Other    int // copies with other content
 	// Ignore lists the fields in which copies differ that are copies all the same, see
 	// fingerprint.ignore. Same counts those copies.
-	Ignore  []string
+	Ignore []string
+	// Trusted says that copies say the same in other bytes, as those of another version of their
+	// schema: the ID says all that counts. Same counts them.
+	Trusted bool
 	Kind    string // of report
 	Refused string // why it is no message ID; empty if it may be one
 	Doubt   string // what a person should know before taking it; may be empty
@@ -76,16 +79,19 @@ func (c *Candidate) set(n tally) {
 // look finds out whether copies with other content differ only in what a producer writes when it
 // sends.
 func (t *table) look(c *Candidate) {
+	if t.schemas != nil && t.schemas.format == messageid.FromJSONSchema {
+		return // fingerprints do not read behind its names
+	}
 	paths := t.differing(c.ids)
-	if len(paths) == 0 {
+	if len(paths) == 0 && t.schemas == nil {
 		return
 	}
 	content, err := t.without(paths)
 	if err != nil {
 		return
 	}
-	if n := count(c.ids, content); 5*n.same >= 4*n.copies() {
-		c.Ignore = paths
+	if n := count(c.ids, content); n.same > c.Same && 5*n.same >= 4*n.copies() {
+		c.Ignore, c.Trusted = paths, len(paths) == 0
 		c.set(n)
 	}
 }

@@ -37,7 +37,7 @@ func (t *table) differing(ids []uint64) []string {
 		if pairs++; pairs > mostPairs || 5*real > mostPairs {
 			break
 		}
-		paths, sent := differences(t.records[at], t.records[i])
+		paths, sent := differences(t.views[at], t.views[i], t.schemas != nil)
 		if !sent {
 			real++
 			continue
@@ -53,8 +53,8 @@ func (t *table) differing(ids []uint64) []string {
 }
 
 // differences are the fields in which two records differ; sent says that all of them are such as a
-// producer writes when it sends.
-func differences(a, b *kgo.Record) (paths []string, sent bool) {
+// producer writes when it sends, or, with schemas, such as a version of the schema may lack.
+func differences(a, b *kgo.Record, schemas bool) (paths []string, sent bool) {
 	one, ok := jsonpath.Texts(a.Value)
 	other, alsoOK := jsonpath.Texts(b.Value)
 	if !ok || !alsoOK || !bytes.Equal(a.Key, b.Key) {
@@ -67,6 +67,10 @@ func differences(a, b *kgo.Record) (paths []string, sent bool) {
 	}
 	for path, text := range other {
 		if one[path] == text {
+			continue
+		}
+		if schemas && (one[path] == "" || text == "") && len(paths) < mostDiffering {
+			paths = append(paths, path)
 			continue
 		}
 		if paths = append(paths, path); len(paths) > mostDiffering {
@@ -86,19 +90,25 @@ func writtenAtSending(path, text string, at time.Time) bool {
 		isTime(strings.Trim(text, `"`), at, name.isTime())
 }
 
+// noField is none that a document has.
+const noField = "\x00"
+
 // without is what of each record counts if those fields do not.
 func (t *table) without(paths []string) ([]dedup.Fingerprint, error) {
+	rules := messageid.Rules{Fingerprint: messageid.Content{Ignore: paths}}
+	if len(paths) == 0 { // all of what the documents say, however they are written
+		rules.Fingerprint.Ignore = []string{noField}
+	}
 	extractor, err := messageid.New(messageid.Source{From: "key"})
 	if err == nil {
-		extractor, err = extractor.With(messageid.Rules{
-			Fingerprint: messageid.Content{Ignore: paths}})
+		extractor, err = extractor.With(rules)
 	}
 	if err != nil {
 		return nil, err
 	}
 	fingerprints := extractor.Fingerprinter()
 	content := make([]dedup.Fingerprint, len(t.records))
-	for i, r := range t.records {
+	for i, r := range t.views {
 		content[i] = fingerprints.Of(r)
 	}
 	return content, nil

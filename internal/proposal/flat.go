@@ -20,8 +20,8 @@ var flatPositions = [][]string{
 }
 
 const flatRemedy = "let the transform add it, by add.fields: op,lsn (PostgreSQL), " +
-	"op,file,pos,row (MySQL, MariaDB), op,commit_lsn,change_lsn,event_serial_no (SQL Server) or op,scn,rs_id,ssn " +
-	"(Oracle), see docs/recipes/debezium.md"
+	"op,file,pos,row (MySQL, MariaDB), op,commit_lsn,change_lsn,event_serial_no (SQL Server) or " +
+	"op,scn,rs_id,ssn (Oracle), see docs/recipes/debezium.md"
 
 // flattened says on which records a row stands without its change; empty: on few.
 func flattened(records []*kgo.Record) string {
@@ -50,7 +50,7 @@ func (j *judge) refuseRows(flat string) {
 			c.Refused, c.never = flat+": this names the row, or how it is, and not the change", true
 		}
 	}
-	for _, from := range []string{"json", "header"} {
+	for _, from := range []string{j.fieldsFrom(), "header"} {
 		for _, prefix := range []string{messageid.FlatPrefix, messageid.FlatPrefix + "source_"} {
 			for _, fields := range flatPositions {
 				if c := j.flatChange(from, prefix, fields); c != nil {
@@ -66,6 +66,14 @@ func (j *judge) refuseRows(flat string) {
 				"copies; " + flatRemedy
 		}
 	}
+}
+
+// fieldsFrom is where the fields of values are.
+func (j *judge) fieldsFrom() string {
+	if j.schemas != nil {
+		return j.schemas.format
+	}
+	return "json"
 }
 
 // flatChange is nil if rows have no such fields.
@@ -97,7 +105,7 @@ func (j *judge) flatChange(from, prefix string, fields []string) *Candidate {
 		return Place{From: from, Path: prefix + name}
 	}
 	op := place("op")
-	if from == "json" {
+	if from != "header" {
 		op.Path = messageid.FlatPrefix + "op"
 	} else {
 		op.Name = messageid.FlatPrefix + "op"

@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,14 +30,17 @@ func Judge(s Sample, now time.Time, finders []Finder) Judgement {
 	if finders == nil {
 		finders = Finders()
 	}
-	t := newTable(s.Topic, s.Records, now, finders)
-	j := &judge{table: t, contents: t.contents(), registry: serialized(s.Records)}
+	t := newTable(s, now, finders)
+	j := &judge{table: t, contents: t.contents()}
+	if s.Schemas == nil {
+		j.registry = serialized(s.Records).remedy()
+	}
 	for _, c := range t.columns {
 		j.all = append(j.all, t.candidate(c))
 	}
 	j.refuseAttempts()
 	j.addHash()
-	if flat := flattened(s.Records); flat != "" {
+	if flat := flattened(t.views); flat != "" {
 		j.refuseRows(flat)
 	}
 	return j.judgement()
@@ -47,11 +51,31 @@ func (j Judgement) Of(p Place) (*Candidate, error) {
 	if _, err := messageid.New(p.Source()); err != nil {
 		return nil, err
 	}
+	if p.behindSchema() && p.From != messageid.FromJSONSchema && j.table.schemas == nil {
+		return nil, fmt.Errorf("the %s needs the schemas of the values: name their registry by "+
+			"--registry", p)
+	}
 	c := j.table.candidate(j.table.column(p))
 	if p.From == hashPlace.From && j.Registry != "" {
 		c.Doubt = "Mind: " + j.Registry + "."
 	}
 	return c, nil
+}
+
+// Refuse takes those of the choices away that read fields by the schemas of values, and for which
+// somebody has an error: the newest schema lacks the field, say.
+func (j *Judgement) Refuse(wrong func(*Candidate) error) {
+	j.Choices = slices.DeleteFunc(j.Choices, func(c *Candidate) bool {
+		if !slices.ContainsFunc(c.Places, Place.behindSchema) && len(c.Ignore) == 0 {
+			return false
+		}
+		err := wrong(c)
+		if err != nil {
+			c.Refused = err.Error()
+			j.Refused = append([]*Candidate{c}, j.Refused...)
+		}
+		return err != nil
+	})
 }
 
 // hashPlace is the last resort.

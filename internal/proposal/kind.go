@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/jsonpath"
 	"github.com/kdedup/kdedup/internal/report"
 )
@@ -14,7 +15,8 @@ import (
 // Kind is what wrote the records of a topic, by a name that message_id.preset may have.
 type Kind struct {
 	Name     string
-	Have, Of int // records that have the signs of the kind, and those that have a value
+	Format   string // of the values, if the preset is to be told
+	Have, Of int    // records that have the signs of the kind, and those that have a value
 }
 
 // Seen tells on how many records the signs are.
@@ -29,10 +31,11 @@ type signs struct {
 	kind    string
 	headers []string
 	fields  []string
+	format  bool // the preset reads values with schemas, too
 }
 
 var kinds = []signs{
-	{kind: "debezium", fields: []string{"op", "source.connector", "source.ts_ms"}},
+	{kind: "debezium", fields: []string{"op", "source.connector", "source.ts_ms"}, format: true},
 	{kind: "debezium", fields: []string{"payload.op", "payload.source.connector",
 		"payload.source.ts_ms"}},
 	{kind: "debezium_outbox", headers: []string{"id", "eventType"}},
@@ -52,14 +55,18 @@ const nearlyAll = 0.9
 // Kind finds out what wrote the records, if it is known and its preset finds their IDs.
 func (s Sample) Kind() (k Kind, known bool) {
 	have := make(map[string]int)
-	for _, r := range s.Records {
+	views := s.views()
+	for i, r := range s.Records {
 		if r.Value == nil {
 			continue
 		}
 		k.Of++
-		fields := fieldsOf(r.Value)
+		fields := fieldsOf(views[i].Value)
 		seen := make(map[string]bool)
 		for _, signs := range kinds {
+			if len(signs.fields) > 0 && !signs.readable(s.Schemas) {
+				continue
+			}
 			if !seen[signs.kind] && signs.on(r, fields) &&
 				(s.Finds == nil || s.Finds(signs.kind, r)) {
 				seen[signs.kind] = true
@@ -69,10 +76,17 @@ func (s Sample) Kind() (k Kind, known bool) {
 	}
 	for _, signs := range kinds { // in this order, and not in that of the map
 		if n := have[signs.kind]; n > k.Have && share(n, k.Of) >= nearlyAll {
-			k.Name, k.Have = signs.kind, n
+			if k.Name, k.Have, k.Format = signs.kind, n, ""; s.Schemas != nil && signs.format {
+				k.Format = s.Schemas.format
+			}
 		}
 	}
 	return k, k.Name != ""
+}
+
+// readable reports whether the preset reads values with these schemas.
+func (s signs) readable(by *Schemas) bool {
+	return by == nil || s.format && by.format != messageid.FromJSONSchema
 }
 
 func (s signs) on(r *kgo.Record, fields map[string]bool) bool {

@@ -29,13 +29,22 @@ func (p Place) String() string {
 		return "JSON field " + p.Path
 	case p.From == "value_hash":
 		return "the hash of the value"
+	case p.behindSchema():
+		return formatNames[p.From] + " field " + p.Path
 	}
 	return p.From
 }
 
+var formatNames = map[string]string{messageid.FromAvro: "Avro", messageid.FromProtobuf: "Protobuf",
+	messageid.FromJSONSchema: "JSON"}
+
+// behindSchema reports whether the record names a schema for it.
+func (p Place) behindSchema() bool { return formatNames[p.From] != "" }
+
 // ofValue reports whether a tombstone lacks the place whatever its producer does.
 func (p Place) ofValue() bool {
-	return p.From == "json" && p.Part != messageid.PartKey || p.From == "value_hash"
+	return (p.From == "json" || p.behindSchema()) && p.Part != messageid.PartKey ||
+		p.From == "value_hash"
 }
 
 // Finder knows one kind of place. It tells only which places a record has: what stands there is the
@@ -67,14 +76,24 @@ func (wholeKey) Find(r *kgo.Record, found func(Place)) {
 	}
 }
 
-// fields are those of a JSON document.
-type fields struct{ ofKey bool }
+// fields are those of a JSON document, or of the one that a value with a schema is.
+type fields struct {
+	ofKey bool
+	from  string // json if empty
+}
 
 const mostDocuments = 2 // in strings of each other
 
 // Find leaves out the elements of arrays: an ID is seldom at one place of a list.
 func (f fields) Find(r *kgo.Record, found func(Place)) {
-	doc, part := r.Value, ""
+	doc, part, documents := r.Value, "", mostDocuments
+	from := f.from
+	switch from {
+	case "":
+		from = "json"
+	case messageid.FromAvro, messageid.FromProtobuf:
+		documents = 1
+	}
 	if f.ofKey {
 		doc, part = r.Key, messageid.PartKey
 	}
@@ -82,10 +101,10 @@ func (f fields) Find(r *kgo.Record, found func(Place)) {
 	if !ok {
 		return
 	}
-	jsonpath.EachField(object, mostDocuments, func(path string, value any) {
+	jsonpath.EachField(object, documents, func(path string, value any) {
 		switch value.(type) {
 		case string, json.Number:
-			found(Place{From: "json", Path: path, Part: part})
+			found(Place{From: from, Path: path, Part: part})
 		}
 	})
 }

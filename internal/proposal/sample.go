@@ -30,6 +30,8 @@ type Sample struct {
 	Cut        string        // why they are fewer than were asked for, or empty
 	// Finds reports whether a preset finds an ID in a record, for Kind. Nil: it is not asked.
 	Finds func(preset string, r *kgo.Record) bool
+	// Schemas are those of the values, if they were asked for.
+	Schemas *Schemas
 
 	log logreader.Log
 }

@@ -100,7 +100,7 @@ func nameOf(p Place) name {
 	}
 	n := name{words: wordsOf(text)}
 	segments := strings.FieldsFunc(strings.ReplaceAll(text, "|json", ""), func(r rune) bool {
-		return r == '.' && p.From == "json"
+		return r == '.' && p.Path != ""
 	})
 	n.depth = len(segments)
 	if n.depth > 0 {

@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 
@@ -26,6 +27,9 @@ func (s Sample) Spellings(e *messageid.Extractor) Spellings {
 	first := make(map[dedup.ID]dedup.ID)
 	several := make(map[dedup.ID]bool)
 	found := Spellings{UUIDs: true}
+	if e.Resolve(context.Background(), s.Records) != nil { // from memory
+		return Spellings{}
+	}
 	for _, r := range s.Records {
 		id, missing := e.Extract(r)
 		if missing != dedup.NotMissing {

@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"cmp"
+	"context"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -22,6 +23,10 @@ type table struct {
 	content []dedup.Fingerprint // key and value, by record
 	columns []*column
 	alive   int // records that are no tombstones
+	// views are the records with their values as documents, and the records themselves without
+	// schemas.
+	views   []*kgo.Record
+	schemas *Schemas // nil: none
 	seed    maphash.Seed
 }
 
@@ -45,10 +50,11 @@ const (
 	mostExamples = 200
 )
 
-func newTable(topic string, records []*kgo.Record, now time.Time, finders []Finder) *table {
-	t := &table{topic: topic, now: now, records: records, seed: maphash.MakeSeed()}
+func newTable(s Sample, now time.Time, finders []Finder) *table {
+	t := &table{topic: s.Topic, now: now, records: s.Records, seed: maphash.MakeSeed(),
+		views: s.views(), schemas: s.Schemas}
 	fingerprints := messageid.NewFingerprinter()
-	for _, r := range records {
+	for _, r := range t.records {
 		t.content = append(t.content, fingerprints.Of(r))
 		if !messageid.IsTombstone(r.Value) {
 			t.alive++
@@ -74,6 +80,9 @@ func (t *table) places(finders []Finder) []Place {
 				}
 			})
 		}
+		if t.schemas != nil {
+			fields{from: t.schemas.format}.Find(t.views[i], func(p Place) { seen[p]++ })
+		}
 	}
 	all := slices.SortedFunc(maps.Keys(seen), func(a, b Place) int {
 		return cmp.Or(cmp.Compare(seen[b], seen[a]), strings.Compare(a.String(), b.String()))
@@ -83,7 +92,10 @@ func (t *table) places(finders []Finder) []Place {
 
 // column is nil for a place that no extractor takes.
 func (t *table) column(p Place) *column {
-	extractor, err := messageid.New(p.Source())
+	extractor, err := messageid.New(t.source(p))
+	if err == nil {
+		err = extractor.Resolve(context.Background(), t.records) // from memory
+	}
 	if err != nil {
 		return nil
 	}
@@ -101,6 +113,15 @@ func (t *table) column(p Place) *column {
 		}
 	}
 	return c
+}
+
+// source is the place for an extractor that has the schemas.
+func (t *table) source(p Place) messageid.Source {
+	s := p.Source()
+	if t.schemas != nil {
+		s.Registry = t.schemas
+	}
+	return s
 }
 
 // tally counts records by their IDs.
