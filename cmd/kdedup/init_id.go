@@ -28,8 +28,8 @@ func (f *initFlags) chooseID(ctx context.Context, p *plan, sample proposal.Sampl
 	judgement := proposal.Judge(sample, time.Now(), nil)
 	if p.schemas != nil {
 		judgement.Refuse(func(c *proposal.Candidate) error {
-			t := plan{input: p.input, schemas: p.schemas, id: messageID(c), ignore: c.Ignore}.topic()
-			return p.schemas.fits(ctx, t)
+			like := plan{input: p.input, schemas: p.schemas, id: messageID(c), ignore: c.Ignore}
+			return p.schemas.fits(ctx, like.topic())
 		})
 	}
 	if f.id.given() {

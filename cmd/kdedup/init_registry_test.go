@@ -278,7 +278,8 @@ func TestInitProposesNothingThatValidateRefuses(t *testing.T) {
 	for range 6 {
 		renamed := []string{"order_id", "customer", "amount", "none"}[random.IntN(4)]
 		newest := strings.Replace(orderV2, `"`+renamed+`"`, `"renamed"`, 1)
-		server := httptest.NewServer(newestServer{schemaServer{first: orderV1, second: orderV2}, newest})
+		old := schemaServer{first: orderV1, second: orderV2}
+		server := httptest.NewServer(newestServer{old, newest})
 		topic := produceThem(t, brokers, serializedOrders(t, framings["confluent"].frame))
 		if renamed == "order_id" {
 			code, text, _ := initAt(t, brokers, topic, "--registry", server.URL)

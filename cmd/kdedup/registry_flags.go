@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/proposal"
-	"github.com/kdedup/kdedup/internal/registry"
 )
 
 // registryFlags say where the schemas of the records are. What has no flag is taken from the
@@ -112,13 +112,14 @@ type readSchemas struct {
 	config.SchemaRegistry
 	*proposal.Schemas
 	checked config.SchemaRegistry // with what the environment has of secrets
-	client  *registry.Client
+	check   func(context.Context, *wiring.Entry) error
+	end     func() // of the connections
 	doubt   string
 }
 
 func (r *readSchemas) close() {
 	if r != nil {
-		r.client.Close()
+		r.end()
 	}
 }
 
@@ -127,7 +128,7 @@ func (r *readSchemas) fits(ctx context.Context, t config.Topic) error {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	e := wiring.Entry{Topic: t}
-	return e.CheckSchemas(ctx, r.client, slog.New(slog.DiscardHandler))
+	return r.check(ctx, &e)
 }
 
 // withRegistry is a configuration with this registry, as a file would have it.
@@ -157,8 +158,9 @@ func (f *connectionFlags) askSchemas(
 			found = one
 		case err == nil:
 			if one.Differs(found.Schemas) {
-				found.doubt = "The records can be read with use_id: " + r.UseID + ", too, by other " +
-					"schemas: look which of the numbers the serializers write."
+				found.doubt = fmt.Sprintf("The records can be read with use_id: %s and id_bytes: "+
+					"%d, too, by other schemas: look which of the numbers the serializers write.",
+					cmp.Or(r.UseID, config.UseContentID), cmp.Or(r.IDBytes, 4))
 			}
 			one.close()
 		case first == nil:
@@ -185,7 +187,11 @@ func askAs(
 		client.Close()
 		return nil, err
 	}
-	return &readSchemas{Schemas: schemas, client: client, checked: c.SchemaRegistry}, nil
+	check := func(ctx context.Context, e *wiring.Entry) error {
+		return e.CheckSchemas(ctx, client, slog.New(slog.DiscardHandler))
+	}
+	return &readSchemas{Schemas: schemas, check: check, end: client.Close,
+		checked: c.SchemaRegistry}, nil
 }
 
 // numberings are what the number before a value may be.
@@ -253,7 +259,8 @@ func (f *initFlags) askRegistry(
 		return noRegistry, nil
 	}
 	if usual == config.RegistryFiles {
-		answer, err = f.ask(ctx, "Files of their schemas, with commas, or none", noRegistry, "--schemas")
+		answer, err = f.ask(ctx, "Files of their schemas, with commas, or none", noRegistry,
+			"--schemas")
 		if answer != noRegistry {
 			r.Type, r.Schemas = usual, commaSeparated(answer)
 		}

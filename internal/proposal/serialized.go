@@ -15,8 +15,8 @@ const frame = 5
 
 // Serialized is how the values of a topic name their schemas, without which nobody can read them.
 type Serialized struct {
-	// Type of the schema registry, as schema_registry.type has it, whose serializers write so; where
-	// those of several do, the most common one.
+	// Type of the schema registry, as schema_registry.type has it, whose serializers write so.
+	// Where those of several do, it is the most common one.
 	Type     string
 	Have, Of int // records that are so, and those that have a value
 	how      string
