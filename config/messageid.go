@@ -9,9 +9,17 @@ const (
 	FromProtobuf   = "protobuf"
 	FromJSONSchema = "json_schema"
 	FromDebezium   = "debezium"
-	FromValueHash  = "value_hash"
-	FromComposite  = "composite"
-	FromFirstOf    = "first_of"
+
+	FromMaxwell     = "maxwell"
+	FromCanal       = "canal_json"
+	FromTiCDC       = "ticdc"
+	FromCockroachDB = "cockroachdb"
+	FromMongoDB     = "mongodb"
+	FromDMS         = "dms"
+
+	FromValueHash = "value_hash"
+	FromComposite = "composite"
+	FromFirstOf   = "first_of"
 )
 
 // Occurrences of a header.
@@ -46,11 +54,11 @@ const (
 // changing this section stops the next start, because the old claims would mean nothing.
 type MessageID struct {
 	// A kind of producer, whose page in docs/recipes tells what repeats and what stays open:
-	// `debezium`, `debezium_outbox`, `cloudevents`, `stripe`, `shopify`, `github`, `spring`,
-	// `segment` or `snowplow`. It stands for `from` and what belongs to it, and for some also for
-	// `fingerprint` and `on_tombstone`; `kdedup config print` shows them. What the entry sets
-	// itself wins: `fingerprint` and every list as a whole. `from` and `parts` are refused beside
-	// it.
+	// `debezium`, `debezium_outbox`, `maxwell`, `canal`, `ticdc`, `cockroachdb`, `mongodb`, `dms`,
+	// `cloudevents`, `stripe`, `shopify`, `github`, `spring`, `segment` or `snowplow`. It stands
+	// for `from` and what belongs to it, and for some also for `fingerprint` and `on_tombstone`;
+	// `kdedup config print` shows them. What the entry sets itself wins: `fingerprint` and every
+	// list as a whole. `from` and `parts` are refused beside it.
 	Preset string `mapstructure:"preset"`
 	// Required, or set by `preset`. `header`: the header `name`. `key`: the record's key. `json`:
 	// the field `path` of a JSON document, the value or the key. The five bytes of a schema
@@ -59,7 +67,10 @@ type MessageID struct {
 	// `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema, in the
 	// wire format of Confluent's serializers; the first two need `schema_registry`. `debezium`: a
 	// change in Debezium's envelope, known by its place in the log of the database, its key and
-	// what it did to the row. `value_hash`: SHA-256 of the value, so that equal values are copies.
+	// what it did to the row. `maxwell`, `canal_json`, `ticdc`, `cockroachdb`, `mongodb` (its
+	// Kafka source) and `dms` (AWS): a change as these write it, known in the same way; what they
+	// write that is no change (marks of time, control records, initial loads without a place)
+	// passes as it is. `value_hash`: SHA-256 of the value, so that equal values are copies.
 	// `composite`: all of `parts` together. `first_of`: the first of `parts` that is not missing;
 	// an ID is the same whichever part has it.
 	From string `mapstructure:"from"`
@@ -107,8 +118,8 @@ type MessageID struct {
 	Ignore []string `mapstructure:"ignore"`
 	// With `from: value_hash`, the only fields of a value that count, as in `fingerprint.only`.
 	Only []string `mapstructure:"only"`
-	// With `ignore` or `only`, and with `from: debezium`, what the value is: `json`, `avro` or
-	// `protobuf`, as for `fingerprint.format`.
+	// With `ignore` or `only`, and with `from: debezium` and `cockroachdb`, what the value is:
+	// `json`, `avro` or `protobuf`, as for `fingerprint.format`.
 	//
 	// Default: `json`.
 	Format string `mapstructure:"format"`

@@ -19,6 +19,12 @@ type preset struct {
 const (
 	PresetDebezium       = "debezium"
 	PresetDebeziumOutbox = "debezium_outbox"
+	PresetMaxwell        = "maxwell"
+	PresetCanal          = "canal"
+	PresetTiCDC          = "ticdc"
+	PresetCockroachDB    = "cockroachdb"
+	PresetMongoDB        = "mongodb"
+	PresetDMS            = "dms"
 	PresetCloudEvents    = "cloudevents"
 	PresetStripe         = "stripe"
 	PresetShopify        = "shopify"
@@ -42,6 +48,12 @@ var presets = map[string]preset{
 			fingerprint: Fingerprint{Of: FingerprintAll, Ignore: debeziumOwnBefore},
 		}},
 	},
+	PresetMaxwell:     changesOf(FromMaxwell),
+	PresetCanal:       changesOf(FromCanal),
+	PresetTiCDC:       changesOf(FromTiCDC),
+	PresetCockroachDB: changesOf(FromCockroachDB),
+	PresetMongoDB:     changesOf(FromMongoDB),
+	PresetDMS:         changesOf(FromDMS),
 	PresetDebeziumOutbox: {
 		messageID: MessageID{From: FromHeader, Name: "id",
 			Normalize: []string{NormalizePayload, NormalizeUnquote, NormalizeUUID}},
@@ -91,6 +103,12 @@ var presets = map[string]preset{
 		fingerprint: Fingerprint{Of: FingerprintAll, Ignore: []string{"collector_tstamp",
 			"derived_tstamp", "dvce_sent_tstamp", "etl_tstamp", "load_tstamp"}},
 	},
+}
+
+// changesOf is for a place whose ID says all that counts.
+func changesOf(from string) preset {
+	return preset{messageID: MessageID{From: from},
+		fingerprint: Fingerprint{Of: FingerprintNone}, onTombstone: ActionForward}
 }
 
 // debeziumOwn did not count in the hash that the preset was: what a connector says of itself. With

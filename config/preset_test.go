@@ -94,8 +94,9 @@ func TestWhatAnEntrySetsItselfWinsOverItsPreset(t *testing.T) {
 func TestWhatContradictsAPresetOrAPlaceIsRefused(t *testing.T) {
 	for settings, want := range map[string]string{
 		"message_id: {preset: debezum}": "topics[0].message_id.preset (line 8): must be " +
-			"cloudevents, debezium, debezium_outbox, github, segment, shopify, snowplow, spring " +
-			`or stripe, got "debezum"; did you mean debezium?`,
+			"canal, cloudevents, cockroachdb, debezium, debezium_outbox, dms, github, maxwell, " +
+			"mongodb, segment, shopify, snowplow, spring, stripe " +
+			`or ticdc, got "debezum"; did you mean debezium?`,
 		"message_id: {preset: stripe, from: key}": "topics[0].message_id.from (line 8): excludes " +
 			"topics[0].message_id.preset: stripe says where the ID stands; leave out one of " +
 			"the two",

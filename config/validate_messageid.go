@@ -11,7 +11,12 @@ import (
 
 // simplePlaces are those that have no parts.
 var simplePlaces = []string{FromHeader, FromKey, FromJSON, FromAvro, FromProtobuf, FromJSONSchema,
-	FromDebezium, FromValueHash}
+	FromDebezium, FromMaxwell, FromCanal, FromTiCDC, FromCockroachDB, FromMongoDB, FromDMS,
+	FromValueHash}
+
+// changePlaces have what identifies a change, and no bytes of an ID.
+var changePlaces = []string{FromDebezium, FromMaxwell, FromCanal, FromTiCDC, FromCockroachDB,
+	FromMongoDB, FromDMS}
 
 // framedPlaces are those behind the ID of a schema.
 var framedPlaces = []string{FromAvro, FromProtobuf, FromJSONSchema}
@@ -52,8 +57,9 @@ func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
 	if m.checkOption(p, path, "only", len(m.Only) > 0, FromValueHash) || ignores {
 		checkFields(p, path, m.Ignore, m.Only)
 	}
-	if m.checkOption(p, path, "format", m.Format != "", FromValueHash, FromDebezium) {
-		checkFormat(p, path, m.Format, m.From == FromDebezium || len(m.Ignore)+len(m.Only) > 0)
+	if m.checkOption(p, path, "format", m.Format != "", FromValueHash, FromDebezium,
+		FromCockroachDB) {
+		checkFormat(p, path, m.Format, m.From != FromValueHash || len(m.Ignore)+len(m.Only) > 0)
 	}
 	m.checkOption(p, path, "any_source", m.AnySource, FromDebezium)
 	switch m.From {
@@ -104,7 +110,7 @@ func (m MessageID) checkNormalize(p *problems, path string) {
 	case len(m.Parts) > 0:
 		p.add(path, "set it in the parts", "belongs to places without parts, not to from: %s",
 			m.From)
-	case m.From == FromValueHash || m.From == FromDebezium:
+	case m.From == FromValueHash || slices.Contains(changePlaces, m.From):
 		p.add(path, "", "belongs to places that have bytes of an ID, not to from: %s", m.From)
 	case len(m.Normalize) > maxNormalize:
 		p.add(path, "", "must be at most %d steps, got %d", maxNormalize, len(m.Normalize))

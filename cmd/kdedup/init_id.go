@@ -68,7 +68,8 @@ func findersOfPresets(
 	for _, preset := range config.Presets() {
 		t := config.DefaultTopic().WithPreset(preset)
 		var registry messageid.Registry
-		if sample.Schemas != nil && t.MessageID.From == config.FromDebezium &&
+		if from := t.MessageID.From; sample.Schemas != nil &&
+			(from == config.FromDebezium || from == config.FromCockroachDB) &&
 			sample.Schemas.Format() != config.FromJSONSchema {
 			t.MessageID.Format, registry = sample.Schemas.Format(), sample.Schemas
 		}
@@ -83,7 +84,7 @@ func findersOfPresets(
 	}
 	return func(preset string, r *kgo.Record) bool {
 		_, missing := extractors[preset].Extract(r)
-		return missing == dedup.NotMissing
+		return missing == dedup.NotMissing || missing == dedup.MissingExempt
 	}, nil
 }
 

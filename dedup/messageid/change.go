@@ -56,6 +56,9 @@ func (c change) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	if missing != dedup.NotMissing {
 		return "", missing
 	}
+	if string(e.of[sourceConnector]) == `"TiCDC"` && string(e.op) == `"m"` {
+		return "", dedup.MissingExempt // a mark of time, which every partition has
+	}
 	room := changeRooms.Get().(*[]byte)
 	defer changeRooms.Put(room)
 	said := appendPart((*room)[:0], keyOf(r.Key))

@@ -27,7 +27,8 @@ const longIDPrefix = "sha256:"
 
 // Source says where records carry their ID.
 type Source struct {
-	// header, key, json, avro, protobuf, json_schema, debezium, value_hash, composite or first_of
+	// header, key, json, avro, protobuf, json_schema, value_hash, composite or first_of; or the
+	// form of a database's changes: debezium, maxwell, canal_json, ticdc, cockroachdb, mongodb, dms
 	From string
 	Name string // of the header
 	// HeaderCase says whether the case of the name's letters counts: HeaderExact, the default, or
@@ -116,7 +117,7 @@ func newFinder(s Source, all *gathered) (find finder, name string, err error) {
 	find, name, err = newPlace(s, all)
 	switch {
 	case s.From != "value_hash" && len(s.Ignore)+len(s.Only) > 0,
-		s.From != "value_hash" && s.From != FromDebezium && s.Format != "":
+		s.From != "value_hash" && !hasFormats(s.From) && s.Format != "":
 		return nil, "", errors.New("ignore, only and format belong to from value_hash")
 	case s.From != FromDebezium && s.AnySource:
 		return nil, "", errors.New("any source belongs to from debezium")
@@ -124,7 +125,7 @@ func newFinder(s Source, all *gathered) (find finder, name string, err error) {
 	if err != nil || len(s.Normalize) == 0 {
 		return find, name, err
 	}
-	if s.From == "value_hash" || s.From == FromDebezium || len(s.Parts) > 0 {
+	if s.From == "value_hash" || IsChange(s.From) || len(s.Parts) > 0 {
 		return nil, "", errNormalize
 	}
 	return normalized(find, name, s.Normalize)
@@ -140,6 +141,8 @@ func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 		return newValueHash(s, all)
 	case FromDebezium:
 		return newChange(s, all)
+	case FromMaxwell, FromCanal, FromTiCDC, FromCockroachDB, FromMongoDB, FromDMS:
+		return newFeed(s, all)
 	case "json":
 		source, err := newJSONSource(s, &all.skipped)
 		if err != nil {
@@ -167,7 +170,8 @@ func newPlace(s Source, all *gathered) (find finder, name string, err error) {
 		return composite(parts), name, nil
 	}
 	return nil, "", fmt.Errorf("from %q is not header, key, json, avro, protobuf, json_schema, "+
-		"debezium, value_hash, composite or first_of", s.From)
+		"debezium, maxwell, canal_json, ticdc, cockroachdb, mongodb, dms, value_hash, composite or "+
+		"first_of", s.From)
 }
 
 func newParts(s Source, all *gathered) (parts []finder, names []string, err error) {

@@ -32,12 +32,32 @@ type signs struct {
 	headers []string
 	fields  []string
 	format  bool // the preset reads values with schemas, too
+	control bool // beside those of the kind, such records are of it, too; alone they say nothing
 }
 
 var kinds = []signs{
 	{kind: "debezium", fields: []string{"op", "source.connector", "source.ts_ms"}, format: true},
 	{kind: "debezium", fields: []string{"payload.op", "payload.source.connector",
 		"payload.source.ts_ms"}},
+	{kind: "ticdc", fields: []string{"source.connector", "source.commit_ts", "source.cluster_id"}},
+	{kind: "ticdc", fields: []string{"payload.source.connector", "payload.source.commit_ts",
+		"payload.source.cluster_id"}},
+	{kind: "ticdc", fields: []string{"isDdl", "es", "_tidb.commitTs"}},
+	{kind: "ticdc", fields: []string{"isDdl", "_tidb.watermarkTs"}, control: true},
+	{kind: "canal", fields: []string{"isDdl", "es", "database", "table", "type", "sql"}},
+	{kind: "maxwell", fields: []string{"database", "table", "type", "ts", "xid"}},
+	{kind: "maxwell", fields: []string{"database", "table", "type", "ts", "position"}},
+	{kind: "maxwell", fields: []string{"database", "table", "type", "ts"}, control: true},
+	{kind: "cockroachdb", fields: []string{"after", "updated"}, format: true},
+	{kind: "cockroachdb", fields: []string{"__crdb__.updated"}, format: true},
+	{kind: "cockroachdb", fields: []string{"op", "source.changefeed_sink", "source.ts_hlc"},
+		format: true},
+	{kind: "cockroachdb", fields: []string{"payload.op", "payload.source.changefeed_sink",
+		"payload.source.ts_hlc"}},
+	{kind: "cockroachdb", fields: []string{"resolved"}, control: true, format: true},
+	{kind: "mongodb", fields: []string{"_id._data", "operationType", "ns.db"}},
+	{kind: "dms", fields: []string{"metadata.record-type", "metadata.operation",
+		"metadata.table-name", "metadata.schema-name"}},
 	{kind: "debezium_outbox", headers: []string{"id", "eventType"}},
 	{kind: "cloudevents", headers: []string{"ce_id", "ce_source", "ce_specversion"}},
 	{kind: "cloudevents", fields: []string{"specversion", "id", "source", "type"}},
@@ -54,7 +74,7 @@ const nearlyAll = 0.9
 
 // Kind finds out what wrote the records, if it is known and its preset finds their IDs.
 func (s Sample) Kind() (k Kind, known bool) {
-	have := make(map[string]int)
+	have, control := make(map[string]int), make(map[string]int)
 	views := s.views()
 	for i, r := range s.Records {
 		if r.Value == nil {
@@ -70,12 +90,20 @@ func (s Sample) Kind() (k Kind, known bool) {
 			if !seen[signs.kind] && signs.on(r, fields) &&
 				(s.Finds == nil || s.Finds(signs.kind, r)) {
 				seen[signs.kind] = true
-				have[signs.kind]++
+				if signs.control {
+					control[signs.kind]++
+				} else {
+					have[signs.kind]++
+				}
 			}
 		}
 	}
 	for _, signs := range kinds { // in this order, and not in that of the map
-		if n := have[signs.kind]; n > k.Have && share(n, k.Of) >= nearlyAll {
+		n := have[signs.kind]
+		if n > 0 {
+			n += control[signs.kind]
+		}
+		if n > k.Have && share(n, k.Of) >= nearlyAll {
 			if k.Name, k.Have, k.Format = signs.kind, n, ""; s.Schemas != nil && signs.format {
 				k.Format = s.Schemas.format
 			}
@@ -105,11 +133,15 @@ func (s signs) on(r *kgo.Record, fields map[string]bool) bool {
 	return true
 }
 
-// fieldsOf are the paths of a document.
+// fieldsOf are the paths of a document, also of its objects.
 func fieldsOf(value []byte) map[string]bool {
 	fields := make(map[string]bool)
 	if object, ok := jsonpath.Object(value); ok {
-		jsonpath.EachField(object, 1, func(path string, _ any) { fields[path] = true })
+		jsonpath.EachField(object, 1, func(path string, _ any) {
+			for fields[path] = true; strings.Contains(path, "."); fields[path] = true {
+				path = path[:strings.LastIndex(path, ".")]
+			}
+		})
 	}
 	return fields
 }

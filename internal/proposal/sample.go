@@ -28,7 +28,8 @@ type Sample struct {
 	Records    []*kgo.Record // a part of one partition at a time, in its order
 	Whole      bool          // all that the topic holds
 	Cut        string        // why they are fewer than were asked for, or empty
-	// Finds reports whether a preset finds an ID in a record, for Kind. Nil: it is not asked.
+	// Finds reports whether a preset finds an ID in a record, or knows it for one that has none on
+	// purpose, for Kind. Nil: it is not asked.
 	Finds func(preset string, r *kgo.Record) bool
 	// Schemas are those of the values, if they were asked for.
 	Schemas *Schemas

@@ -176,7 +176,11 @@ func (n Newest) Compression() string {
 // Remark is what somebody may not know of the records, or empty.
 func (n Newest) Remark() (text string) {
 	if n.exempt > 0 {
-		text = fmt.Sprintf("; only_if does not hold for %d, which pass as they are", n.exempt)
+		why := "only_if does not hold for"
+		if n.entry.OnlyIf.From == "" {
+			why = "no change of a row are"
+		}
+		text = fmt.Sprintf("; %s %d, which pass as they are", why, n.exempt)
 	}
 	if n.tombstones > 0 {
 		text += fmt.Sprintf("; %d are tombstones, and on_tombstone is %s", n.tombstones,
