@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/browser"
 )
 
@@ -20,6 +22,9 @@ func (b pages) sendLetter(t *testing.T) {
 		b.Do(t, chromedp.SetValue(chromedp.CSS("#topic"), "orders"),
 			chromedp.Click(chromedp.CSS("#ask button")),
 			chromedp.WaitVisible(chromedp.CSS(".letter")))
+		testkit.Eventually(t, time.Minute, "the page with its style", func() bool {
+			return browser.Evaluate[string](t, b.Browser, "document.readyState") == "complete"
+		})
 	}
 	find()
 	b.checkStructure(t)
