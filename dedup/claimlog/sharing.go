@@ -73,6 +73,7 @@ type sharing struct {
 	agreed  agreement
 	first   identity
 	joined  bool
+	has     bool // it has once read all that it was to keep
 	members []Member
 	plan    [][]Member        // by shard, best first
 	local   map[int]*space    // that this process reads
@@ -247,6 +248,7 @@ func (s *sharing) look() {
 			s.tasks.Go(func() { s.remove(shard, space) })
 		}
 	}
+	s.has = s.has || s.unreadLocked() == 0
 	if kept := s.keptLocked(); !slices.Equal(kept, s.told) {
 		s.told = kept
 		s.tellLocked()
@@ -314,6 +316,17 @@ func (s *sharing) keptLocked() (shards []int) {
 		}
 	}
 	slices.Sort(shards)
+	return shards
+}
+
+// unreadLocked is how many shards this process is to keep, and has not read yet.
+func (s *sharing) unreadLocked() (shards int) {
+	for shard := range s.plan {
+		space := s.local[shard]
+		if keeps(s.plan[shard], s.store.process) && (space == nil || !space.isCurrent()) {
+			shards++
+		}
+	}
 	return shards
 }
 

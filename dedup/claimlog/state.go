@@ -40,6 +40,13 @@ func (s *Store) Await(ctx context.Context, scope dedup.Scope) error {
 	return log.await(ctx)
 }
 
+// Use begins to keep a part of the log of a scope, and to answer others for it, as the first call
+// about the scope does.
+func (s *Store) Use(scope dedup.Scope) error {
+	_, err := s.groupLog(scope)
+	return err
+}
+
 // States tells of the logs in use, by group.
 func (s *Store) States() (states []State) {
 	s.mu.Lock()
