@@ -202,7 +202,7 @@ func (s *sharing) state() State {
 // keepersLocked says who keeps what.
 func (s *sharing) keepersLocked() (keepers []Keeper) {
 	for _, m := range s.members {
-		k := Keeper{Instance: m.Instance, Address: m.Address}
+		k := Keeper{Instance: m.Instance, Address: m.Address, Keeps: m.Keeps}
 		if m.Process == s.store.process {
 			k.Self, k.Reached = true, true
 			k.Shards = append(k.Shards, s.told...)

@@ -26,6 +26,7 @@ type State struct {
 type Keeper struct {
 	Instance, Address string
 	Self              bool  // it is this process
+	Keeps             bool  // or it only asks
 	Reached           bool  // it answers this process; not known of one that only asks
 	Shards            []int // for which it answers
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/internal/server"
 )
 
 // With store.keepers.keep: only, a process has the claim logs of its configuration, and no
@@ -81,4 +83,24 @@ func (p *Process) applyKeeping(
 	}
 	p.activate(file, to, nil, nil)
 	return nil
+}
+
+// keepersNow are the processes that share out the shards of claim logs.
+func keepersNow(states []claimlog.State) (all []server.Keeper) {
+	for _, s := range states {
+		for _, k := range s.Keepers {
+			one := server.Keeper{ConsumerGroup: s.Group, Instance: k.Instance, Address: k.Address,
+				State: server.KeeperSilent, Shards: append([]int{}, k.Shards...)}
+			switch {
+			case k.Self:
+				one.State, one.Unread = server.KeeperSelf, &s.Left
+			case !k.Keeps:
+				one.State = server.KeeperAsks
+			case k.Reached:
+				one.State = server.KeeperAnswers
+			}
+			all = append(all, one)
+		}
+	}
+	return all
 }

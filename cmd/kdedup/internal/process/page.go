@@ -296,6 +296,7 @@ func (p *Process) storeNow(c config.Config, claims map[string]claimmetrics.Total
 		for _, fact := range dedup.FactsOf(p.store) {
 			now.Facts = append(now.Facts, server.Fact(fact))
 		}
+		now.Keepers = keepersNow(wiring.LogStates(p.store))
 	}
 	now.Facts = append(now.Facts, server.Fact{Name: "claims_repeated", Value: again, Unit: "count"})
 	return now

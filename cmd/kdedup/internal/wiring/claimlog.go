@@ -170,14 +170,19 @@ func AwaitShowing(
 
 const showEvery = 200 * time.Millisecond
 
-// Reading returns an error while claims wait for a claim log.
-func Reading(store dedup.Store) error {
+// LogStates tell of the claim logs of a store that has some.
+func LogStates(store dedup.Store) []claimlog.State {
 	log, is := dedup.Unwrapped(store).(*claimlog.Store)
 	if !is {
 		return nil
 	}
+	return log.States()
+}
+
+// Reading returns an error while claims wait for a claim log.
+func Reading(store dedup.Store) error {
 	var problems []error
-	for _, s := range log.States() {
+	for _, s := range LogStates(store) {
 		switch {
 		case s.Err != nil:
 			problems = append(problems, fmt.Errorf("the claim log of %s: %w", s.Group, s.Err))
