@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -130,6 +132,56 @@ func TestAKeeperWithoutLanesThatIsKilledHoldsNobodyUp(t *testing.T) {
 		}
 		d.mustLoseNothing()
 	})
+}
+
+// A keeper stands still with requests in hand for longer than the brokers take it for a member, and
+// goes on with them.
+func TestAKeeperThatIsStoppedForLongDoublesNothing(t *testing.T) {
+	testkit.InTurn(t)
+	t.Parallel()
+	deliveries(t, func(t *testing.T, delivery string) {
+		d := deployAt(t, withKeepers(onClaimLog(t, "files"), "2"), delivery, "batch_records: 500")
+		keepers := []*instance{d.keeping("keeper-0", "only"), d.keeping("keeper-1", "only")}
+		lanes := []*instance{d.keeping("one", "none"), d.keeping("two", "none")}
+		all := append(lanes, keepers...)
+		for _, i := range all {
+			i.waitReady()
+		}
+		d.produce(100_000, 44)
+		d.waitFor(0.1)
+		longest := d.standstill()
+		keepers[0].signal(syscall.SIGSTOP)
+		d.awaitMembers(len(all) - 1)
+		d.waitFor(0.5)
+		stood := longest()
+		keepers[0].signal(syscall.SIGCONT)
+		d.awaitMembers(len(all))
+		keepers[0].waitReady()
+		d.produceNew(20_000)
+		keepers[1].signal(syscall.SIGSTOP)
+		d.waitFor(1)
+		keepers[1].signal(syscall.SIGCONT)
+		t.Logf("the lanes stood still for %v at most", stood)
+		d.mustLoseNothing()
+	})
+}
+
+func (i *instance) signal(s syscall.Signal) {
+	i.t.Helper()
+	if err := i.cmd.Process.Signal(s); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// awaitMembers returns when so many processes share out the shards.
+func (d *deployment) awaitMembers(count int) {
+	d.t.Helper()
+	group := d.group + ".keepers"
+	testkit.Eventually(d.t, time.Minute, fmt.Sprintf("%d members of %s", count, group),
+		func() bool {
+			found, err := d.admin.DescribeGroups(d.t.Context(), group)
+			return err == nil && len(found[group].Members) == count
+		})
 }
 
 // A keeper begins to keep what the file has more, without a restart.

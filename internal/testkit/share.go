@@ -61,6 +61,7 @@ var LongTests = []string{
 	"TestAFailoverOfRedisRepeatsAndLosesNothing",
 	"TestAKeeperOfACassandraLogThatIsKilledLosesNothing",
 	"TestAKeeperThatIsKilledLosesNothing",
+	"TestAKeeperThatIsStoppedForLongDoublesNothing",
 	"TestAKeeperWithoutLanesFollowsTheFile",
 	"TestAKeeperWithoutLanesThatIsKilledHoldsNobodyUp",
 	"TestAMoveFromRowsToLogsLosesAndDoublesNothing",
