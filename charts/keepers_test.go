@@ -150,9 +150,9 @@ setup: {enabled: true}
 
 func TestKeepersThatCannotWorkAreRefused(t *testing.T) {
 	for values, want := range map[string]string{
-		"keepers: {secret: \"\"}":                                 "keepers.secret must name a Secret",
-		"keepers: {replicas: 1}":                                  "keepers.replicas must be at least keepers.copies, 2, got 1",
-		"config: {store: {type: redis, redis: {addresses: [a]}}}": "keepers need a claim log",
+		"keepers: {secret: \"\"}":        "keepers.secret must name a Secret",
+		"keepers: {replicas: 1}":         "keepers.replicas must be at least keepers.copies, 2, got 1",
+		"config: {store: {type: redis}}": "keepers need a claim log",
 		"config: {store: {keepers: {keep: shared}}}": "config.store.keepers.keep must not be set " +
 			"with keepers.enabled",
 		"config: {store: {keepers: {tls: {cert_file: /a}}}}": "keepers.secret must be empty",

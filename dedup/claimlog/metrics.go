@@ -49,14 +49,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"answered, busy or failed."}, []string{"consumer_group", "keeper", "result"})
 	m.steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "kdedup_claim_log_step_duration_seconds",
-		Help: "Time of a step of a claim: until another keeper answers (ask), until the log has a " +
-			"block (append), until it is read back (read_back), and of a request of another " +
+		Help: "Time of a step of a claim: until another keeper answers (ask), until the log has " +
+			"a block (append), until it is read back (read_back), and of a request of another " +
 			"process, in all (answer).",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 	}, []string{"consumer_group", "step"})
 	if reg != nil {
-		reg.MustRegister(m.steps, m.reading, m.unread, m.bytes, m.rebuilt, m.skewed, m.kept, m.hedged,
-			m.requests)
+		reg.MustRegister(m.steps, m.reading, m.unread, m.bytes, m.rebuilt, m.skewed, m.kept,
+			m.hedged, m.requests)
 	}
 	return m
 }
