@@ -38,7 +38,7 @@ func environmentOf(s shape, p pods) []string {
 		case e.ValueFrom.FieldRef != nil:
 			env = append(env, e.Name+"="+p.owner.GetName()+"-0")
 		default:
-			env = append(env, e.Name+"=long-enough")
+			env = append(env, e.Name+"=long-enough-for-every-kind-of-secret")
 		}
 	}
 	for name, value := range s.env {

@@ -139,16 +139,22 @@ func TestMountsHaveVolumes(t *testing.T) {
 }
 
 // selectors are those that must find the pods of the workload and no others.
-func selectors(r release) map[string]map[string]string {
-	found := map[string]map[string]string{}
+func selectors(r release, of pods) map[string]map[string]string {
+	found := map[string]map[string]string{"the workload": of.selector}
 	for _, s := range find[*corev1.Service](r) {
-		found["Service"] = s.Spec.Selector
+		if s.Name == of.owner.GetName() {
+			found["Service"] = s.Spec.Selector
+		}
 	}
 	for _, b := range find[*policyv1.PodDisruptionBudget](r) {
-		found["PodDisruptionBudget"] = b.Spec.Selector.MatchLabels
+		if b.Name == of.owner.GetName() {
+			found["PodDisruptionBudget"] = b.Spec.Selector.MatchLabels
+		}
 	}
 	for _, n := range find[*networkingv1.NetworkPolicy](r) {
-		found["NetworkPolicy"] = n.Spec.PodSelector.MatchLabels
+		if n.Name == of.owner.GetName() {
+			found["NetworkPolicy"] = n.Spec.PodSelector.MatchLabels
+		}
 	}
 	for _, m := range find[*monitoringv1.PodMonitor](r) {
 		found["PodMonitor"] = m.Spec.Selector.MatchLabels
@@ -158,14 +164,19 @@ func selectors(r release) map[string]map[string]string {
 
 func TestSelectorsFindTheWorkloadsPodsAndNoOthers(t *testing.T) {
 	eachShape(t, func(t *testing.T, _ shape, r release) {
-		all := selectors(r)
-		all["the workload"] = workload(t, r).selector
-		for of, selector := range all {
-			for _, p := range r.pods() {
-				matches := labels.SelectorFromSet(selector).Matches(labels.Set(p.template.Labels))
-				if want := p.selector != nil; len(selector) == 0 || matches != want {
-					t.Errorf("%s: %v finds %s: %t, want %t", of, selector, p.owner.GetName(),
-						matches, want)
+		for _, one := range r.pods() {
+			if one.selector == nil {
+				continue
+			}
+			for of, selector := range selectors(r, one) {
+				for _, p := range r.pods() {
+					matches := labels.SelectorFromSet(selector).Matches(
+						labels.Set(p.template.Labels))
+					want := p.owner.GetName() == one.owner.GetName() && p.selector != nil
+					if len(selector) == 0 || matches != want {
+						t.Errorf("%s: %v finds %s: %t, want %t", of, selector, p.owner.GetName(),
+							matches, want)
+					}
 				}
 			}
 		}

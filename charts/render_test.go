@@ -35,6 +35,7 @@ var shapes = []shape{
 	{name: "embedded"},
 	{name: "claimlog"},
 	{name: "cassandralog"},
+	{name: "keepers", external: []string{"Secret kdedup-keepers"}},
 	{name: "deployment", external: []string{"ServiceAccount default"}},
 	{
 		name: "ha",

@@ -10,6 +10,7 @@ const (
 	KeepAll    = "all"
 	KeepShared = "shared"
 	KeepNone   = "none"
+	KeepOnly   = "only"
 )
 
 // Keepers are the processes that share out the shards of a claim log among themselves, see
@@ -18,7 +19,9 @@ type Keepers struct {
 	// What this process keeps of the claim log's index. `all`: all shards; it asks nobody, and
 	// nobody asks it. `shared`: its part of them; it asks the others about the rest, which needs
 	// the settings below. `none`: nothing, also on no disk; it asks the others, at least one of
-	// which must be `shared`. Processes with different values may run beside each other.
+	// which must be `shared` or `only`. `only`: its part of them, and nothing else: `kdedup run`
+	// then runs no pipelines and answers no API, and keeps what the processes of the same file with
+	// `none` or `shared` ask for. Processes with different values may run beside each other.
 	Keep string `mapstructure:"keep"`
 	// How many processes keep each shard, 1 or 2. With 2 nothing waits when a process is lost, and
 	// the indexes take twice as much. The same in all processes.
@@ -52,12 +55,15 @@ type KeepersTLS struct {
 // Shares reports whether the process asks others.
 func (k Keepers) Shares() bool { return k.Keep != KeepAll }
 
+// Keeps reports whether the process is a keeper of some shards, and answers others for them.
+func (k Keepers) Keeps() bool { return k.Keep == KeepShared || k.Keep == KeepOnly }
+
 // leastKeepersSecret keeps secrets out that are guessed.
 const leastKeepersSecret = 32
 
 func (k Keepers) check(p *problems) {
 	const path = "store.keepers"
-	if !oneOf(p, path+".keep", k.Keep, KeepAll, KeepShared, KeepNone) || !k.Shares() {
+	if !oneOf(p, path+".keep", k.Keep, KeepAll, KeepShared, KeepNone, KeepOnly) || !k.Shares() {
 		return
 	}
 	within(p, path+".copies", k.Copies, 1, 2)
@@ -69,7 +75,7 @@ func (k Keepers) check(p *problems) {
 	if k.Secret != "" && k.TLS != (KeepersTLS{}) {
 		p.add(path+".secret", "remove one of them", "cannot be used together with %s.tls", path)
 	}
-	if k.Keep == KeepShared {
+	if k.Keeps() {
 		k.checkListen(p, path)
 	}
 }

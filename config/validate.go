@@ -114,6 +114,9 @@ func (s Store) check(p *problems) {
 	}
 	if s.Logs() {
 		s.Keepers.check(p)
+	} else if s.Keepers.Keep == KeepOnly {
+		p.add("store.keepers.keep", "take store.type: kafka, or cassandra with layout: log",
+			"cannot be only with this store: it has no claim log, of which something could be kept")
 	}
 }
 

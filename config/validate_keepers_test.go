@@ -25,7 +25,22 @@ func TestKeepersRules(t *testing.T) {
 		{"loopback", shared(func(*Keepers) {}), ""},
 		{"none", shared(func(k *Keepers) { k.Keep, k.Listen = KeepNone, "" }), ""},
 		{"another word", shared(func(k *Keepers) { k.Keep = "some" }),
-			`store.keepers.keep: must be all, shared or none, got "some"`},
+			`store.keepers.keep: must be all, shared, none or only, got "some"`},
+		{"only", shared(func(k *Keepers) { k.Keep = KeepOnly }), ""},
+		{"only, without encryption", shared(func(k *Keepers) {
+			k.Keep, k.Listen = KeepOnly, "10.0.0.1:9481"
+		}), "store.keepers.secret: is required, because listen, \"10.0.0.1:9481\", is not a " +
+			"loopback address: whoever reached it could claim and release messages; set secret or " +
+			"tls, or listen on 127.0.0.1"},
+		{"only, everywhere, and where is not said", shared(func(k *Keepers) {
+			k.Keep, k.Listen, k.Secret = KeepOnly, ":9481", secret
+		}), "store.keepers.advertise: is required, because listen, \":9481\", does not name a host " +
+			"that others reach; set it to the address of this process, such as ${POD_IP}:9481"},
+		{"only, of a store without a log", func(c *Config) {
+			c.Store.Type, c.Store.Keepers.Keep = StoreRedis, KeepOnly
+			c.Store.Redis.Addresses = []string{"redis:6379"}
+		}, "store.keepers.keep: cannot be only with this store: it has no claim log, of which " +
+			"something could be kept; take store.type: kafka, or cassandra with layout: log"},
 		{"three copies", shared(func(k *Keepers) { k.Copies = 3 }),
 			"store.keepers.copies: must be at most 2, got 3"},
 		{"without encryption", shared(func(k *Keepers) { k.Listen = "10.0.0.1:9481" }),

@@ -45,36 +45,84 @@ func (s *Store) Lost(ctx context.Context, scope dedup.Scope, settled time.Time) 
 }
 
 func (s *Store) lost(ctx context.Context, scope dedup.Scope, settled time.Time) error {
-	if s.o.Path != "" && s.o.Keepers == nil {
-		_, err := os.Stat(filepath.Join(s.indexPath(scope.ConsumerGroup, allShards), progressName))
-		if !errors.Is(err, fs.ErrNotExist) {
+	if s.o.Keepers == nil {
+		if has, err := s.hasIndex(scope.ConsumerGroup, allShards); has || err != nil {
 			return err // the index has what the log had
 		}
 	}
+	emptied, err := s.lostInLog(ctx, scope, settled)
+	if !errors.Is(err, dedup.ErrLost) || s.o.Keepers == nil {
+		return err
+	}
+	if emptied > 0 { // whoever keeps a shard would find nothing missing in it
+		return s.unlessIndexed(scope.ConsumerGroup, emptied, err)
+	}
+	return s.unlessKept(ctx, scope, err)
+}
+
+// hasIndex tells whether this process has read a shard before, or all.
+func (s *Store) hasIndex(group string, shard int) (bool, error) {
+	if s.o.Path == "" {
+		return false, nil
+	}
+	_, err := os.Stat(filepath.Join(s.indexPath(group, shard), progressName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unlessIndexed returns an error about what is gone, unless this process has an index of each
+// shard.
+func (s *Store) unlessIndexed(group string, shards int, lost error) error {
+	for shard := range shards {
+		if has, err := s.hasIndex(group, shard); err != nil || !has {
+			return errors.Join(err, lost)
+		}
+	}
+	return nil
+}
+
+// unlessKept returns an error about what is gone, unless each shard has a keeper: that has read the
+// shard before, or else finds the same.
+func (s *Store) unlessKept(ctx context.Context, scope dedup.Scope, lost error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Wait)
+	defer cancel()
+	if s.Await(ctx, scope) == nil {
+		return nil
+	}
+	return lost
+}
+
+// lostInLog tells whether the log lacks claims that still hold. If it has no blocks at all, emptied
+// is the number of its shards.
+func (s *Store) lostInLog(
+	ctx context.Context, scope dedup.Scope, settled time.Time,
+) (emptied int, err error) {
 	log, err := s.o.Opener.Open(ctx, scope.ConsumerGroup)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer log.Close()
 	decided, err := s.o.Opener.Registry(scope.ConsumerGroup).Decided(ctx, agreementKey)
 	if err != nil || decided == nil || log.Retention() == 0 {
-		return err
+		return 0, err
 	}
 	agreed, err := parseAgreement(decided, log.Shards())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	spans, err := log.Spans(ctx, unread(agreed.Shards))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	kept := func(span Span) bool { return span.First == 0 || span.First < span.End }
 	if !slices.ContainsFunc(spans, kept) && s.o.now().Sub(settled) < scope.TTL {
-		return s.unlessAccepted(ctx, scope.ConsumerGroup, settled, fmt.Errorf(
+		return agreed.Shards, s.unlessAccepted(ctx, scope.ConsumerGroup, settled, fmt.Errorf(
 			"%w: it has none, and the fences of the group build on claims up to %v; %s", dedup.ErrLost,
 			settled.UTC().Format(time.RFC3339), lossRemedy))
 	}
-	return s.checkFirst(ctx, scope.ConsumerGroup, []dedup.Scope{scope}, agreed,
+	return 0, s.checkFirst(ctx, scope.ConsumerGroup, []dedup.Scope{scope}, agreed,
 		unread(agreed.Shards), spans)
 }
 

@@ -3,6 +3,7 @@ package claimlog
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,17 +48,18 @@ func TestALogThatLostItsBeginningIsNotClaimedInUntilThatIsAccepted(t *testing.T)
 
 func TestALogThatLostWhatHasEndedIsWhole(t *testing.T) {
 	logs := keptLogs()
-	now := time.Now()
-	logs.now = func() time.Time { return now }
+	began := time.Now()
+	var passed atomic.Int64
+	logs.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 	s := open(t, Options{Opener: logs})
 	mustClaim(t, s, claimOf("a", 1))
 	mustClaim(t, s, claimOf("b", 2))
-	now = now.Add(testScope.TTL + Margin)
+	passed.Store(int64(testScope.TTL + Margin))
 	mustClaim(t, s, claimOf("c", 3))
 	logs.retire(testScope.ConsumerGroup, 0, 2) // by retention
 	fresh := open(t, Options{Opener: logs})
 	wantOwner(t, mustClaim(t, fresh, claimOf("c", 4)), dedup.Exists, 3)
-	if err := fresh.Lost(t.Context(), testScope, now.Add(-testScope.TTL)); err != nil {
+	if err := fresh.Lost(t.Context(), testScope, logs.now().Add(-testScope.TTL)); err != nil {
 		t.Error(err)
 	}
 }

@@ -33,6 +33,7 @@ type part struct {
 	at    []int32 // the claims in the block, among those of the call
 	known known   // claims that are not in it, which are answered once the block is read back
 	block []byte
+	stood time.Time // when the log had it; zero: not yet
 }
 
 func (p *part) tell(claim int, a dedup.Answer) {
@@ -196,12 +197,14 @@ func (s *space) send(ctx context.Context, r *reading, c *call) error {
 		s.pending[p.id] = p
 	}
 	s.mu.Unlock()
+	began := time.Now()
 	for _, p := range c.parts {
 		r.log.Append(p.shard, p.block, c.keep+Margin, func(err error) {
 			if err != nil {
 				s.giveUp(fmt.Errorf("append to the log: %w", err), p)
 				return
 			}
+			s.metrics.appended.Observe(time.Since(began).Seconds())
 			s.standing(r, p)
 		})
 	}

@@ -1,6 +1,10 @@
 package claimlog
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics are those of all logs of a store.
 type metrics struct {
@@ -9,6 +13,7 @@ type metrics struct {
 
 	kept             *prometheus.GaugeVec
 	requests, hedged *prometheus.CounterVec
+	steps            *prometheus.HistogramVec
 }
 
 // RegisterMetrics registers what a store with this registerer has.
@@ -42,31 +47,52 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "kdedup_claim_log_keeper_requests_total",
 		Help: "Requests to other keepers, by the keeper's instance and what became of them: " +
 			"answered, busy or failed."}, []string{"consumer_group", "keeper", "result"})
+	m.steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "kdedup_claim_log_step_duration_seconds",
+		Help: "Time of a step of a claim: until another keeper answers (ask), until the log has " +
+			"a block (append), until it is read back (read_back), and of a request of another " +
+			"process, in all (answer).",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+	}, []string{"consumer_group", "step"})
 	if reg != nil {
-		reg.MustRegister(m.reading, m.unread, m.bytes, m.rebuilt, m.skewed, m.kept, m.hedged,
-			m.requests)
+		reg.MustRegister(m.steps, m.reading, m.unread, m.bytes, m.rebuilt, m.skewed, m.kept,
+			m.hedged, m.requests)
 	}
 	return m
 }
 
 // of are those of one log. What a single shard has, its sharing adds up.
 func (m *metrics) of(group string, shard int) spaceMetrics {
+	appended := m.steps.WithLabelValues(group, "append")
+	readBack := m.steps.WithLabelValues(group, "read_back")
 	if shard != allShards {
 		none := prometheus.GaugeOpts{Name: "none"}
 		return spaceMetrics{
 			reading: prometheus.NewGauge(none), unread: prometheus.NewGauge(none),
 			bytes:   prometheus.NewGauge(none),
 			rebuilt: m.rebuilt.WithLabelValues(group), skewed: m.skewed.WithLabelValues(group),
+			appended: appended, readBack: readBack,
 		}
 	}
 	return spaceMetrics{
 		reading: m.reading.WithLabelValues(group), unread: m.unread.WithLabelValues(group),
 		bytes: m.bytes.WithLabelValues(group), rebuilt: m.rebuilt.WithLabelValues(group),
-		skewed: m.skewed.WithLabelValues(group),
+		skewed: m.skewed.WithLabelValues(group), appended: appended, readBack: readBack,
 	}
 }
 
 type spaceMetrics struct {
 	reading, unread, bytes prometheus.Gauge
 	rebuilt, skewed        prometheus.Counter
+	appended, readBack     prometheus.Observer
+}
+
+// noteRead observes how long a block that stood in the log was waited for. Its reader may be faster
+// than the word that it stands.
+func (m *spaceMetrics) noteRead(p *part) {
+	waited := 0.0
+	if !p.stood.IsZero() {
+		waited = time.Since(p.stood).Seconds()
+	}
+	m.readBack.Observe(waited)
 }

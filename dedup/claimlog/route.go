@@ -160,7 +160,11 @@ func (n *inquiry) askPeer(ctx context.Context, p *peer, sections []int) ([]answe
 		}
 		return refused, nil
 	}
+	began := time.Now()
 	a, err := s.exchange(ctx, p, &q)
+	if err == nil {
+		s.metrics.ask.Observe(time.Since(began).Seconds())
+	}
 	s.metrics.asked(p.Instance, err)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, ErrBusy) {

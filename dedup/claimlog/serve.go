@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/kdedup/kdedup/dedup"
 )
@@ -52,6 +53,8 @@ func (s *sharing) answer(ctx context.Context, q *request) []byte {
 		return a.append(nil)
 	}
 	s.served.Add(1)
+	began := time.Now()
+	defer func() { s.metrics.answer.Observe(time.Since(began).Seconds()) }()
 	a.sections = make([]answered, len(q.sections))
 	var others sync.WaitGroup
 	for i := range q.sections {

@@ -3,6 +3,7 @@ package claimlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
@@ -175,6 +176,11 @@ func (s *sharing) state() State {
 	state := State{Group: s.group, Err: s.why}
 	if s.why == nil {
 		err := s.missingLocked()
+		// Who restarts keepers one after the other must know when the next one may go.
+		if unread := s.unreadLocked(); err == nil && !s.has {
+			err = fmt.Errorf("this process has not read what it is to keep yet: %d of %d shards to "+
+				"go", unread, s.agreed.Shards)
+		}
 		if state.AtEnd = err == nil; !state.AtEnd {
 			state.Err = err
 		}
@@ -196,7 +202,7 @@ func (s *sharing) state() State {
 // keepersLocked says who keeps what.
 func (s *sharing) keepersLocked() (keepers []Keeper) {
 	for _, m := range s.members {
-		k := Keeper{Instance: m.Instance, Address: m.Address}
+		k := Keeper{Instance: m.Instance, Address: m.Address, Keeps: m.Keeps}
 		if m.Process == s.store.process {
 			k.Self, k.Reached = true, true
 			k.Shards = append(k.Shards, s.told...)

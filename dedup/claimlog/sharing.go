@@ -3,7 +3,6 @@ package claimlog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -73,6 +72,7 @@ type sharing struct {
 	agreed  agreement
 	first   identity
 	joined  bool
+	has     bool // it has once read all that it was to keep
 	members []Member
 	plan    [][]Member        // by shard, best first
 	local   map[int]*space    // that this process reads
@@ -247,6 +247,7 @@ func (s *sharing) look() {
 			s.tasks.Go(func() { s.remove(shard, space) })
 		}
 	}
+	s.has = s.has || s.unreadLocked() == 0
 	if kept := s.keptLocked(); !slices.Equal(kept, s.told) {
 		s.told = kept
 		s.tellLocked()
@@ -317,6 +318,17 @@ func (s *sharing) keptLocked() (shards []int) {
 	return shards
 }
 
+// unreadLocked is how many shards this process is to keep, and has not read yet.
+func (s *sharing) unreadLocked() (shards int) {
+	for shard := range s.plan {
+		space := s.local[shard]
+		if keeps(s.plan[shard], s.store.process) && (space == nil || !space.isCurrent()) {
+			shards++
+		}
+	}
+	return shards
+}
+
 // keeping returns the index of a shard, if this process may answer by it.
 func (s *sharing) keeping(shard int) *space {
 	s.mu.Lock()
@@ -337,48 +349,4 @@ func (s *space) isCurrent() bool {
 func (s *sharing) tellLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
-}
-
-// await returns when each shard has a keeper that answers.
-func (s *sharing) await(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		err, changed := s.missingLocked(), s.changed
-		s.mu.Unlock()
-		if err == nil || errors.Is(err, errClosed) {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		}
-	}
-}
-
-// missingLocked says which shards nobody answers for.
-func (s *sharing) missingLocked() error {
-	if s.why != nil {
-		return s.why
-	}
-	if !s.joined {
-		return errors.New("this process is joining the keepers of the claim log")
-	}
-	var missing []int
-	for shard := range s.agreed.Shards {
-		if s.targetLocked(shard, nil) == nil {
-			missing = append(missing, shard)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	shard := missing[0]
-	text := fmt.Sprintf("nobody keeps shard %d of the claim log now (%d of %d)", shard, len(missing),
-		s.agreed.Shards)
-	if len(s.plan[shard]) == 0 {
-		return fmt.Errorf("%s: all processes ask, and none keeps; set store.keepers.keep to shared "+
-			"in one of them", text)
-	}
-	return fmt.Errorf("%s: %s is to", text, s.plan[shard][0].Instance)
 }

@@ -12,12 +12,16 @@ type sharingMetrics struct {
 	kept     prometheus.Gauge
 	hedged   prometheus.Counter
 	requests *prometheus.CounterVec
+
+	ask, answer prometheus.Observer // how long it took
 }
 
 func (m *metrics) sharing(group string) *sharingMetrics {
 	return &sharingMetrics{
 		spaceMetrics: m.of(group, allShards), kept: m.kept.WithLabelValues(group),
 		hedged:   m.hedged.WithLabelValues(group),
+		ask:      m.steps.WithLabelValues(group, "ask"),
+		answer:   m.steps.WithLabelValues(group, "answer"),
 		requests: m.requests.MustCurryWith(prometheus.Labels{"consumer_group": group}),
 	}
 }

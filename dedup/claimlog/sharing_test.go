@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -162,6 +163,29 @@ func TestTheFilesOfAShardThatMovedAreDeleted(t *testing.T) {
 		return err == nil && len(entries) == shards/2
 	})
 	mustClaimAll(t, two, 0, 50)
+}
+
+// Others answer for the shards, and claims are decided; still the next keeper must not be restarted
+// before this one has read its part.
+func TestAKeeperIsReadyOnceItHasReadWhatItIsToKeep(t *testing.T) {
+	logs, net := newFakeLogs(4), newFakeNet()
+	one := sharer(t, logs, net, "one", Keepers{Keep: true, Copies: 2}, "")
+	mustClaimAll(t, one, 0, 50)
+	logs.mute.Store(true)
+	two := sharer(t, logs, net, "two", Keepers{Keep: true, Copies: 2}, "")
+	if err := two.Await(t.Context(), testScope); err != nil {
+		t.Fatal(err)
+	}
+	if state := two.States()[0]; state.AtEnd || state.Err == nil ||
+		!strings.Contains(state.Err.Error(), "has not read what it is to keep") {
+		t.Errorf("it is ready: %+v", state)
+	}
+	logs.mute.Store(false)
+	logs.fail(nil) // it only wakes the readers
+	testkit.Eventually(t, 30*time.Second, "it is ready", func() bool {
+		return two.States()[0].AtEnd
+	})
+	awaitKept(t, one, "both keep all", allBy(4, 2))
 }
 
 // A process that is cut off from the keepers, and not from the log, keeps their shards itself.

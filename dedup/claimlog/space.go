@@ -321,6 +321,7 @@ func (s *space) applyOne(ctx context.Context, r *reading, e Entry) error {
 	}
 	crashpoint.At("block-read-back")
 	delete(s.pending, mine.id)
+	s.metrics.noteRead(mine)
 	mine.done(void)
 	return nil
 }

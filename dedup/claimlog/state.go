@@ -26,6 +26,7 @@ type State struct {
 type Keeper struct {
 	Instance, Address string
 	Self              bool  // it is this process
+	Keeps             bool  // or it only asks
 	Reached           bool  // it answers this process; not known of one that only asks
 	Shards            []int // for which it answers
 }
@@ -38,6 +39,13 @@ func (s *Store) Await(ctx context.Context, scope dedup.Scope) error {
 		return err
 	}
 	return log.await(ctx)
+}
+
+// Use begins to keep a part of the log of a scope, and to answer others for it, as the first call
+// about the scope does.
+func (s *Store) Use(scope dedup.Scope) error {
+	_, err := s.groupLog(scope)
+	return err
 }
 
 // States tells of the logs in use, by group.

@@ -72,8 +72,11 @@ func (s *space) save(ctx context.Context, r *reading) (progress, error) {
 func (s *space) standing(r *reading, p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending[p.id] == p && r.unread[p.shard].IsZero() {
-		r.unread[p.shard] = time.Now()
+	if s.pending[p.id] != p {
+		return
+	}
+	if p.stood = time.Now(); r.unread[p.shard].IsZero() {
+		r.unread[p.shard] = p.stood
 	}
 }
 

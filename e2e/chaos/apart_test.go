@@ -87,12 +87,13 @@ func (s *storm) kafkaSection(process int) string {
 }
 
 // inKafkaSection has the claims in a log on the cluster that was drawn.
-func (s *storm) inKafkaSection(process int) string {
+func (s *storm) inKafkaSection(process int, shared string) string {
 	cluster := ""
 	if s.world.output != nil {
 		cluster = fmt.Sprintf("cluster: %s, ", s.apart.claims)
 	}
-	return fmt.Sprintf("store: {type: kafka, kafka: {%spath: %q}}", cluster, s.indexes(process))
+	return fmt.Sprintf("store: {type: kafka, kafka: {%spath: %q}, keepers: %s}", cluster,
+		s.indexes(process), shared)
 }
 
 func (s *storm) askOutputs(t *testing.T) {

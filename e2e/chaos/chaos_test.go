@@ -34,6 +34,7 @@ type options struct {
 	store      string
 	commitLog  string
 	settings   string
+	keep       string // see keepers
 	dir        string
 	apart      apart
 }
@@ -48,6 +49,7 @@ func readOptions(t *testing.T) options {
 		store:     cmp.Or(os.Getenv("CHAOS_STORE"), inCassandra),
 		commitLog: cmp.Or(os.Getenv("CHAOS_COMMITLOG"), "batch"),
 		settings:  os.Getenv("CHAOS_SETTINGS"),
+		keep:      os.Getenv("CHAOS_KEEP"),
 		dir:       os.Getenv("CHAOS_DIR"),
 	}
 	for _, delivery := range o.deliveries {
@@ -59,6 +61,9 @@ func readOptions(t *testing.T) options {
 		t.Fatalf("CHAOS_STORE: unknown %q", o.store)
 	}
 	o.apart = drawApart(t, o.seed, o.store)
+	if !slices.Contains([]string{"", keepAll, keepShared}, o.keep) {
+		t.Fatalf("CHAOS_KEEP: unknown %q", o.keep)
+	}
 	seconds := testkit.Number(t, "CHAOS_SECONDS", 90)
 	o.length = time.Duration(seconds) * time.Second / time.Duration(len(o.deliveries))
 	if o.dir == "" {
@@ -106,6 +111,9 @@ func (s *storm) finish(o options) {
 	claims := o.store
 	if o.store != inKafka {
 		claims += " with commitlog_sync " + o.commitLog
+	}
+	if o.store != inCassandra {
+		claims += fmt.Sprintf(", kept by %v, %d copies", s.keeps, s.copies)
 	}
 	summary := fmt.Sprintf("%s, %s, %v, seed %d, %v of faults, %d CPUs\n%v\n%s",
 		s.delivery, claims, o.apart, s.seed, o.length, runtime.NumCPU(), v, s.report())

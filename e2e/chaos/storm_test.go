@@ -50,6 +50,9 @@ type storm struct {
 	outputs         *kadm.Client // of that of the output, if it is another
 	start           time.Time
 
+	keeps  []string // of a claim log, by process
+	copies int
+
 	mu   sync.Mutex
 	done map[kind]int
 }
@@ -70,6 +73,7 @@ func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	s.traffic = newTraffic(t, brokers, s.input, o.seed)
 	s.admin = kadm.NewClient(s.traffic.client)
 	s.askOutputs(t)
+	s.keeps, s.copies = keepers(o.seed, o.keep, processes)
 	for i := range processes {
 		s.workers = append(s.workers, newWorker(t, s.dir, s.writeConfig(i, o.settings),
 			fmt.Sprintf("process-%d", i)))
@@ -121,8 +125,9 @@ topics:
 }
 
 func (s *storm) storeSection(process int) string {
+	shared := keepersSection(s.keeps[process], s.copies)
 	if s.world.cassandra == nil {
-		return s.inKafkaSection(process)
+		return s.inKafkaSection(process, shared)
 	}
 	var hosts []string
 	for _, line := range s.world.network.cassandra {
@@ -134,6 +139,7 @@ func (s *storm) storeSection(process int) string {
 	}
 	return fmt.Sprintf(`store:
   type: cassandra
+  keepers: %s
   cassandra:
     layout: %s
     log: {path: %q}
@@ -141,7 +147,7 @@ func (s *storm) storeSection(process int) string {
     keyspace: %s
     timeout: 3s
     replication: "{'class': 'SimpleStrategy', 'replication_factor': %d}"`,
-		layout, s.indexes(process), strings.Join(hosts, ", "), s.keyspace, nodes)
+		shared, layout, s.indexes(process), strings.Join(hosts, ", "), s.keyspace, nodes)
 }
 
 // indexes is the directory that a process alone has.

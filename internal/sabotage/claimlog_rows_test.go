@@ -163,6 +163,12 @@ var ofClaimLog = []sabotage{
 		tests:    "TestALogThatLostItsBeginningIsNotClaimedInUntilThatIsAccepted",
 	},
 	{
+		guard: "keepers of an emptied claim log do not stand for what it had",
+		file:  "dedup/claimlog/beginning.go", old: "if emptied > 0 {", new: "if false {",
+		caughtBy: "./dedup/claimlog",
+		tests:    "TestAnEmptiedLogOfKeepersIsJudgedByTheFences",
+	},
+	{
 		guard:    "claims that hold for longer than the log keeps blocks are written again",
 		file:     "dedup/claimlog/carry.go",
 		old:      "if r.machine.longest() <= (kept - Margin).Milliseconds() {",

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -94,7 +95,7 @@ var formats = template.FuncMap{
 	"line": formatLine, "area": formatArea,
 	"peak":   func(values []float64) string { return formatCount(largest(values)) },
 	"blank":  func() blanks { return blanks{} },
-	"list":   func(names []string) string { return strings.Join(names, ", ") },
+	"list":   listed,
 	"odd":    func(name string) bool { return slices.Contains(odd, name) },
 	"row":    func(l *lookupView, d droppedStatus) droppedRow { return droppedRow{d, l != nil} },
 	"letter": func(f letterForm, l Letter) sendForm { return sendForm{f, l} },
@@ -118,11 +119,25 @@ type droppedRow struct {
 	Asked bool
 }
 
+// listed is a list of texts or numbers as one text.
+func listed(all any) string {
+	numbers, are := all.([]int)
+	if !are {
+		return strings.Join(all.([]string), ", ")
+	}
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ", ")
+}
+
 // blanks are what the script copies for new rows.
 type blanks struct {
 	Partition Partition
 	Event     eventStatus
 	Dropped   droppedStatus
+	Keeper    Keeper
 }
 
 // view is all that the template needs.

@@ -148,7 +148,8 @@ func (s *sampler) store(
 	now Store, checks []checkStatus, at time.Time, interval time.Duration,
 ) storeStatus {
 	shown := storeStatus{Type: now.Type, State: "unknown",
-		Blocked: append([]string{}, now.Blocked...), Facts: append([]Fact{}, now.Facts...)}
+		Blocked: append([]string{}, now.Blocked...), Facts: append([]Fact{}, now.Facts...),
+		Keepers: append([]Keeper{}, now.Keepers...)}
 	shown.Results, shown.Claims = s.rates(ofStore, "claims", now.Claims, interval)
 	shown.Batch = s.batch(now.Batches)
 	for _, c := range checks {

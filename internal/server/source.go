@@ -152,7 +152,27 @@ type Store struct {
 	Batches Durations // how long the claims of a batch took
 	Blocked []string  // who waits for the store now
 	Facts   []Fact    // what this type of store has to tell besides
+	Keepers []Keeper  // who shares out the shards of a claim log, if processes do
 }
+
+// Keeper is a process that keeps shards of a claim log, or only asks those that do.
+type Keeper struct {
+	ConsumerGroup string `json:"consumer_group"`
+	Instance      string `json:"instance"`
+	Address       string `json:"address"`
+	State         string `json:"state"`
+	Shards        []int  `json:"shards"` // for which it answers, as it said last
+	// blocks that are still to be read; nil of other processes
+	Unread *int64 `json:"unread_blocks"`
+}
+
+// The states of a keeper.
+const (
+	KeeperSelf    = "this process"
+	KeeperAnswers = "answers"
+	KeeperSilent  = "silent" // it does not answer this process
+	KeeperAsks    = "asks"   // it keeps nothing
+)
 
 // Fact is a number that only one type of store has.
 type Fact struct {

@@ -113,6 +113,7 @@ type storeStatus struct {
 	Results      []rate   `json:"results"`
 	Batch        latency  `json:"batch"`
 	Facts        []Fact   `json:"facts"`
+	Keepers      []Keeper `json:"keepers"`
 	Forecast     forecast `json:"forecast"`
 }
 

@@ -78,6 +78,10 @@ func (s *script) Snapshot() Snapshot {
 			},
 			Facts: []Fact{{"requests_in_flight", 12, "count"}, {"disk_used", 5 << 20, "bytes"},
 				{"claims_kept", 20_000, "count"}},
+			Keepers: []Keeper{
+				{"orders-dedup", "kdedup-0", "10.0.0.1:9481", KeeperSelf, []int{0, 3}, new(int64)},
+				{"orders-dedup", "kdedup-1", "10.0.0.2:9481", KeeperSilent, []int{}, nil},
+			},
 		},
 		API: &API{Address: "http://127.0.0.1:9481", Waiting: "the store <is> away", Keys: "files",
 			UnderWay: 3, Answers: []Count{{"ok", n}, {"unread", 0}},

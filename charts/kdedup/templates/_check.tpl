@@ -35,6 +35,7 @@
 {{- include "kdedup.checkScrapers" . -}}
 {{- include "kdedup.checkEmbedded" . -}}
 {{- include "kdedup.checkIndex" . -}}
+{{- include "kdedup.checkKeepers" . -}}
 {{- if eq .Values.kind "Deployment" -}}
 {{- range $i, $topic := $config.topics -}}
 {{- if eq (toString $topic.static_membership) "true" -}}
@@ -85,6 +86,37 @@
 {{- $path := include "kdedup.indexPath" . -}}
 {{- if not (hasPrefix "/var/lib/kdedup/" $path) -}}
 {{- fail (printf "config.%s must lie under /var/lib/kdedup/, where the volume is mounted, got %s" (include "kdedup.indexSetting" .) $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Keepers are for a claim log, and answer only whom they know. */}}
+{{- define "kdedup.checkKeepers" -}}
+{{- if .Values.keepers.enabled -}}
+{{- $keepers := dig "store" "keepers" dict .Values.config -}}
+{{- $log := or (eq (include "kdedup.storeType" .) "kafka") (eq (dig "store" "cassandra" "layout" "rows" .Values.config) "log") -}}
+{{- if not $log -}}
+{{- fail (printf "keepers need a claim log: set config.store.type to kafka, or to cassandra with layout: log, got %s" (include "kdedup.storeType" .)) -}}
+{{- end -}}
+{{- range $key := list "keep" "copies" "listen" "advertise" "secret" -}}
+{{- if hasKey $keepers $key -}}
+{{- fail (printf "config.store.keepers.%s must not be set with keepers.enabled: the chart sets it, see the values under keepers" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- $files := dig "tls" "cert_file" "" $keepers -}}
+{{- if and (not .Values.keepers.secret) (not $files) (not (include "kdedup.fromOutside" .)) -}}
+{{- fail "keepers.secret must name a Secret, whose key secret holds what `openssl rand -hex 32` makes; or set config.store.keepers.tls" -}}
+{{- end -}}
+{{- if and .Values.keepers.secret $files -}}
+{{- fail "keepers.secret must be empty with config.store.keepers.tls: connections have one of them" -}}
+{{- end -}}
+{{- if gt (int .Values.keepers.copies) (int .Values.keepers.replicas) -}}
+{{- fail (printf "keepers.replicas must be at least keepers.copies, %d, got %d" (int .Values.keepers.copies) (int .Values.keepers.replicas)) -}}
+{{- end -}}
+{{- range $env := .Values.extraEnv -}}
+{{- if hasPrefix "KDEDUP_STORE_KEEPERS_" $env.name -}}
+{{- fail (printf "extraEnv must not hold %s with keepers.enabled: the chart sets it, see the values under keepers" $env.name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -107,6 +107,37 @@ KDEDUP_METRICS_OTLP_PROTOCOL: metrics.otlp.protocol
 {{- end -}}
 {{- end -}}
 
+{{/* Whether these pods have an index: beside keepers, the lanes have none. */}}
+{{- define "kdedup.hasIndex" -}}
+{{- and (eq (include "kdedup.indexed" .) "true") (or (not .Values.keepers.enabled) (eq (default "" .Role) "keepers")) -}}
+{{- end -}}
+
+{{/* Which part of the claims a pod keeps, and how it reaches the others, as a list of variables. */}}
+{{- define "kdedup.keepersEnv" -}}
+{{- if .Values.keepers.enabled -}}
+{{- $keeps := eq (default "" .Role) "keepers" -}}
+- name: KDEDUP_STORE_KEEPERS_KEEP
+  value: {{ $keeps | ternary "only" "none" }}
+- name: KDEDUP_STORE_KEEPERS_COPIES
+  value: {{ .Values.keepers.copies | quote }}
+{{- if $keeps }}
+- name: KDEDUP_STORE_KEEPERS_LISTEN
+  value: 0.0.0.0:9482
+- name: KDEDUP_STORE_KEEPERS_ADVERTISE
+  value: $(KDEDUP_INSTANCE).{{ include "kdedup.fullname" . }}-keepers.{{ .Release.Namespace }}:9482
+{{- end }}
+{{- with .Values.keepers.secret }}
+- name: KDEDUP_STORE_KEEPERS_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $.Values.keepers.secretKey }}
+{{- end }}
+{{- else -}}
+[]
+{{- end -}}
+{{- end -}}
+
 {{/* The setting that names the directory of the index. */}}
 {{- define "kdedup.indexSetting" -}}
 {{- eq (include "kdedup.storeType" .) "cassandra" | ternary "store.cassandra.log.path" "store.kafka.path" -}}

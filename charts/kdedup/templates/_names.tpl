@@ -33,11 +33,25 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- merge (include "kdedup.ownLabels" .root | fromYaml) .labels .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
-{{/* The component keeps the pods of the setup and of the test out of the selectors. */}}
+{{/* The component keeps the pods of the setup and of the test out of the selectors. A template that is given a Role is
+for the pods of that component. */}}
 {{- define "kdedup.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "kdedup.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/component: pipeline
+app.kubernetes.io/component: {{ .Role | default "pipeline" }}
+{{- end -}}
+
+{{/* All pods of the release that stay. */}}
+{{- define "kdedup.everyPod" -}}
+{{- if .Values.keepers.enabled -}}
+matchLabels:
+  {{- omit (include "kdedup.selectorLabels" . | fromYaml) "app.kubernetes.io/component" | toYaml | nindent 2 }}
+matchExpressions:
+  - {key: app.kubernetes.io/component, operator: In, values: [pipeline, keepers]}
+{{- else -}}
+matchLabels:
+  {{- include "kdedup.selectorLabels" . | nindent 2 }}
+{{- end -}}
 {{- end -}}
 
 {{/* The setup runs before the release's own service account is there, so it has one of its own. */}}

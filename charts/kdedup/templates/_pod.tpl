@@ -45,6 +45,9 @@ spec:
         {{- with include "kdedup.fileEnv" . | fromYamlArray }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+        {{- with include "kdedup.keepersEnv" . | fromYamlArray }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         {{- if .Values.rack.fromZone }}
         - name: KDEDUP_KAFKA_RACK
           valueFrom:
@@ -62,7 +65,11 @@ spec:
         - name: http
           containerPort: 9480
           protocol: TCP
-        {{- if .Values.api.enabled }}
+        {{- if eq (default "" .Role) "keepers" }}
+        - name: keepers
+          containerPort: 9482
+          protocol: TCP
+        {{- else if .Values.api.enabled }}
         - name: api
           containerPort: 9481
           protocol: TCP
@@ -84,10 +91,10 @@ spec:
         periodSeconds: 5
         timeoutSeconds: 3
         failureThreshold: 3
-      {{- include "kdedup.resources" (dict "own" .Values.resources) | nindent 6 }}
+      {{- include "kdedup.resources" (dict "own" (eq (default "" .Role) "keepers" | ternary (.Values.keepers.resources | default .Values.resources) .Values.resources)) | nindent 6 }}
       volumeMounts:
         {{- include "kdedup.volumeMounts" . | nindent 8 }}
-        {{- if or (eq (include "kdedup.storeType" .) "embedded") (eq (include "kdedup.indexed" .) "true") }}
+        {{- if or (eq (include "kdedup.storeType" .) "embedded") (eq (include "kdedup.hasIndex" .) "true") }}
         - name: store
           mountPath: /var/lib/kdedup
         {{- end }}
@@ -101,7 +108,7 @@ spec:
       persistentVolumeClaim:
         claimName: {{ .Values.persistence.existingClaim }}
     {{- end }}
-    {{- if eq (include "kdedup.indexed" .) "true" }}
+    {{- if and (eq (include "kdedup.hasIndex" .) "true") (ne (default "" .Role) "keepers") }}
     # The index of the claim log. A new pod makes it again from the log.
     - name: store
       emptyDir: {}

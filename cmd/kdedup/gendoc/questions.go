@@ -65,6 +65,8 @@ var subjects = []subject{
 		{"kdedup_claim_log_kept_shards", "Claim log: which part does this process keep?"},
 		{"kdedup_claim_log_keeper_requests_total", "Claim log: do the other keepers answer?"},
 		{"kdedup_claim_log_hedged_total", "Claim log: is a keeper slow?"},
+		{"kdedup_claim_log_step_duration_seconds", "Claim log: which step of a claim takes the " +
+			"time?"},
 		{"kdedup_cassandra_requests_total", "Cassandra: how many statements do the claims take?"},
 		{"kdedup_cassandra_request_duration_seconds", "Cassandra: how long does a statement take?"},
 		{"kdedup_cassandra_requests_in_flight", "Cassandra: how many statements are under way?"},

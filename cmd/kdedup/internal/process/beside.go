@@ -59,8 +59,11 @@ func (b *beside) begin(reg prometheus.Registerer, serves bool) {
 // uses reports whether the store must stay open for the API.
 func (b *beside) uses(o *openedStore) bool { return b.store.Load() == o }
 
-// serves reports whether the configuration has an API.
-func (p *Process) serves() bool { return len(p.active.Load().file.API.Scopes) > 0 }
+// serves reports whether the process answers an API.
+func (p *Process) serves() bool {
+	file := p.active.Load().file
+	return len(file.API.Scopes) > 0 && !keepsOnly(file)
+}
 
 // openStore opens the store unless it is open. Whatever fails later, it stays open for the API.
 func (p *Process) openStore(ctx context.Context, c config.Config) error {

@@ -90,6 +90,8 @@ func (p *Process) openPatiently(ctx context.Context, c config.Config) error {
 		reason := "a server does not answer"
 		if errors.Is(err, embedded.ErrUsed) && time.Since(began) < usedPatience {
 			reason = "another process has the store open"
+		} else if waitsForSetup(err) {
+			reason = "the claim log is not set up"
 		} else if !unreachable(err) {
 			if p.beside.store.Load() == nil {
 				return err

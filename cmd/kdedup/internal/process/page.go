@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -163,6 +164,10 @@ func (s *processStatus) question(topic string, id []byte) (*lookup.Question, err
 		return nil, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
 	}
 	c := s.p.Config()
+	if keepsOnly(c) {
+		return nil, errors.New("this process keeps claims and has no topics: ask one that runs the " +
+			"pipelines, or run kdedup id with the configuration")
+	}
 	task := &lookup.Question{Config: c, Store: s.p.store, Clusters: s.p.clusters}
 	var err error
 	if task.Topic, err = wiring.FindTopic(c.Topics, topic); err != nil {
@@ -291,6 +296,7 @@ func (p *Process) storeNow(c config.Config, claims map[string]claimmetrics.Total
 		for _, fact := range dedup.FactsOf(p.store) {
 			now.Facts = append(now.Facts, server.Fact(fact))
 		}
+		now.Keepers = keepersNow(wiring.LogStates(p.store))
 	}
 	now.Facts = append(now.Facts, server.Fact{Name: "claims_repeated", Value: again, Unit: "count"})
 	return now

@@ -143,6 +143,9 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 			p.disconnect()
 		}
 	}()
+	if keepsOnly(file) {
+		return p.openKeeping(ctx, file)
+	}
 	if p.serves() && !file.Store.Logs() { // the API needs no broker for it
 		if err := p.openStore(ctx, file); err != nil {
 			return err

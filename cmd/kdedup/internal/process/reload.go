@@ -51,6 +51,9 @@ const (
 func (p *Process) apply(
 	ctx context.Context, file, to config.Config, giveUp context.CancelFunc, why cause,
 ) (err error) {
+	if keepsOnly(file) {
+		return p.applyKeeping(ctx, file, to, why)
+	}
 	c := p.active.Load().changeTo(to, why == asReload)
 	if c.fresh, err = p.prepare(ctx, file, to, c.fresh, why); err != nil {
 		return err

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/kafka"
@@ -29,7 +27,8 @@ func AcceptStore(
 		return err
 	}
 	defer clusters.Close()
-	store, err := OpenStore(ctx, c, prometheus.NewRegistry(), log)
+	// A claim log is judged without the index that this machine may have: others have none.
+	store, err := OpenStoreFor(ctx, c, nil, log)
 	if err != nil {
 		return err
 	}

@@ -113,6 +113,35 @@ func Await(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
 	return nil
 }
 
+// Keep begins to keep a part of the claim logs of a configuration, whose patterns are expanded, for
+// other processes. It does not wait until that is read.
+func Keep(store dedup.Store, c config.Config) error {
+	log, is := dedup.Unwrapped(store).(*claimlog.Store)
+	if !is {
+		return errors.New("store: has no claim log, of which something could be kept")
+	}
+	for _, t := range c.Topics {
+		if err := log.Use(ScopeOf(t, "")); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.API.Scopes {
+		if err := log.Use(APIScope(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckClaimLogs asks for the rights on the claim logs of a configuration, and whether they can
+// hold the claims.
+func CheckClaimLogs(ctx context.Context, clusters kafka.Clusters, c config.Config) error {
+	if err := clusters.Ping(ctx); err != nil {
+		return err
+	}
+	return checkClaimLogs(ctx, clusters, c)
+}
+
 // AwaitShowing is Await that shows how far the log is read, in blocks.
 func AwaitShowing(
 	ctx context.Context, store dedup.Store, scope dedup.Scope, show func(done, total int64),
@@ -141,14 +170,19 @@ func AwaitShowing(
 
 const showEvery = 200 * time.Millisecond
 
-// Reading returns an error while claims wait for a claim log.
-func Reading(store dedup.Store) error {
+// LogStates tell of the claim logs of a store that has some.
+func LogStates(store dedup.Store) []claimlog.State {
 	log, is := dedup.Unwrapped(store).(*claimlog.Store)
 	if !is {
 		return nil
 	}
+	return log.States()
+}
+
+// Reading returns an error while claims wait for a claim log.
+func Reading(store dedup.Store) error {
 	var problems []error
-	for _, s := range log.States() {
+	for _, s := range LogStates(store) {
 		switch {
 		case s.Err != nil:
 			problems = append(problems, fmt.Errorf("the claim log of %s: %w", s.Group, s.Err))

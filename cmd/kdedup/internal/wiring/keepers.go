@@ -45,7 +45,7 @@ func sharedKeepers(
 ) (*claimlog.Keepers, error) {
 	k := c.Store.Keepers
 	shared := &claimlog.Keepers{Instance: c.Instance, Address: k.Advertise,
-		Keep: k.Keep == config.KeepShared, Copies: k.Copies}
+		Keep: k.Keeps(), Copies: k.Copies}
 	connector, err := claimsConnector(ctx, c, log)
 	if err != nil {
 		return nil, err
@@ -79,6 +79,9 @@ func keepersTopic(c config.Config) func(group string) string {
 			if t.ScopeGroup == group {
 				return t.Input
 			}
+		}
+		if len(c.Topics) > 0 { // the group is of a topic that came later
+			return c.Topics[0].Input
 		}
 		return ""
 	}
