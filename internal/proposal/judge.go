@@ -43,6 +43,7 @@ func Judge(s Sample, now time.Time, finders []Finder) Judgement {
 	if flat := flattened(t.views); flat != "" {
 		j.refuseRows(flat)
 	}
+	j.refuseForgotten()
 	return j.judgement()
 }
 

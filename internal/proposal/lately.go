@@ -1,0 +1,52 @@
+package proposal
+
+import (
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// newestLooked is how many of the newest records validate and a start look at. Where none of them
+// has an ID they refuse the place, so it must not be proposed.
+const newestLooked = 100
+
+const notLately = "none of the newest records has it: its producer has stopped writing it"
+
+// newest are the last records of the sample by their index, in proportion from each partition.
+func newest(records []*kgo.Record) (all []int) {
+	of := make(map[int32][]int)
+	for i, r := range records {
+		of[r.Partition] = append(of[r.Partition], i)
+	}
+	for _, part := range of {
+		n := min(len(part), max(1, len(part)*newestLooked/max(len(records), newestLooked)))
+		all = append(all, part[len(part)-n:]...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// lately reports whether one of the newest records has something, of those that could have it. It
+// is true where none could.
+func lately(records []*kgo.Record, has func(i int) bool) bool {
+	could := false
+	for _, i := range newest(records) {
+		if records[i].Value == nil {
+			continue
+		}
+		if has(i) {
+			return true
+		}
+		could = true
+	}
+	return !could
+}
+
+// refuseForgotten refuses what records had once.
+func (j *judge) refuseForgotten() {
+	for _, c := range j.all {
+		if c.Refused == "" && !lately(j.records, func(i int) bool { return c.ids[i] != 0 }) {
+			c.Refused = notLately
+		}
+	}
+}
