@@ -23,13 +23,11 @@ func (e *Executor) claim(
 		}
 		if e.isFree(key, seen) {
 			next, start := e.successor(seen, owner, request), time.Now()
-			current, done, err := e.insist(ctx, func(ctx context.Context) (Record, bool, error) {
-				return e.store.Swap(ctx, key, seen.Version, next, e.options.ttl(key.Namespace))
-			})
+			current, mine, err := e.swap(ctx, key, seen.Version, next)
 			if err != nil {
 				return Record{}, time.Time{}, err
 			}
-			if done || current.Version == next.Version {
+			if mine {
 				e.sightings.forget(key)
 				return next, start, nil
 			}
@@ -39,14 +37,37 @@ func (e *Executor) claim(
 		if err := wait.pause(ctx); err != nil {
 			return Record{}, time.Time{}, err
 		}
-		seen, _, err = e.insist(ctx, func(ctx context.Context) (Record, bool, error) {
-			current, err := e.store.Get(ctx, key)
-			return current, true, err
-		})
-		if err != nil {
+		if seen, err = e.get(ctx, key); err != nil {
 			return Record{}, time.Time{}, err
 		}
 	}
+}
+
+// swap puts a record in the place of an earlier one, unless another caller of this process asks
+// about the key first. It returns the record that is there then, and whether it is next.
+func (e *Executor) swap(
+	ctx context.Context, key Key, earlier Version, next Record,
+) (current Record, mine bool, err error) {
+	return e.turns.take(ctx, key, func() (Record, bool, error) {
+		current, done, err := e.insist(ctx, func(ctx context.Context) (Record, bool, error) {
+			return e.store.Swap(ctx, key, earlier, next, e.options.ttl(key.Namespace))
+		})
+		if err == nil && (done || current.Version == next.Version) {
+			return next, true, nil
+		}
+		return current, false, err
+	})
+}
+
+// get reads the record of a key, for all callers of this process that wait to.
+func (e *Executor) get(ctx context.Context, key Key) (current Record, err error) {
+	current, _, err = e.turns.take(ctx, key, func() (Record, bool, error) {
+		return e.insist(ctx, func(ctx context.Context) (Record, bool, error) {
+			current, err := e.store.Get(ctx, key)
+			return current, true, err
+		})
+	})
+	return current, err
 }
 
 // isFree reports whether a record, or its absence, leaves the key to the next caller.

@@ -12,6 +12,7 @@ type Executor struct {
 	store     Store
 	options   Options
 	sightings *sightings
+	turns     *turns
 }
 
 // New returns an executor. Its options may differ from those of other executors on the same store.
@@ -20,7 +21,8 @@ func New(store Store, options Options) (*Executor, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("idempotency options: %w", err)
 	}
-	return &Executor{store: store, options: options, sightings: newSightings()}, nil
+	return &Executor{store: store, options: options, sightings: newSightings(),
+		turns: newTurns()}, nil
 }
 
 // WithWait returns an executor that differs in Options.Wait only: zero waits as long as the context

@@ -89,10 +89,10 @@ func TestTheAPIAnswersBesideThePipelinesFromTheirStore(t *testing.T) {
 	wantVerdict(t, url, "a", "2", "VERDICT_DUPLICATE")
 	wantVerdict(t, url, "1", "1", "VERDICT_FIRST") // the scope of the topic is another one
 	forwarded(2)
-	if text := get(t, page+"/api/status"); !strings.Contains(text, `"state":"up"`) ||
-		!strings.Contains(text, url) {
-		t.Errorf("the page does not show the API: %s", text)
-	}
+	testkit.Eventually(t, time.Minute, "the API on the page", func() bool {
+		text := get(t, page+"/api/status")
+		return strings.Contains(text, url) && !strings.Contains(text, `"state":"waiting"`)
+	})
 	if text := get(t, page+"/metrics"); !strings.Contains(text, "kdedup_api_up 1") {
 		t.Error("kdedup_api_up is not 1")
 	}
