@@ -19,6 +19,7 @@ type Letter struct {
 	Verdict string // of a dropped duplicate
 	// Of a copy: when the ID's owner had claimed it, and in what a conflict differs from the owner.
 	ClaimedAt time.Time
+	Owner     string // where the owner's record stands on its topic: [2]@373
 	Differs   string
 	Stub      bool // the value is not in the letter, and a long key neither
 	Redrives  int  // how often the record was redriven into the input before it became a letter
@@ -100,6 +101,7 @@ func (l *Letter) openOwner(rest []kgo.RecordHeader) ([]kgo.RecordHeader, error) 
 	if keyOf(rest, ownerLength-1) != HeaderClaimedAt {
 		return nil, fmt.Errorf("%w: the time of the claim is missing", ErrNoLetter)
 	}
+	l.Owner = fmt.Sprintf("[%s]@%s", rest[1].Value, rest[2].Value)
 	at, err := time.Parse(timeFormat, string(rest[ownerLength-1].Value))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoLetter, HeaderClaimedAt, err)

@@ -51,7 +51,8 @@ func TestALetterGivesBackTheRecordByteForByte(t *testing.T) {
 		note := Note{Verdict: "conflict", Owned: random.IntN(2) == 0,
 			ClaimedAt: time.UnixMilli(random.Int64N(1 << 42)).UTC()}
 		if note.Owned {
-			want.ClaimedAt = note.ClaimedAt
+			note.Owner.Partition, note.Owner.Offset = 2, random.Int64N(1<<40)
+			want.ClaimedAt, want.Owner = note.ClaimedAt, fmt.Sprintf("[2]@%d", note.Owner.Offset)
 			if random.IntN(2) == 0 {
 				note.Differs = "the key, and the value in total"
 				want.Differs = note.Differs

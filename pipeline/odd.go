@@ -25,8 +25,7 @@ const (
 
 var oddTexts = [oddKinds]string{
 	"records have no message ID",
-	"records have a known message ID with other content: another key or value than its owner's; " +
-		"kdedup report names the fields that differ",
+	"records have a known message ID with other content: another key or value than its owner's",
 	"the clean topic does not take some records: they were treated as on_undeliverable says",
 }
 
@@ -51,9 +50,10 @@ func (o *odds) note(r consumer.Record, j noted, became Outcome) {
 	case j.Verdict == dedup.VerdictConflict:
 		kind, reason = oddConflict, fmt.Sprintf("the ID is owned by partition %d, offset %d",
 			j.Owner.Partition, j.Owner.Offset)
-		if j.differs != "" {
-			reason += "; what differs: " + j.differs
+		if j.differs == "" {
+			j.differs = "not known, kdedup report names the fields"
 		}
+		reason += "; what differs: " + j.differs
 	default:
 		return
 	}

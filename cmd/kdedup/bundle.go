@@ -91,8 +91,8 @@ func (f *bundleFlags) run(cmd *cobra.Command, args []string) error {
 		members = append(members, member{"log.txt", text})
 	}
 	if len(asked) == 0 && f.log == "" {
-		return fmt.Errorf("nothing to pack: %w\nWith --log the log of the process is packed alone",
-			errors.Join(missing...))
+		return fmt.Errorf("nothing to pack: %w; with --log the log of the process is packed alone",
+			missing[0])
 	}
 	if len(missing) > 0 {
 		members = append(members, member{"missing.txt",
@@ -109,8 +109,11 @@ func (f *bundleFlags) run(cmd *cobra.Command, args []string) error {
 	for _, m := range members {
 		fmt.Fprintf(out, "  %-15s %d bytes\n", m.name, len(m.text))
 	}
-	for _, err := range missing {
-		fmt.Fprintf(out, "It lacks what the process did not answer: %v\n", err)
+	if len(missing) > 0 {
+		fmt.Fprintf(out, "It lacks what the process did not answer: %v\n", missing[0])
+	}
+	if f.log == "" {
+		fmt.Fprintln(out, "It has no log: --log adds one.")
 	}
 	fmt.Fprintln(out, "Look at it before you send it: it names your topics, groups and hosts.")
 	return nil

@@ -108,7 +108,7 @@ func TestABundleOfNothingIsRefusedAndOverwritesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine")
 	code, text := kdedup(t.Context(), "bundle", "-o", path, "http://"+nobody(t))
 	if _, err := os.Stat(path); code != 1 || err == nil ||
-		!strings.Contains(text, "With --log the log") {
+		!strings.Contains(text, "with --log the log") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {

@@ -244,6 +244,7 @@ func (f *initFlags) sayNext(ctx context.Context, p plan, client *kgo.Client) {
 	fmt.Fprintf(f.talk, "\nWrote %s: message ID %s, ttl %s, claims in a store of type %s. Look at "+
 		"it, and then:\n\n", f.output, idText(p.id), report.WriteTTL(p.ttl), p.store)
 	for _, row := range [][2]string{
+		{"report", "counts the copies on the whole topic by that ID"},
 		{"setup", "makes " + p.output + " and what else is missing"},
 		{"validate", "checks everything"},
 		{"run", "consumers of " + p.output + " read with isolation.level=read_committed"},
@@ -253,6 +254,4 @@ func (f *initFlags) sayNext(ctx context.Context, p plan, client *kgo.Client) {
 	}
 	fmt.Fprintln(f.talk, "\nWhat that setting is in each client, and which clients need "+
 		"delivery: at_least_once instead: docs/readers.md")
-	fmt.Fprintln(f.talk, namedFile("\nTo count the copies on the whole topic before: "+
-		"kdedup report -c FILE", f.output))
 }

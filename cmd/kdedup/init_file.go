@@ -148,8 +148,8 @@ func (p plan) topics() string {
 	setting("A record with the ID of an earlier one, and another key or value, goes there, too. By "+
 		"default it is dropped, and kept nowhere.", "on_conflict", string(config.ActionDeadLetter))
 	if p.cutOff > 0 {
-		setting("The values of "+records(p.cutOff)+" begin as JSON and are not whole. As whole "+
-			"documents alone are messages, none of them takes the ID of its copy.", "documents",
+		setting("In the sample "+records(p.cutOff)+" had a value that was cut off. With whole, "+
+			"such a value has no ID, so that it cannot take that of its whole copy.", "documents",
 			string(config.DocumentsWhole))
 	}
 	if len(p.ignore) > 0 {

@@ -102,7 +102,7 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 	send("0", "clean-conflict", "sent to "+topic+".clean")
 	send("0", "clean-conflict", "was redriven before, and is not sent again")
 	send("1", "clean", "refused, and stays where it is: the configured message_id does not find")
-	send("900", "clean", "is no letter of "+topic+", or it is gone")
+	send("900", "clean", "there is no letter of "+topic+" at "+topic+".dlq[0]@900")
 	send("0", "elsewhere", "into must be clean, clean-conflict or input")
 	send("none", "clean", "partition and offset must be those of a letter")
 	var clean []string
@@ -113,7 +113,7 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 		t.Errorf("the clean topic has %q", clean)
 	}
 	r.stopsWell()
-	if log := r.out.String(); !strings.Contains(log, "a letter was redriven by hand") {
-		t.Error("the log does not tell of it")
+	if n := strings.Count(r.out.String(), "a letter was redriven from the page"); n != 1 {
+		t.Errorf("the log tells of %d letters that were sent, want 1", n)
 	}
 }

@@ -11,9 +11,7 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/redriving"
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
-	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/internal/redrive"
 )
 
@@ -93,19 +91,7 @@ func (f *redriveFlags) add(cmd *cobra.Command) {
 	addFormat(cmd, &f.format, formatTable, formatJSON)
 }
 
-// knownReasons are those of dead letters, and the verdicts about duplicates.
-func (f *redriveFlags) knownReasons() []string {
-	duplicate, conflict := dedup.VerdictDuplicate.String(), dedup.VerdictConflict.String()
-	if f.duplicates {
-		return []string{duplicate, conflict}
-	}
-	known := []string{"missing_id"}
-	for _, reason := range dedup.MissingReasons() {
-		known = append(known, "missing_id_"+reason.String())
-	}
-	known = append(known, conflict, dedup.VerdictTombstone.String(), forwarder.ReasonSkipped)
-	return append(known, forwarder.Reasons()...)
-}
+func (f *redriveFlags) knownReasons() []string { return redriving.Reasons(f.duplicates) }
 
 func (f *redriveFlags) run(cmd *cobra.Command) error {
 	c, log, err := f.load(cmd)
@@ -182,7 +168,7 @@ func (f *redriveFlags) request(c config.Config, t config.Topic) (r redriving.Req
 		return r, errors.New("--format json needs --yes: the question would stand in the output")
 	}
 	if err := r.Check(c); errors.Is(err, redriving.ErrApart) {
-		return r, fmt.Errorf("--into input: %w", err)
+		return r, fmt.Errorf("--into input: %w: use --into clean", err)
 	} else if err != nil {
 		return r, err
 	}

@@ -38,8 +38,9 @@ var remedies = map[string]string{
 	TooOld: "it is older than retention.ms of the topic, and could be deleted before it is read: " +
 		"--timestamp now",
 	NoPartition: "the topic has fewer partitions than the input had: add partitions",
-	MissingID:   "the configured message_id does not find its ID: correct message_id first",
-	Tombstone:   "on_tombstone keeps it from the clean topic: --into clean",
+	MissingID: "the configured message_id does not find its ID: correct message_id first; a value " +
+		"that was cut off has none, whatever message_id says: its producer has to send it again",
+	Tombstone: "on_tombstone keeps it from the clean topic: --into clean",
 	Duplicate: "another record with this content owns its ID: it was, or will be, forwarded; if " +
 		"not, see kdedup id release",
 	Conflict: "another record with other content owns its ID: --into clean --conflicts forwards it " +
@@ -161,18 +162,18 @@ func (r *Report) WriteTable(out io.Writer) error {
 	return table.Flush()
 }
 
-// Word says what became of a single letter.
-func (r *Report) Word() string {
+// Single says what became of a single letter, and whether it was sent.
+func (r *Report) Single() (word string, sent bool) {
 	switch {
 	case r.Redriven > 0 && r.Released > 0:
-		return "sent to " + r.Into + ", and its ID was freed for the pipeline to claim it again"
+		return "sent to " + r.Into + ", and its ID was freed for the pipeline to claim it again", true
 	case r.Redriven > 0:
-		return "sent to " + r.Into
+		return "sent to " + r.Into, true
 	case r.Earlier > 0:
-		return "was redriven before, and is not sent again"
+		return "was redriven before, and is not sent again", false
 	}
 	for _, refused := range r.Refused {
-		return "refused, and stays where it is: " + cmp.Or(refused.Remedy, refused.Reason)
+		return "refused, and stays where it is: " + cmp.Or(refused.Remedy, refused.Reason), false
 	}
-	return "is no letter of this pipeline"
+	return "is no letter of this pipeline", false
 }

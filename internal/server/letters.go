@@ -17,9 +17,21 @@ import (
 type Letters interface {
 	// Find reads the newest that match, the latest one first.
 	Find(ctx context.Context, q LetterQuery) (FoundLetters, error)
-	// Redrive sends the one at a place on its way again, and says what became of it.
-	Redrive(ctx context.Context, q LetterQuery, r Redrive) (said string, err error)
+	// Redrive sends the one at a place on its way again, unless that is refused, and says what
+	// became of it.
+	Redrive(ctx context.Context, q LetterQuery, r Redrive) (said string, sent bool, err error)
+	// Reasons are those of letters, and the verdicts.
+	Reasons() []string
 }
+
+// Senseless is the error of a question that no repeat answers.
+type Senseless struct{ Err error }
+
+// Error implements error.
+func (s Senseless) Error() string { return s.Err.Error() }
+
+// Unwrap lets errors.Is look through it.
+func (s Senseless) Unwrap() error { return s.Err }
 
 // LetterQuery says which letters are meant.
 type LetterQuery struct {
@@ -52,6 +64,7 @@ type Letter struct {
 	At        time.Time
 	Why       string // reason or verdict
 	Differs   string // of a conflict; empty: not known
+	Owner     string // where the record stands that owns the ID of a copy; empty: not told
 	ID        string // empty: it has none
 	Key       string
 	Value     string
@@ -104,12 +117,14 @@ func (b *letterBox) guarded(serve http.HandlerFunc) http.HandlerFunc {
 
 // lettersView is what the template needs.
 type lettersView struct {
-	About  About
-	Topics []string
+	About   About
+	Topics  []string
+	Reasons []string
 	letterForm
 	Asked bool
 	Found FoundLetters
-	Said  string
+	Said  string // what became of the letter that was to be sent
+	Sent  bool
 	Error string
 }
 
@@ -153,14 +168,13 @@ func (b *letterBox) find(w http.ResponseWriter, r *http.Request) {
 		b.write(w, http.StatusBadRequest, v)
 		return
 	}
-	b.show(w, r, v)
+	b.show(w, r, v, http.StatusOK)
 }
 
 // show answers with the letters of the form.
-func (b *letterBox) show(w http.ResponseWriter, r *http.Request, v lettersView) {
+func (b *letterBox) show(w http.ResponseWriter, r *http.Request, v lettersView, code int) {
 	ctx, cancel := context.WithTimeout(r.Context(), lettersTimeout)
 	defer cancel()
-	code := http.StatusOK
 	q, err := v.query()
 	if err == nil {
 		select {
@@ -172,9 +186,16 @@ func (b *letterBox) show(w http.ResponseWriter, r *http.Request, v lettersView) 
 		}
 	}
 	if v.Asked = err == nil; err != nil && v.Error == "" {
-		v.Error, code = b.clean(err.Error()), http.StatusServiceUnavailable
+		v.Error, code = b.clean(err.Error()), codeOf(err)
 	}
 	b.write(w, code, v)
+}
+
+func codeOf(err error) int {
+	if errors.As(err, new(Senseless)) {
+		return http.StatusBadRequest
+	}
+	return http.StatusServiceUnavailable
 }
 
 // redrive sends one letter, and shows the others again.
@@ -196,10 +217,13 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 		b.write(w, http.StatusBadRequest, v)
 		return
 	}
+	code := http.StatusOK
 	select {
 	case b.sending <- struct{}{}:
 		ctx, cancel := context.WithTimeout(r.Context(), redriveTimeout)
-		v.Said, err = b.letters.Redrive(ctx, q, sent)
+		if v.Said, v.Sent, err = b.letters.Redrive(ctx, q, sent); err == nil && !v.Sent {
+			code = http.StatusConflict
+		}
 		cancel()
 		<-b.sending
 	default:
@@ -207,9 +231,9 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 	}
 	v.Said = b.clean(v.Said)
 	if err != nil {
-		v.Error = b.clean(err.Error())
+		v.Error, code = b.clean(err.Error()), codeOf(err)
 	}
-	b.show(w, r, v)
+	b.show(w, r, v, code)
 }
 
 func redriveOf(r *http.Request) (sent Redrive, err error) {
@@ -230,7 +254,8 @@ func redriveOf(r *http.Request) (sent Redrive, err error) {
 }
 
 func (b *letterBox) write(w http.ResponseWriter, code int, v lettersView) {
-	v.Topics, v.About = b.topics(), b.sampler.latest.Load().About
+	v.Topics, v.Reasons = b.topics(), b.letters.Reasons()
+	v.About = b.sampler.latest.Load().About
 	var page bytes.Buffer
 	if err := b.html.ExecuteTemplate(&page, "letters.html", v); err != nil {
 		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)

@@ -24,10 +24,12 @@ func (b *box) Find(_ context.Context, q LetterQuery) (FoundLetters, error) {
 		Headers: []Row{{"trace", "t-1"}}}, {Offset: 6, At: noon, Opaque: true, Key: "null"}}}, nil
 }
 
-func (b *box) Redrive(_ context.Context, q LetterQuery, r Redrive) (string, error) {
+func (b *box) Redrive(_ context.Context, q LetterQuery, r Redrive) (string, bool, error) {
 	b.asked = append(b.asked, "redrive "+q.Topic)
-	return "sent", nil
+	return "sent", true, nil
 }
+
+func (b *box) Reasons() []string { return []string{"conflict", "missing_id"} }
 
 func lettersServer(t *testing.T, local bool, change func(*Options)) (*box, string) {
 	t.Helper()

@@ -43,9 +43,22 @@ func (l processLetters) request(q server.LetterQuery) (r redriving.Request, err 
 	c := l.p.Config()
 	r = redriving.Request{Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
 	if r.Topic, err = wiring.FindTopic(c.Topics, q.Topic); err != nil {
-		return r, fmt.Errorf("the topic %w", err)
+		return r, server.Senseless{Err: fmt.Errorf("the topic %w", err)}
 	}
-	return r, r.Check(c)
+	if err := r.Check(c); err != nil {
+		return r, server.Senseless{Err: err}
+	}
+	known := func(reason string) bool { return strings.HasPrefix(reason, q.Why) }
+	if reasons := l.Reasons(); !slices.ContainsFunc(reasons, known) {
+		return r, server.Senseless{Err: fmt.Errorf("no letter has the reason %q: they are %s",
+			q.Why, strings.Join(reasons, ", "))}
+	}
+	return r, nil
+}
+
+// Reasons implements server.Letters.
+func (processLetters) Reasons() []string {
+	return append(redriving.Reasons(false), dedup.VerdictDuplicate.String())
 }
 
 // Find implements server.Letters.
@@ -107,6 +120,9 @@ func (w *wantedLetters) letter(
 		}
 		one.Source = fmt.Sprintf("%s[%d]@%d", source.Topic, source.Partition, source.Offset)
 		one.Why, one.Differs = cmp.Or(opened.Reason, opened.Verdict), opened.Differs
+		if one.Owner = opened.Owner; one.Owner != "" {
+			one.Owner += " of the topic, or of another one of its scope"
+		}
 	}
 	if w.query.Why != "" && !strings.HasPrefix(one.Why, w.query.Why) {
 		return one, false
@@ -147,43 +163,48 @@ func shownText(text []byte) string {
 
 // Redrive implements server.Letters.
 func (l processLetters) Redrive(
-	ctx context.Context, q server.LetterQuery, sent server.Redrive,
-) (said string, err error) {
+	ctx context.Context, q server.LetterQuery, one server.Redrive,
+) (said string, sent bool, err error) {
 	r, err := l.request(q)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	r.Conflicts = sent.Conflicts
-	r.Select = redrive.Selection{Partitions: []int32{sent.Partition},
-		Offsets: []redrive.OffsetRange{{First: sent.Offset, Last: sent.Offset}}}
+	r.Conflicts = one.Conflicts
+	r.Select = redrive.Selection{Partitions: []int32{one.Partition},
+		Offsets: []redrive.OffsetRange{{First: one.Offset, Last: one.Offset}}}
 	c := l.p.Config()
-	if r.Into = redrive.Clean; sent.Input {
+	if r.Into = redrive.Clean; one.Input {
 		r.Into = redrive.Input
 		if err := r.Check(c); err != nil {
-			return "", err
+			return "", false, server.Senseless{Err: err}
 		}
 	}
 	task, err := redriving.Open(ctx, c, r, l.store, l.p.log)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer task.Close()
 	found, err := task.Scan(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if found.Letters == 0 {
-		return "", fmt.Errorf("%s[%d]@%d is no letter of %s, or it is gone", task.From(),
-			sent.Partition, sent.Offset, r.Topic.Input)
+		return "", false, server.Senseless{Err: fmt.Errorf("there is no letter of %s at %s[%d]@%d",
+			r.Topic.Input, task.From(), one.Partition, one.Offset)}
 	}
 	report, err := task.Run(ctx, found, func(line string) { l.p.log.Info(line) })
 	if err != nil {
-		return "", fmt.Errorf("redrive %s[%d]@%d: %w", task.From(), sent.Partition, sent.Offset,
-			err)
+		return "", false, fmt.Errorf("redrive %s[%d]@%d: %w", task.From(), one.Partition,
+			one.Offset, err)
 	}
-	said = fmt.Sprintf("%s[%d]@%d: %s", task.From(), sent.Partition, sent.Offset, report.Word())
-	l.p.log.Info("a letter was redriven by hand", "topic", r.Topic.Input, "said", said)
-	return said, nil
+	word, sent := report.Single()
+	said = fmt.Sprintf("%s[%d]@%d: %s", task.From(), one.Partition, one.Offset, word)
+	message := "a letter was not redriven, though somebody asked for it on the page"
+	if sent {
+		message = "a letter was redriven from the page"
+	}
+	l.p.log.Info(message, "topic", r.Topic.Input, "said", said)
+	return said, sent, nil
 }
 
 // store lends that of the process, which a redrive does not close.

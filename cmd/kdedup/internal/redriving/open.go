@@ -47,8 +47,8 @@ func (r Request) Letters() string {
 
 // ErrApart refuses what would take a transaction over two clusters.
 var ErrApart = errors.New("the letters, and the marks of those that were redriven, are on the " +
-	"cluster of kafka.output, and one Kafka transaction cannot span two clusters: redrive into " +
-	"the clean topic")
+	"cluster of kafka.output, and one Kafka transaction cannot span two clusters, so that they go " +
+	"to the clean topic alone")
 
 // Check refuses a request that no server has to be asked about.
 func (r Request) Check(c config.Config) error {
@@ -65,6 +65,21 @@ func (r Request) Check(c config.Config) error {
 		return ErrApart
 	}
 	return nil
+}
+
+// Reasons are those of dead letters, or the verdicts about duplicates. missing_id stands for all
+// that begin so.
+func Reasons(duplicates bool) []string {
+	duplicate, conflict := dedup.VerdictDuplicate.String(), dedup.VerdictConflict.String()
+	if duplicates {
+		return []string{duplicate, conflict}
+	}
+	known := []string{redrive.MissingID}
+	for _, reason := range dedup.MissingReasons() {
+		known = append(known, redrive.MissingID+"_"+reason.String())
+	}
+	known = append(known, conflict, dedup.VerdictTombstone.String(), forwarder.ReasonSkipped)
+	return append(known, forwarder.Reasons()...)
 }
 
 // marksTopic tells which letters were redriven.
