@@ -187,10 +187,12 @@ func (b *Batch) has(at Place) bool {
 	return false
 }
 
-// NewBatch flattens what one poll fetched. Sessions make their batches with it, and so do tests
-// that stand in for a session. Ascending partitions make runs repeatable.
+// NewBatch flattens what one poll fetched; fenceOf tells the fence of a partition. Sessions make
+// their batches with it, and so do tests that stand in for a session. Ascending partitions make
+// runs repeatable.
 func NewBatch(
-	fetches kgo.Fetches, fences map[int32]fence.Fence, group string, revoked context.Context,
+	fetches kgo.Fetches, fenceOf func(partition int32) fence.Fence, group string,
+	revoked context.Context,
 ) *Batch {
 	type part struct {
 		topicID [16]byte
@@ -209,7 +211,7 @@ func NewBatch(
 	slices.SortStableFunc(parts, func(a, b part) int { return int(a.Partition) - int(b.Partition) })
 	batch := &Batch{Records: make([]Record, 0, total), group: group, revoked: revoked}
 	for _, p := range parts {
-		batch.add(p.topicID, p.Records, fences[p.Partition])
+		batch.add(p.topicID, p.Records, fenceOf(p.Partition))
 	}
 	return batch
 }

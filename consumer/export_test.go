@@ -18,7 +18,7 @@ func (t *Transactional) AwaitOpening() { <-t.opening.done }
 func (t *Transactional) OthersCommitted(partition int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.done[partition]--
+	t.partitions[partition].done--
 }
 
 func (t *Transactional) Revoke(partitions ...int32) { t.drop("partitions revoked", partitions) }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/fence"
 )
 
 // polled is a client that only polls.
@@ -174,7 +176,7 @@ func TestARecordThatIsFetchedTwiceIsOnceInABatch(t *testing.T) {
 			"5/-1 6/-1 7/-1 8/-1 9/-1 8/-1 9/-1", 10},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			batch := NewBatch(slices.Concat(test.fetches...), nil, "group", t.Context())
+			batch := NewBatch(slices.Concat(test.fetches...), unfenced, "group", t.Context())
 			var got []string
 			for _, r := range batch.Records {
 				got = append(got, fmt.Sprintf("%d/%d", r.Offset, r.LeaderEpoch))
@@ -216,7 +218,7 @@ func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
 			inEpoch(1, fetched(0, 8, 10, 99))), []span{{0, 5, 15, 10}, {0, 8, 18, 10}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			batch := NewBatch(test.fetches, nil, "group", t.Context())
+			batch := NewBatch(test.fetches, unfenced, "group", t.Context())
 			var got []span
 			for i, s := range batch.Spans {
 				n := 0
@@ -233,3 +235,6 @@ func TestSpansOfABatchOfSeveralFetches(t *testing.T) {
 		})
 	}
 }
+
+// unfenced is the fence of partitions of which nothing was handled.
+func unfenced(int32) (f fence.Fence) { return f }

@@ -1,10 +1,6 @@
 package consumer
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // hidden is what lies behind an open transaction of a producer. Nobody reads it before that ends,
 // and no lag tells of it: a producer that hangs holds up a partition that looks idle.
@@ -22,18 +18,18 @@ const hiddenLong = time.Minute
 func (m *member) noteHidden(partition int32, log Bounds, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.ownsLocked(partition) {
+	p := m.partitions[partition]
+	if p == nil {
 		return
 	}
-	h, known := m.hidden[partition]
-	if !known || h.stable != log.End {
-		h = hidden{stable: log.End, since: now}
+	h := p.hidden
+	if h == nil || h.stable != log.End {
+		h = &hidden{stable: log.End, since: now}
 	}
 	if h.records = log.High - log.End; h.records > 0 {
-		m.hidden[partition] = h
+		p.hidden = h
 	} else {
-		delete(m.hidden, partition)
-		h = hidden{since: now}
+		p.hidden, h = nil, &hidden{since: now}
 	}
 	m.opts.Metrics.hidden.set(partition, float64(h.records))
 	m.opts.Metrics.hiddenFor.set(partition, now.Sub(h.since).Seconds())
@@ -43,11 +39,11 @@ func (m *member) noteHidden(partition int32, log Bounds, now time.Time) {
 func (m *member) warnOfHidden() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range slices.Sorted(maps.Keys(m.hidden)) {
-		if h := m.hidden[p]; time.Since(h.since) >= hiddenLong {
+	for _, number := range m.ownedLocked() {
+		if h := m.partitions[number].hidden; h != nil && time.Since(h.since) >= hiddenLong {
 			m.opts.Logger.Warn("records wait behind a transaction that a producer has left open; "+
-				"kafka-transactions.sh find-hanging finds it", "partition", p, "from", h.stable,
-				"records", h.records)
+				"kafka-transactions.sh find-hanging finds it", "partition", number,
+				"from", h.stable, "records", h.records)
 		}
 	}
 }

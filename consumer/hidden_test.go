@@ -17,7 +17,7 @@ func TestRecordsBehindAnOpenTransactionAreTold(t *testing.T) {
 		var text strings.Builder
 		m := newMember(Options{Metrics: NewCollectors(reg).For("orders"),
 			Logger: slog.New(slog.NewTextHandler(&text, nil))})
-		m.unread[3] = 1
+		m.partitions[3] = newPartition(1)
 		check := func(records, seconds float64) {
 			t.Helper()
 			want := fmt.Sprintf(

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/fence"
 )
 
 // hold keeps a partition at a record that can be delivered nowhere, or not be read, while the
@@ -54,23 +56,25 @@ func (m *member) holdUnread(partition int32, offset int64) {
 	begins := m.client.Committed()[partition].Offset // maybe in the middle of the batch
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	offset = max(offset, begins, m.fences[partition].Next())
-	m.holdLocked(partition, offset, "the batch unpacks to more than unpacked_bytes")
-	if h := m.held[partition]; h != nil {
+	offset = max(offset, begins, m.fenceLocked(partition).Next())
+	if h := m.holdLocked(partition, offset,
+		"the batch unpacks to more than unpacked_bytes"); h != nil {
 		h.paused, h.seek = true, true
 	}
 }
 
-func (m *member) holdLocked(partition int32, offset int64, reason string) {
-	if !m.ownsLocked(partition) {
-		return
+// holdLocked returns nil for a partition that the member does not have.
+func (m *member) holdLocked(partition int32, offset int64, reason string) *hold {
+	p := m.partitions[partition]
+	if p == nil {
+		return nil
 	}
 	now := time.Now()
-	h := m.held[partition]
+	h := p.held
 	if h == nil || h.offset != offset {
 		m.unholdLocked(partition)
 		h = &hold{offset: offset, since: now, pause: firstHold / 2}
-		m.held[partition] = h
+		p.held = h
 		m.opts.Logger.Error("a partition is held at a record; the others go on",
 			"partition", partition, "offset", offset, "error", reason)
 	}
@@ -78,21 +82,24 @@ func (m *member) holdLocked(partition int32, offset int64, reason string) {
 	h.pause = min(2*h.pause, longestHold)
 	h.until = now.Add(h.pause)
 	m.opts.Metrics.held.set(partition, 1)
+	return h
 }
 
-// pausedLocked tells that the client fetches nothing of the partition for now.
-func (m *member) pausedLocked(partition int32) bool {
-	h := m.held[partition]
-	return h != nil && h.paused
+// heldLocked is nil for a partition that is not held, or that the member does not have.
+func (m *member) heldLocked(partition int32) *hold {
+	if p := m.partitions[partition]; p != nil {
+		return p.held
+	}
+	return nil
 }
 
 // unholdLocked forgets a hold.
 func (m *member) unholdLocked(partition int32) {
-	h := m.held[partition]
+	h := m.heldLocked(partition)
 	if h == nil {
 		return
 	}
-	delete(m.held, partition)
+	m.partitions[partition].held = nil
 	m.opts.Metrics.held.forget(partition)
 	if h.paused {
 		m.client.Resume(partition)
@@ -105,19 +112,19 @@ func (m *member) resumeHeld() (next time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	for p, h := range m.held {
-		switch {
-		case !h.paused:
+	for number, p := range m.partitions {
+		switch h := p.held; {
+		case !p.paused():
 		case !now.Before(h.until):
-			at, waiting := m.returned[p]
+			at := p.returned
 			if h.seek {
-				at, waiting = h.offset, true
+				at = h.offset
 			}
-			if waiting { // a client that was looking for the leader has not heard it
-				m.client.Seek(Offsets{p: {Epoch: -1, Offset: at}})
+			if at != nowhere { // a client that was looking for the leader has not heard it
+				m.client.Seek(Offsets{number: {Epoch: -1, Offset: at}})
 			}
 			h.paused, h.seek = false, false
-			m.client.Resume(p)
+			m.client.Resume(number)
 		case next.IsZero() || h.until.Before(next):
 			next = h.until
 		}
@@ -130,9 +137,9 @@ func (m *member) resumeHeld() (next time.Time) {
 func (m *member) readSkips(ctx context.Context) {
 	m.mu.Lock()
 	var due []int32
-	for p, h := range m.held {
-		if h.paused && !time.Now().Before(h.until) && m.unread[p] == 0 {
-			due = append(due, p)
+	for number, p := range m.partitions {
+		if p.paused() && !time.Now().Before(p.held.until) && p.known() {
+			due = append(due, number)
 		}
 	}
 	m.mu.Unlock()
@@ -151,21 +158,38 @@ func (m *member) readSkips(ctx context.Context) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range due {
-		if skip, some := found.Skips[p]; some && m.ownsLocked(p) {
-			m.skips[p] = skip
+	for _, number := range due {
+		if p := m.partitions[number]; p != nil {
+			p.heed(found, number)
 		}
+	}
+}
+
+// heed keeps what an operator has said of a record.
+func (p *partition) heed(found fence.Found, number int32) {
+	if skip, some := found.Skips[number]; some {
+		p.skip = &skip
 	}
 }
 
 func (m *member) noteSkipsLocked(b *Batch) {
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		if skip, some := m.skips[s.Partition]; some && skip.Offset >= s.First &&
-			skip.Offset < s.Next {
-			s.skip = &skip
+		if p := m.partitions[s.Partition]; p != nil && p.skip != nil &&
+			p.skip.Offset >= s.First && p.skip.Offset < s.Next {
+			s.skip = p.skip
 		}
 	}
+}
+
+// holdsLocked reports whether a partition is held.
+func (m *member) holdsLocked() bool {
+	for _, p := range m.partitions {
+		if p.held != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // withhold takes out of the fetches what is held, and has the client deliver it again. It returns
@@ -173,7 +197,7 @@ func (m *member) noteSkipsLocked(b *Batch) {
 func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.held) == 0 {
+	if !m.holdsLocked() {
 		return nil
 	}
 	m.dropPassedLocked(fetches)
@@ -184,7 +208,7 @@ func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 			partitions := fetches[i].Topics[j].Partitions
 			for k := range partitions {
 				f := &partitions[k]
-				h := m.held[f.Partition]
+				h := m.heldLocked(f.Partition)
 				if h == nil || h.narrow && !now.Before(h.until) {
 					continue
 				}
@@ -197,7 +221,7 @@ func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 		}
 	}
 	for p := range back {
-		if h := m.held[p]; now.Before(h.until) {
+		if h := m.heldLocked(p); now.Before(h.until) {
 			h.paused = true
 			m.client.Pause(p)
 		}
@@ -214,9 +238,9 @@ func (m *member) withhold(fetches kgo.Fetches) (back Offsets) {
 func (m *member) expect(back Offsets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p, at := range back {
-		if _, waiting := m.returned[p]; !waiting && m.ownsLocked(p) {
-			m.returned[p] = at.Offset
+	for number, at := range back {
+		if p := m.partitions[number]; p != nil && p.returned == nowhere {
+			p.returned = at.Offset
 		}
 	}
 }
@@ -234,7 +258,7 @@ func (m *member) dropPassedLocked(fetches kgo.Fetches) {
 		}
 	})
 	for p, at := range first {
-		if h := m.held[p]; h != nil && at > h.offset && !h.narrow {
+		if h := m.heldLocked(p); h != nil && at > h.offset && !h.narrow {
 			m.unholdLocked(p)
 		}
 	}

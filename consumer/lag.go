@@ -67,8 +67,8 @@ func (w *lagWatch) update(ctx context.Context) {
 func (m *member) position(client Offsets, partition int32) (at int64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at, known = m.done[partition]; known {
-		return at, true
+	if p := m.partitions[partition]; p != nil && p.done != nowhere {
+		return p.done, true
 	}
 	offset, known := client[partition]
 	return offset.Offset, known

@@ -19,11 +19,11 @@ func TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock(t *testing.
 		m := newMember(Options{TTL: time.Hour, Room: NewRoom(10, 1<<20, time.Minute, nil),
 			Metrics: NewCollectors(prometheus.NewRegistry()).For("in"),
 			Logger:  slog.New(slog.DiscardHandler)})
-		m.doubtLocked(0)
+		m.partitions[0] = newPartition(0)
+		m.partitions[0].doubt(m.opts.Room.Records())
 		before := fence.Fence{}.Advance(fence.Span{Next: 3})
 		commit := func(offset int64) *Batch {
-			b := NewBatch(fetched(0, offset, 1, 100), map[int32]fence.Fence{0: before}, "group",
-				t.Context())
+			b := NewBatch(fetched(0, offset, 1, 100), only(before), "group", t.Context())
 			m.noteMissingLocked(b)
 			before = b.Spans[0].Fence()
 			return b
@@ -52,18 +52,19 @@ func TestWhatIsMissingIsKeptWhileCopiesRenewItsClaims(t *testing.T) {
 				m := newMember(Options{TTL: first, Room: NewRoom(10, 1<<20, time.Minute, nil),
 					Metrics: NewCollectors(prometheus.NewRegistry()).For("in"),
 					Logger:  slog.New(slog.DiscardHandler)})
-				m.doubtLocked(0)
+				m.partitions[0] = newPartition(0)
+				m.partitions[0].doubt(m.opts.Room.Records())
 				before := fence.Fence{}.Advance(fence.Span{Next: 3})
 				commit := func(offset int64) *Batch {
-					b := NewBatch(fetched(0, offset, 1, 100), map[int32]fence.Fence{0: before},
-						"group", t.Context())
+					b := NewBatch(fetched(0, offset, 1, 100), only(before), "group",
+						t.Context())
 					m.noteMissingLocked(b)
 					before = b.Spans[0].Fence()
 					return b
 				}
 				commit(4)
 				m.opts.TTL = 0
-				m.unsure[0] = 0
+				m.partitions[0].unsure = 0
 				commit(5)
 				time.Sleep(10 * 365 * 24 * time.Hour) // of the bubble
 				commit(6)
@@ -74,4 +75,9 @@ func TestWhatIsMissingIsKeptWhileCopiesRenewItsClaims(t *testing.T) {
 			})
 		})
 	}
+}
+
+// only is the fence of every partition.
+func only(f fence.Fence) func(int32) fence.Fence {
+	return func(int32) fence.Fence { return f }
 }

@@ -21,11 +21,13 @@ const longestNarrow = 5 * time.Second
 func (m *member) dueFences(begun map[int32]bool) map[int32]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, due := time.Now(), maps.Clone(m.unread)
-	maps.DeleteFunc(due, func(p int32, _ int) bool {
-		h := m.held[p]
-		return !begun[p] || h != nil && h.narrow && now.Before(h.until)
-	})
+	now, due := time.Now(), make(map[int32]int)
+	for number, p := range m.partitions {
+		waits := p.held != nil && p.held.narrow && now.Before(p.held.until)
+		if !p.known() && begun[number] && !waits {
+			due[number] = p.unread
+		}
+	}
 	return due
 }
 
@@ -35,8 +37,14 @@ func (m *member) stillDue(due map[int32]int) []int32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(due)), func(p int32) bool {
-		return m.unread[p] != due[p]
+		return !m.isDueLocked(p, due[p])
 	})
+}
+
+// isDueLocked reports whether the fence of a partition is still to be read for the rebalance.
+func (m *member) isDueLocked(partition int32, rebalance int) bool {
+	p := m.partitions[partition]
+	return p != nil && p.unread == rebalance
 }
 
 // holdNarrow holds those of the partitions that have no counterpart: it takes them out of what is
@@ -62,10 +70,10 @@ func (m *member) holdNarrow(
 			delete(due, p)
 			continue
 		}
-		if h := m.held[p]; h != nil && h.narrow {
+		if h := m.heldLocked(p); h != nil && h.narrow {
 			m.opts.Logger.Info("a partition has its counterparts, and goes on", "partition", p,
 				"held_for", time.Since(h.since))
-			m.releaseLocked(p, h)
+			m.releaseLocked(p)
 		}
 	}
 	m.mu.Unlock()
@@ -76,11 +84,10 @@ func (m *member) holdNarrow(
 }
 
 func (m *member) narrowLocked(partition int32, offset int64, reason string) {
-	if h := m.held[partition]; h != nil && h.narrow {
+	if h := m.heldLocked(partition); h != nil && h.narrow {
 		offset = h.offset // it is told once
 	}
-	m.holdLocked(partition, offset, reason)
-	if h := m.held[partition]; h != nil {
+	if h := m.holdLocked(partition, offset, reason); h != nil {
 		h.narrow = true
 		h.pause = min(h.pause, longestNarrow)
 		h.until = time.Now().Add(h.pause)
@@ -88,9 +95,9 @@ func (m *member) narrowLocked(partition int32, offset int64, reason string) {
 }
 
 // releaseLocked ends a hold, and has the client go on where it was held.
-func (m *member) releaseLocked(partition int32, h *hold) {
-	if at, waiting := m.returned[partition]; waiting && h.paused {
-		m.client.Seek(Offsets{partition: {Epoch: -1, Offset: at}})
+func (m *member) releaseLocked(partition int32) {
+	if p := m.partitions[partition]; p.returned != nowhere && p.paused() {
+		m.client.Seek(Offsets{partition: {Epoch: -1, Offset: p.returned}})
 	}
 	m.unholdLocked(partition)
 }

@@ -59,7 +59,7 @@ func (m *member) disown(fetches kgo.Fetches) {
 		for j := range fetches[i].Topics {
 			partitions := fetches[i].Topics[j].Partitions
 			for k := range partitions {
-				if f := &partitions[k]; m.taken[f.Partition] && !m.ownsLocked(f.Partition) {
+				if f := &partitions[k]; m.taken[f.Partition] && m.partitions[f.Partition] == nil {
 					f.Records = nil
 				}
 			}
@@ -69,7 +69,7 @@ func (m *member) disown(fetches kgo.Fetches) {
 
 func (m *member) batch(fetches kgo.Fetches) (*Batch, error) {
 	m.mu.Lock()
-	batch := NewBatch(fetches, m.fences, m.opts.ConsumerGroup, m.revoked)
+	batch := NewBatch(fetches, m.fenceLocked, m.opts.ConsumerGroup, m.revoked)
 	m.noteMissingLocked(batch)
 	m.noteSkipsLocked(batch)
 	m.mu.Unlock()
@@ -150,7 +150,7 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 // it takes out of the fetches.
 func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offsets, err error) {
 	m.mu.Lock()
-	some := len(m.unread) > 0
+	some := m.hasUnreadLocked()
 	m.mu.Unlock()
 	if !some {
 		return nil, nil
@@ -182,21 +182,28 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offs
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p, f := range fences {
-		if m.unread[p] != due[p] {
+	for number, f := range fences {
+		if !m.isDueLocked(number, due[number]) {
 			continue // revoked meanwhile
 		}
-		delete(m.unread, p)
-		m.fences[p] = f
-		if at, known := committed[p]; known { // a Seek will change what the client says
-			m.done[p] = at.Offset
+		p := m.partitions[number]
+		p.unread, p.fence = 0, f
+		if at, known := committed[number]; known { // a Seek will change what the client says
+			p.done = at.Offset
 		}
-		if skip, some := found.Skips[p]; some {
-			m.skips[p] = skip
-		}
-		m.doubtLocked(p)
+		p.heed(found, number)
+		p.doubt(m.opts.Room.Records())
 	}
 	return back, nil
+}
+
+func (m *member) hasUnreadLocked() bool {
+	for _, p := range m.partitions {
+		if !p.known() {
+			return true
+		}
+	}
+	return false
 }
 
 // reportRewinds says once per assignment that a partition begins below its fence.
@@ -205,10 +212,11 @@ func (m *member) reportRewinds(b *Batch) {
 	defer m.mu.Unlock()
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		if !s.Again || m.warned[s.Partition] {
+		p := m.partitions[s.Partition]
+		if !s.Again || p == nil || p.warned {
 			continue
 		}
-		m.warned[s.Partition] = true
+		p.warned = true
 		m.opts.Metrics.rewinds.Inc()
 		m.opts.Logger.Warn("offsets were set back: records below the fence were handled before",
 			"partition", s.Partition, "from", s.First, "fence", s.before.Next())

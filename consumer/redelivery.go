@@ -25,17 +25,17 @@ func (m *member) giveBack(b *Batch) Offsets {
 	back := make(Offsets)
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		before, kept := m.fences[s.Partition]
-		if !kept {
+		p := m.partitions[s.Partition]
+		if !p.known() {
 			continue
 		}
 		first := s.First
 		if earlier, twice := back[s.Partition]; twice {
 			first = min(first, earlier.Offset)
 		}
-		back[s.Partition] = kgo.EpochOffset{Epoch: before.EpochBelow(s.TopicID), Offset: first}
-		m.returned[s.Partition] = first
-		m.doubtLocked(s.Partition)
+		back[s.Partition] = kgo.EpochOffset{Epoch: p.fence.EpochBelow(s.TopicID), Offset: first}
+		p.returned = first
+		p.doubt(m.opts.Room.Records())
 	}
 	return back
 }
@@ -50,13 +50,16 @@ func (m *member) checkRedelivery(b *Batch) error {
 	defer m.mu.Unlock()
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		first, waiting := m.returned[s.Partition]
-		if waiting && s.First > first {
+		p := m.partitions[s.Partition]
+		if p == nil {
+			continue
+		}
+		if p.returned != nowhere && s.First > p.returned {
 			return fmt.Errorf("poll: partition %d goes on at offset %d, but its records from %d "+
 				"were given back: %w",
-				s.Partition, s.First, first, ErrNotDelivered)
+				s.Partition, s.First, p.returned, ErrNotDelivered)
 		}
-		delete(m.returned, s.Partition)
+		p.returned = nowhere
 	}
 	return nil
 }
@@ -67,7 +70,7 @@ func (m *member) checkReturned(b *Batch) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range b.Spans {
-		if p := b.Spans[i].Partition; m.taken[p] && m.ownsLocked(p) {
+		if p := b.Spans[i].Partition; m.taken[p] && m.partitions[p] != nil {
 			return fmt.Errorf("poll: partition %d was taken away and came back meanwhile", p)
 		}
 	}
@@ -79,8 +82,8 @@ func (m *member) checkReturned(b *Batch) error {
 func (m *member) wakeForFences(committed Offsets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p := range m.unread {
-		if _, known := committed[p]; known && m.idle != nil {
+	for number, p := range m.partitions {
+		if _, begun := committed[number]; begun && !p.known() && m.idle != nil {
 			m.idle(errUnread)
 			return
 		}
@@ -102,20 +105,19 @@ type stillness struct {
 func (m *member) noteLag(partition int32, position, lag int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.ownsLocked(partition) {
+	p := m.partitions[partition]
+	if p == nil {
 		return
 	}
-	m.lags[partition] = lag
+	p.lag = lag
 	m.opts.Metrics.lag.set(partition, float64(lag))
-	still := m.still[partition]
 	switch {
-	case lag == 0 || still.position != position || m.pausedLocked(partition):
-		still = stillness{position: position}
+	case lag == 0 || p.still.position != position || p.paused():
+		p.still = stillness{position: position}
 	case m.idle != nil:
-		still.times++
+		p.still.times++
 	}
-	m.still[partition] = still
-	if still.times >= int(undelivered/lagInterval) && m.idle != nil {
+	if p.still.times >= int(undelivered/lagInterval) && m.idle != nil {
 		m.idle(fmt.Errorf(
 			"poll: %d records of partition %d, from offset %d, were not delivered in %v", lag,
 			partition, position, undelivered))

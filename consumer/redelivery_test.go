@@ -36,7 +36,7 @@ func TestABatchThatWasGivenBackMustComeAgain(t *testing.T) {
 		}, 20, false},
 		{"the partition was taken away and came back where another lane left it", func(m *member) {
 			m.drop("partitions revoked", []int32{0})
-			m.fences[0] = fence.Fence{}
+			m.partitions[0] = newPartition(0)
 		}, 20, false},
 	}
 	for _, c := range cases {
@@ -74,7 +74,7 @@ func memberOf(t *testing.T, partition int32) *member {
 		Metrics:            NewCollectors(prometheus.NewRegistry()).For("orders"),
 		Logger:             slog.New(slog.DiscardHandler),
 	})
-	m.fences[partition] = fence.Fence{}
+	m.partitions[partition] = newPartition(0)
 	return m
 }
 
@@ -92,11 +92,11 @@ func TestOnlyALaneThatWaitsWhileRecordsLieThereIsStuck(t *testing.T) {
 		{"it waits now and then", func(m *member, i int) { m.noteLag(0, 10, int64(i%2)) }, false},
 		{"the partition is another lane's", func(m *member, _ int) { m.noteLag(1, 10, 5) }, false},
 		{"the partition is held", func(m *member, _ int) {
-			m.held[0] = &hold{offset: 10, paused: true}
+			m.partitions[0].held = &hold{offset: 10, paused: true}
 			m.noteLag(0, 10, 5)
 		}, false},
 		{"what was held is due, and does not come", func(m *member, _ int) {
-			m.held[0] = &hold{offset: 10}
+			m.partitions[0].held = &hold{offset: 10}
 			m.noteLag(0, 15, 5)
 		}, true},
 		{"the lane works on a batch", func(m *member, _ int) {
@@ -211,7 +211,7 @@ func TestAHeldRecordComesAgainThoughTheClientDidNotHearWhereToGoOn(t *testing.T)
 			t.Fatal(err)
 		}
 		defer session.Close()
-		session.member.fences[0] = fence.Fence{}
+		session.member.partitions[0] = newPartition(0)
 		session.Hold(0, 7, "no topic takes it")
 		batch, err := session.Poll(t.Context())
 		if err != nil || len(batch.Records) != 1 || batch.Records[0].Offset != 7 {

@@ -61,7 +61,7 @@ func TestAPartitionThatIsRevokedWhileItsFenceIsReadIsItsNextOwnersAlone(t *testi
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			m := memberOf(t, 0)
-			delete(m.fences, 0)
+			delete(m.partitions, 0)
 			client := &shared{
 				committed: Offsets{4: at(3), 5: at(2)}, group: Offsets{4: at(3), 5: at(2)},
 				found: fence.Found{Input: input,
@@ -74,11 +74,11 @@ func TestAPartitionThatIsRevokedWhileItsFenceIsReadIsItsNextOwnersAlone(t *testi
 				t.Fatal(err)
 			}
 			for p := range int32(10) {
-				if got := m.fences[p].Next(); got != c.fences[p] {
+				if got := m.fenceLocked(p).Next(); got != c.fences[p] {
 					t.Errorf("the fence of partition %d is %d, not %d", p, got, c.fences[p])
 				}
 			}
-			if got := m.unread[5] > 0; got != c.unread {
+			if got := m.partitions[5] != nil && !m.partitions[5].known(); got != c.unread {
 				t.Errorf("partition 5 is to be read: %v", got)
 			}
 		})

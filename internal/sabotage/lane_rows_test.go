@@ -109,8 +109,8 @@ var ofLane = []sabotage{
 	},
 	{
 		guard: "a partition that came back while its records were polled ends the session",
-		file:  "consumer/redelivery.go", old: "m.taken[p] && m.ownsLocked(p)",
-		new:      "m.taken[p] && m.ownsLocked(p) && false",
+		file:  "consumer/redelivery.go", old: "m.taken[p] && m.partitions[p] != nil",
+		new:      "m.taken[p] && m.partitions[p] != nil && false",
 		caughtBy: "./pipeline/simulation", tests: "TestModel",
 	},
 	{
@@ -187,8 +187,8 @@ var ofLane = []sabotage{
 	},
 	{
 		guard: "a held record comes again though the client did not hear where to go on",
-		file:  "consumer/hold.go", old: "at, waiting := m.returned[p]\n",
-		new:      "at, waiting := int64(0), false\n",
+		file:  "consumer/hold.go", old: "at := p.returned\n",
+		new:      "at := int64(nowhere)\n",
 		caughtBy: "./consumer",
 		tests:    "TestAHeldRecordComesAgainThoughTheClientDidNotHearWhereToGoOn",
 	},
