@@ -148,7 +148,8 @@ func TestCompositeIsUnambiguous(t *testing.T) {
 func TestBadSourcesAreRefused(t *testing.T) {
 	cases := map[string]messageid.Source{
 		`message_id: from "cookie" is not header, key, json, avro, protobuf, json_schema, ` +
-			`debezium, value_hash, composite or first_of`: {From: "cookie"},
+			`debezium, maxwell, canal_json, ticdc, cockroachdb, mongodb, dms, value_hash, composite ` +
+			`or first_of`: {From: "cookie"},
 		`message_id: occurrence "second" is not first or last`: {From: "header", Name: "id",
 			Occurrence: "second"},
 		`message_id: normalize: "upper" is not trim, payload, unquote, lower or uuid`: {From: "key",
