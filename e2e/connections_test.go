@@ -13,15 +13,15 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
-// crowd is a pattern with many topics on a broker of their own.
-func crowd(t *testing.T, topics int) *tenants {
+// crowd is a pattern with many topics on a broker of their own; more are settings of its entry.
+func crowd(t *testing.T, topics int, more ...string) (*tenants, *servers.Server) {
 	t.Helper()
 	servers.Need(t)
 	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir()})
 	s := tenantsAt(t, []string{servers.ForTest(t, kafka, err).Addr()}, "crowd",
-		"on_missing_id: drop")
+		strings.Join(append(more, "on_missing_id: drop"), "\n    "))
 	s.create(0, topics)
-	return s
+	return s, kafka
 }
 
 // connections counts those to the broker, by the kernel's table.
@@ -71,7 +71,7 @@ func TestManyTopicsHaveFewConnections(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
 	const topics, most = 100, 3
-	d := crowd(t, topics)
+	d, _ := crowd(t, topics)
 	own := d.connections() // of the test
 	one := d.start("one")
 	d.settles(one, topics)
@@ -90,7 +90,7 @@ func TestAStartEndsHoweverFewConnectionsABrokerAdmits(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
 	const topics = 10
-	d := crowd(t, topics)
+	d, _ := crowd(t, topics)
 	d.produceOrders(0, 0) // so that the test has the connections that it needs
 	if err := d.client.Flush(t.Context()); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
 // The broker dies under sixty pipelines, and stays away for longer than their sessions. The log and
@@ -16,12 +15,8 @@ import (
 func TestAnOutageUnderManyPipelinesIsAFewLines(t *testing.T) {
 	testkit.InTurn(t)
 	t.Parallel()
-	servers.Need(t)
 	const topics, mostLines, mostRows = 60, 12, 12
-	kafka, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir()})
-	d := tenantsAt(t, []string{servers.ForTest(t, kafka, err).Addr()}, "crowd",
-		"on_missing_id: drop\n    session_timeout: 10s")
-	d.create(0, topics)
+	d, kafka := crowd(t, topics, "session_timeout: 10s")
 	one := d.start("one")
 	d.settles(one, topics)
 	before := one.warnings()

@@ -68,17 +68,14 @@ func (t *Topics) deadLetter(
 		return kgo.Record{}, f, &Stuck{r, reason, ErrNoDeadLetterTopic}
 	}
 	why := []kgo.RecordHeader{header(HeaderReason, reason)}
-	for _, owner := range [][]kgo.RecordHeader{about.owner(), nil} { // the value is worth more
-		if f.stub {
-			break
-		}
+	for owner := about.owner(); !f.stub; owner = nil { // the value is worth more
 		out := copied(t.DeadLetter, r, slices.Concat(r.Headers, why, sourceHeaders(r), owner))
 		f.apply(&out, r)
 		if t.admits(&out) {
 			return out, f, nil
 		}
+		f.stub = owner == nil
 	}
-	f.stub = true
 	out := copied(t.DeadLetter, r, slices.Concat(why, sourceHeaders(r), about.owner(),
 		contentHeaders(r)))
 	out.Value = nil

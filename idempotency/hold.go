@@ -119,10 +119,7 @@ func (e *Executor) endHold(
 	if !errors.Is(err, ErrLeaseLost) {
 		return err
 	}
-	current, _, getErr := e.insist(ctx, func(ctx context.Context) (Record, bool, error) {
-		current, err := e.store.Get(ctx, key)
-		return current, true, err
-	})
+	current, getErr := e.get(ctx, key)
 	if getErr != nil {
 		return fmt.Errorf("record outcome %s: %w", state, getErr)
 	}

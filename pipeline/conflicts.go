@@ -58,13 +58,7 @@ func (c *comparing) differences(
 	if len(at) == 0 {
 		return nil
 	}
-	owners := make(map[dedup.Coordinates]*kgo.Record)
-	for _, r := range b.Records {
-		owners[dedup.CoordinatesOf(r.TopicID, r.Record)] = r.Record
-	}
-	for _, one := range conflicts {
-		one.OwnerRecord = owners[one.Owner]
-	}
+	findOwners(b, conflicts)
 	ctx, cancel := b.Context(work)
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, compareTime)
@@ -78,4 +72,21 @@ func (c *comparing) differences(
 		}
 	}
 	return differ
+}
+
+// findOwners fills in those that the batch has.
+func findOwners(b *consumer.Batch, conflicts []*ConflictPair) {
+	owners := make(map[dedup.Coordinates]*kgo.Record, len(conflicts))
+	for _, one := range conflicts {
+		owners[one.Owner] = nil
+	}
+	for _, r := range b.Records {
+		at := dedup.CoordinatesOf(r.TopicID, r.Record)
+		if _, wanted := owners[at]; wanted {
+			owners[at] = r.Record
+		}
+	}
+	for _, one := range conflicts {
+		one.OwnerRecord = owners[one.Owner]
+	}
 }

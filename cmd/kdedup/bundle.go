@@ -44,10 +44,11 @@ func newBundle() *cobra.Command {
 			if err := f.login.check(); err != nil {
 				return err
 			}
-			if _, err := f.addressOf(args, "/"); err != nil {
+			server, err := f.addressOf(args, "")
+			if err != nil {
 				return usageError{err}
 			}
-			return f.run(cmd, args)
+			return f.run(cmd, server)
 		},
 	}
 	f.login.add(cmd)
@@ -77,11 +78,11 @@ var pages = []struct {
 	{"/debug/pprof/goroutine?debug=2", "goroutines.txt", true},
 }
 
-func (f *bundleFlags) run(cmd *cobra.Command, args []string) error {
+func (f *bundleFlags) run(cmd *cobra.Command, server string) error {
 	out, now := cmd.OutOrStdout(), time.Now().UTC()
 	members := []member{{"version.txt", []byte(fmt.Sprintf("%s\n%s/%s\nwritten %s\n",
 		versionLine(build.This()), runtime.GOOS, runtime.GOARCH, now.Format(time.RFC3339)))}}
-	instance, asked, missing := f.ask(cmd.Context(), args)
+	instance, asked, missing := f.ask(cmd.Context(), server)
 	members = append(members, asked...)
 	if f.log != "" {
 		text, err := f.readLog(cmd.InOrStdin())
@@ -121,19 +122,12 @@ func (f *bundleFlags) run(cmd *cobra.Command, args []string) error {
 
 // ask reads the pages. What one of them lacks is told, and stops no other.
 func (f *bundleFlags) ask(
-	ctx context.Context, args []string,
+	ctx context.Context, server string,
 ) (instance string, members []member, missing []error) {
 	instance = "process"
 	for _, p := range pages {
-		path, query, _ := strings.Cut(p.path, "?")
-		url, err := f.addressOf(args, path)
-		if err != nil {
-			return instance, members, append(missing, err)
-		}
-		if query != "" {
-			url += "?" + query
-		}
-		text, _, err := f.get(ctx, url, http.StatusOK, http.StatusServiceUnavailable)
+		url := server + p.path
+		text, err := f.get(ctx, url, http.StatusOK, http.StatusServiceUnavailable)
 		switch {
 		case err != nil && p.optional:
 			continue

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"html"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,12 +22,7 @@ func postForm(t *testing.T, address string, form url.Values) (code int, page str
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, html.UnescapeString(string(body))
+	return answer.StatusCode, html.UnescapeString(bodyOf(t, answer))
 }
 
 // An operator finds a conflict and a record without an ID on the page of the running process, whose

@@ -40,40 +40,38 @@ const (
 )
 
 // get reads a page whose answer has one of the wanted codes.
-func (l *login) get(
-	ctx context.Context, url string, want ...int,
-) (body []byte, code int, err error) {
+func (l *login) get(ctx context.Context, url string, want ...int) (body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return nil, 0, usageError{err}
+		return nil, usageError{err}
 	}
 	if l.username != "" {
 		password, err := os.ReadFile(l.passwordFile)
 		if err != nil {
-			return nil, 0, usageError{fmt.Errorf("--password-file: %w", err)}
+			return nil, usageError{fmt.Errorf("--password-file: %w", err)}
 		}
 		request.SetBasicAuth(l.username, strings.TrimRight(string(password), "\r\n"))
 	}
 	client, err := l.client(request.URL)
 	if err != nil {
-		return nil, 0, usageError{err}
+		return nil, usageError{err}
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized:
-		return nil, 0, fmt.Errorf("%s wants a password: --username and --password-file", url)
+		return nil, fmt.Errorf("%s wants a password: --username and --password-file", url)
 	case !slices.Contains(want, answer.StatusCode):
-		return nil, 0, fmt.Errorf("%s answers %s", url, answer.Status)
+		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
 	}
 	body, err = io.ReadAll(io.LimitReader(answer.Body, mostOfPage))
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the answer of %s: %w", url, err)
+		return nil, fmt.Errorf("read the answer of %s: %w", url, err)
 	}
-	return body, answer.StatusCode, nil
+	return body, nil
 }

@@ -192,6 +192,12 @@ func get(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return bodyOf(t, answer)
+}
+
+// bodyOf reads an answer to its end.
+func bodyOf(t *testing.T, answer *http.Response) string {
+	t.Helper()
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {

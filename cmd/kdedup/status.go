@@ -82,7 +82,7 @@ func (f *statusFlags) run(ctx context.Context, url string, out io.Writer) error 
 }
 
 func (f *statusFlags) ask(ctx context.Context, url string) (s statusNow, err error) {
-	answer, _, err := f.login.get(ctx, url, http.StatusOK)
+	answer, err := f.login.get(ctx, url, http.StatusOK)
 	if err != nil {
 		return s, err
 	}

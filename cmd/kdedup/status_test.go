@@ -338,11 +338,6 @@ func secretAsker(t *testing.T, base string) func(method, path, form string) stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		return bodyOf(t, answer)
 	}
 }

@@ -73,11 +73,16 @@ func (c change) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	for _, part := range [][]byte{e.op, e.before, after, e.update, e.message} {
 		said = appendPart(said, part)
 	}
+	return idOfChange(said, room), dedup.NotMissing
+}
+
+// idOfChange is a hash of what identifies a change. The room keeps the memory for the next one.
+func idOfChange(said []byte, room *[]byte) dedup.ID {
 	if *room = said; cap(said) > mostKept {
 		*room = nil
 	}
 	sum := sha256.Sum256(said)
-	return dedup.ID(sum[:]), dedup.NotMissing
+	return dedup.ID(sum[:])
 }
 
 var changeRooms = sync.Pool{New: func() any { return new([]byte) }}
@@ -202,7 +207,14 @@ func keyOf(key []byte) []byte {
 // payloadOf is the payload of what Kafka Connect's JsonConverter writes with schemas.enable, its
 // default: an object of schema and payload, and of nothing else.
 func payloadOf(doc []byte) (payload []byte, wrapped bool) {
-	var schema, others bool
+	payload, schema := payloadIn(doc)
+	return payload, schema && payload != nil
+}
+
+// payloadIn is the payload of an object that has nothing else, but maybe a schema. It is nil for
+// anything else.
+func payloadIn(doc []byte) (payload []byte, schema bool) {
+	others := false
 	end := eachMember(doc, skipSpace(doc, 0), func(name, value []byte) bool {
 		switch string(name) {
 		case "schema":
@@ -214,8 +226,10 @@ func payloadOf(doc []byte) (payload []byte, wrapped bool) {
 		}
 		return !others
 	})
-	whole := end != invalid && skipSpace(doc, end) == len(doc)
-	return payload, whole && schema && payload != nil && !others
+	if others || end == invalid || skipSpace(doc, end) != len(doc) {
+		return nil, false
+	}
+	return payload, schema
 }
 
 // appendPart tells null from what is empty, and where each part ends.

@@ -2,7 +2,6 @@ package messageid
 
 import (
 	"bytes"
-	"crypto/sha256"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -167,11 +166,7 @@ func (f feed) find(r *kgo.Record, name string, docs *documents) (dedup.ID, dedup
 	if c.has("__crdb__", "updated") || c.has("__crdb__", "mvcc_timestamp") { // beside the columns
 		said = append(said, doc...)
 	}
-	if *room = said; cap(said) > mostKept {
-		*room = nil
-	}
-	sum := sha256.Sum256(said)
-	return dedup.ID(sum[:]), dedup.NotMissing
+	return idOfChange(said, room), dedup.NotMissing
 }
 
 // fromMongoDB takes the resume token of a change stream's event, which the connector also writes
@@ -216,29 +211,11 @@ func resumeToken(part []byte) (token []byte, copying, ok bool) {
 
 // insidePayload is the payload that stands alone or beside a schema, and anything else as it is.
 func insidePayload(doc []byte) []byte {
-	var payload []byte
-	others := false
-	end := eachMember(doc, skipSpace(doc, 0), func(name, value []byte) bool {
-		switch string(name) {
-		case "payload":
-			payload = value
-		case "schema":
-		default:
-			others = true
-		}
-		return !others
-	})
-	if end == invalid || skipSpace(doc, end) != len(doc) || len(payload) == 0 {
-		return doc
+	if payload, _ := payloadIn(doc); payload != nil {
+		return payload
 	}
-	return payload
+	return doc
 }
 
 // document is what a JSON string holds, and anything else as it is.
-func document(value []byte) []byte {
-	value = bytes.TrimSpace(value)
-	if len(value) < 2 || value[0] != '"' || skipString(value, 0) != len(value) {
-		return value
-	}
-	return unescaped(value[1 : len(value)-1])
-}
+func document(value []byte) []byte { return unquoted(bytes.TrimSpace(value)) }

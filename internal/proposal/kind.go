@@ -109,7 +109,7 @@ func (s Sample) Kind() (k Kind, known bool) {
 			}
 		}
 	}
-	if k.Name != "" && s.Finds != nil && !lately(s.Records, func(i int) bool {
+	if k.Name != "" && s.Finds != nil && !lately(s.Records, newest(s.Records), func(i int) bool {
 		return s.Finds(k.Name, s.Records[i])
 	}) {
 		return Kind{Of: k.Of}, false

@@ -26,26 +26,21 @@ func newest(records []*kgo.Record) (all []int) {
 	return all
 }
 
-// lately reports whether one of the newest records has something, of those that could have it. It
-// is true where none could.
-func lately(records []*kgo.Record, has func(i int) bool) bool {
-	could := false
-	for _, i := range newest(records) {
-		if records[i].Value == nil {
-			continue
-		}
-		if has(i) {
-			return true
-		}
-		could = true
-	}
-	return !could
+// lately reports whether one of the newest records has something. Tombstones say nothing: it is
+// true where all of them are such.
+func lately(records []*kgo.Record, newest []int, has func(i int) bool) bool {
+	alive := slices.DeleteFunc(slices.Clone(newest), func(i int) bool {
+		return records[i].Value == nil
+	})
+	return len(alive) == 0 || slices.ContainsFunc(alive, has)
 }
 
 // refuseForgotten refuses what records had once.
 func (j *judge) refuseForgotten() {
+	newest := newest(j.records)
 	for _, c := range j.all {
-		if c.Refused == "" && !lately(j.records, func(i int) bool { return c.ids[i] != 0 }) {
+		has := func(i int) bool { return c.ids[i] != 0 }
+		if c.Refused == "" && !lately(j.records, newest, has) {
 			c.Refused = notLately
 		}
 	}

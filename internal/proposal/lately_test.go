@@ -49,7 +49,7 @@ func TestTombstonesAtTheEndSayNothingOfAPlace(t *testing.T) {
 		}
 		records = append(records, r)
 	}
-	if !lately(records, func(int) bool { return false }) {
+	if !lately(records, newest(records), func(int) bool { return false }) {
 		t.Error("a hundred tombstones refuse a field of values")
 	}
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -98,7 +97,7 @@ type letterBox struct {
 
 func (b *letterBox) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /letters", b.guarded(func(w http.ResponseWriter, _ *http.Request) {
-		b.write(w, http.StatusOK, lettersView{})
+		b.reply(w, http.StatusOK, lettersView{})
 	}))
 	mux.HandleFunc("POST /letters", b.guarded(b.find))
 	mux.HandleFunc("POST /redrive", b.guarded(b.redrive))
@@ -108,7 +107,7 @@ func (b *letterBox) routes(mux *http.ServeMux) {
 func (b *letterBox) guarded(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !b.changes {
-			b.write(w, http.StatusForbidden, lettersView{Error: errNoLetters.Error()})
+			b.reply(w, http.StatusForbidden, lettersView{Error: errNoLetters.Error()})
 			return
 		}
 		serve(w, r)
@@ -165,7 +164,7 @@ func (b *letterBox) find(w http.ResponseWriter, r *http.Request) {
 	v, err := b.read(w, r)
 	if err != nil {
 		v.Error = err.Error()
-		b.write(w, http.StatusBadRequest, v)
+		b.reply(w, http.StatusBadRequest, v)
 		return
 	}
 	b.show(w, r, v, http.StatusOK)
@@ -188,7 +187,7 @@ func (b *letterBox) show(w http.ResponseWriter, r *http.Request, v lettersView, 
 	if v.Asked = err == nil; err != nil && v.Error == "" {
 		v.Error, code = b.clean(err.Error()), codeOf(err)
 	}
-	b.write(w, code, v)
+	b.reply(w, code, v)
 }
 
 func codeOf(err error) int {
@@ -214,7 +213,7 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		v.Error = err.Error()
-		b.write(w, http.StatusBadRequest, v)
+		b.reply(w, http.StatusBadRequest, v)
 		return
 	}
 	code := http.StatusOK
@@ -253,15 +252,8 @@ func redriveOf(r *http.Request) (sent Redrive, err error) {
 	return sent, nil
 }
 
-func (b *letterBox) write(w http.ResponseWriter, code int, v lettersView) {
+func (b *letterBox) reply(w http.ResponseWriter, code int, v lettersView) {
 	v.Topics, v.Reasons = b.topics(), b.letters.Reasons()
 	v.About = b.sampler.latest.Load().About
-	var page bytes.Buffer
-	if err := b.html.ExecuteTemplate(&page, "letters.html", v); err != nil {
-		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(code)
-	_, _ = page.WriteTo(w) // the client is gone if this fails
+	b.page.write(w, code, "letters.html", v)
 }

@@ -186,8 +186,13 @@ func (p *page) render(w http.ResponseWriter, code int, lookup lookupView) {
 	if p.lookup {
 		v.Lookup, v.Letters = &lookup, p.letters
 	}
+	p.write(w, code, "status.html", v)
+}
+
+// write answers with a page.
+func (p *page) write(w http.ResponseWriter, code int, template string, v any) {
 	var page bytes.Buffer
-	if err := p.html.Execute(&page, v); err != nil {
+	if err := p.html.ExecuteTemplate(&page, template, v); err != nil {
 		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}

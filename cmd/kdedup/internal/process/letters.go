@@ -36,12 +36,14 @@ const (
 type processLetters struct{ p *Process }
 
 // request is what is asked, of an entry that has such letters.
-func (l processLetters) request(q server.LetterQuery) (r redriving.Request, err error) {
+func (l processLetters) request(
+	q server.LetterQuery, into redrive.Into,
+) (r redriving.Request, err error) {
 	if waiting := l.p.starting.Load(); waiting != nil {
 		return r, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
 	}
 	c := l.p.Config()
-	r = redriving.Request{Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
+	r = redriving.Request{Into: into, Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
 	if r.Topic, err = wiring.FindTopic(c.Topics, q.Topic); err != nil {
 		return r, server.Senseless{Err: fmt.Errorf("the topic %w", err)}
 	}
@@ -65,7 +67,7 @@ func (processLetters) Reasons() []string {
 func (l processLetters) Find(
 	ctx context.Context, q server.LetterQuery,
 ) (found server.FoundLetters, err error) {
-	r, err := l.request(q)
+	r, err := l.request(q, redrive.Clean)
 	if err != nil {
 		return found, err
 	}
@@ -165,21 +167,18 @@ func shownText(text []byte) string {
 func (l processLetters) Redrive(
 	ctx context.Context, q server.LetterQuery, one server.Redrive,
 ) (said string, sent bool, err error) {
-	r, err := l.request(q)
+	into := redrive.Clean
+	if one.Input {
+		into = redrive.Input
+	}
+	r, err := l.request(q, into)
 	if err != nil {
 		return "", false, err
 	}
 	r.Conflicts = one.Conflicts
 	r.Select = redrive.Selection{Partitions: []int32{one.Partition},
 		Offsets: []redrive.OffsetRange{{First: one.Offset, Last: one.Offset}}}
-	c := l.p.Config()
-	if r.Into = redrive.Clean; one.Input {
-		r.Into = redrive.Input
-		if err := r.Check(c); err != nil {
-			return "", false, server.Senseless{Err: err}
-		}
-	}
-	task, err := redriving.Open(ctx, c, r, l.store, l.p.log)
+	task, err := redriving.Open(ctx, l.p.Config(), r, l.store, l.p.log)
 	if err != nil {
 		return "", false, err
 	}
