@@ -34,10 +34,11 @@ func TestInitLeadsToACleanTopic(t *testing.T) {
 					commands = append(commands, line)
 				}
 			}
-			if len(commands) != 3 || !strings.HasPrefix(commands[2], "kdedup run ") {
+			last := len(commands) - 1
+			if last < 2 || !strings.HasPrefix(commands[last], "kdedup run ") {
 				t.Fatalf("the next commands are %q", commands)
 			}
-			for _, line := range commands[:2] {
+			for _, line := range commands[:last] {
 				d.inDirectory(directory, strings.Fields(line)[1:]...)
 			}
 			d.launch(kdedup, "one", "KDEDUP_SERVER_LISTEN=127.0.0.1:0")

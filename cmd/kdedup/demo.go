@@ -116,6 +116,9 @@ func (d *demo) show(ctx context.Context, c config.Config, processes demoGroup) e
 		return err
 	}
 	defer view.close()
+	if err := view.awaitSettled(ctx, processes); err != nil || ctx.Err() != nil {
+		return err
+	}
 	start := time.Now()
 	traffic := newTraffic(d.orders)
 	ctx, cancel := context.WithCancel(ctx)

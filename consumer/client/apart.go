@@ -75,8 +75,9 @@ func newClientApart(
 	if err != nil {
 		return nil, err
 	}
+	unassigned := newUnassigned()
 	group, err := kgo.NewClient(append(append(opts.kafka(a), more...),
-		kgo.AdjustFetchOffsetsFn(a.begin))...)
+		kgo.AdjustFetchOffsetsFn(a.begin), kgo.WithHooks(unassigned))...)
 	if err != nil {
 		a.hints.stop()
 		a.close()
@@ -85,7 +86,7 @@ func newClientApart(
 	a.watch(group)
 	return &Client{opts: opts, kafka: group, output: group, input: a.client,
 		admin: kadm.NewClient(cmp.Or(opts.Asks, group)), logs: a.logs, apart: a,
-		unpacker: unpacker, here: here}, nil
+		unpacker: unpacker, here: here, unassigned: unassigned}, nil
 }
 
 func newApart(

@@ -142,6 +142,8 @@ type Client struct {
 	apart    *apart       // nil while one client polls and is in the group
 	unpacker *unpacker
 	here     place // of the group's offsets
+
+	unassigned, forwards *unassigned // of kafka, and of output if it is another one
 }
 
 var _ consumer.Client = (*Client)(nil)
@@ -151,13 +153,15 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(append(kafka, kgo.WithDecompressor(unpacker))...)
+	unassigned := newUnassigned()
+	client, err := kgo.NewClient(append(kafka, kgo.WithDecompressor(unpacker),
+		kgo.WithHooks(unassigned))...)
 	if err != nil {
 		return nil, err
 	}
 	admin := kadm.NewClient(cmp.Or(opts.Asks, client))
 	return &Client{opts: opts, kafka: client, output: client, input: client, admin: admin,
-		logs: admin, unpacker: unpacker}, nil
+		logs: admin, unpacker: unpacker, unassigned: unassigned}, nil
 }
 
 // JoinAtLeastOnce makes a client that joins the group in the background.
@@ -178,8 +182,9 @@ func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, 
 			}
 			repeats, err = withoutIdempotence(ctx, opts.OutputAsks, opts.Forwarding)
 			if err == nil {
-				client.output, err = kgo.NewClient(append(append(opts.Forwarding(),
-					opts.producer()...), repeats...)...)
+				client.forwards = newUnassigned()
+				client.output, err = kgo.NewClient(append(append(append(opts.Forwarding(),
+					opts.producer()...), repeats...), kgo.WithHooks(client.forwards))...)
 			}
 			if err != nil {
 				client.kafka.CloseAllowingRebalance()
@@ -311,11 +316,11 @@ func (c *Client) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.R
 // session writes the fences when the forwards are acknowledged.
 func (c *Client) Flush(ctx context.Context) error {
 	if c.output != c.kafka {
-		if err := c.output.Flush(ctx); err != nil {
+		if err := c.forwards.flush(ctx, c.output); err != nil {
 			return err
 		}
 	}
-	return c.kafka.Flush(ctx)
+	return c.unassigned.flush(ctx, c.kafka)
 }
 
 // Joined implements consumer.Client.

@@ -232,6 +232,12 @@ var ofLane = []sabotage{
 		caughtBy: "./forwarder", tests: "TestNothingIsSentBeforeTheFlush",
 	},
 	{
+		guard: "a flush begins when every record has its partition",
+		file:  "consumer/client/client.go", old: "return c.unassigned.flush(ctx, c.kafka)",
+		new:      "return c.kafka.Flush(ctx)",
+		caughtBy: "./consumer/client", tests: "TestTheFirstFlushWritesNothingBehindARefusedRecord/fake",
+	},
+	{
 		guard: "what is missing is remembered until its claims have ended by every clock",
 		file:  "consumer/member.go", old: "m.opts.TTL + clocksDiffer", new: "m.opts.TTL",
 		caughtBy: "./consumer",
