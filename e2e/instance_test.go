@@ -86,7 +86,7 @@ func (i *instance) follow(logs io.Reader) {
 			i.last = line // lines of the log may come after the word of a crash point
 		}
 		i.log.WriteString(line + "\n")
-		if _, addr, ok := strings.Cut(line, `msg="serving metrics" address=`); ok {
+		if _, addr, ok := strings.Cut(line, `msg="the status page answers" address=`); ok {
 			i.addr, _, _ = strings.Cut(addr, " ")
 		}
 		i.mu.Unlock()

@@ -55,7 +55,7 @@ func (c idChange) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   c.use,
 		Short: c.short,
-		Args:  cobra.ExactArgs(1),
+		Args:  oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := flags.asked(cmd, args[0])
 			if err != nil {

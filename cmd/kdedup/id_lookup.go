@@ -26,7 +26,7 @@ func newIDLookup() *cobra.Command {
 			"process that runs (embedded), that process is asked, at server.listen. ID may also be " +
 			"sha256: and 64\n" +
 			"hexadecimal digits, as a long ID is stored.",
-		Args: cobra.ExactArgs(1),
+		Args: oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := flags.look(cmd, args[0])
 			if err != nil {
@@ -41,6 +41,15 @@ func newIDLookup() *cobra.Command {
 	flags.add(cmd)
 	addFormat(cmd, &format, formatText, formatJSON)
 	return cmd
+}
+
+// oneID wants the ID of a command.
+func oneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%s takes one message ID, got %d: %s", cmd.CommandPath(), len(args),
+			cmd.UseLine())}
+	}
+	return nil
 }
 
 // look asks the store, or the process that has it to itself, or has read its log already.

@@ -78,7 +78,7 @@ func TestAnswersAboutAnID(t *testing.T) {
 		{[]string{"lookup", "--hex", "xyz"}, 2, "--hex: "},
 		{[]string{"lookup", "--topic", "none", "a"}, 2,
 			`--topic must be one of orders, got "none"`},
-		{[]string{"lookup"}, 2, "accepts 1 arg(s), received 0"},
+		{[]string{"lookup"}, 2, "kdedup id lookup takes one message ID, got 0: kdedup id lookup ID"},
 	} {
 		code, text := kdedup(t.Context(),
 			append([]string{"id", c.args[0], "-c", path}, c.args[1:]...)...)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,10 @@ func (l *login) get(ctx context.Context, url string, want ...int) (body []byte, 
 		return nil, usageError{err}
 	}
 	answer, err := client.Do(request)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("no process listens at %s: start kdedup run, or name the address that "+
+			"its log tells: %w", request.URL.Host, err)
+	}
 	if err != nil {
 		return nil, err
 	}

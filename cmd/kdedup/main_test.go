@@ -102,7 +102,8 @@ func TestExitCodes(t *testing.T) {
 			"--before must be at least 0"},
 		{[]string{"bench", "claims", "-c", good, "--rate", "-1"}, 2, "--rate must be at least 0"},
 		{[]string{"demo", "--rate", "0"}, 2, "--orders and --rate must be at least 1"},
-		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "connection refused"},
+		{[]string{"ready", "http://127.0.0.1:1/readyz"}, 1, "no process listens at 127.0.0.1:1: "},
+		{[]string{"status", "http://127.0.0.1:1"}, 1, "no process listens at 127.0.0.1:1: "},
 	}
 	for _, c := range cases {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
@@ -171,7 +172,7 @@ func start(t *testing.T, path string) *running {
 	return r
 }
 
-var addressLine = regexp.MustCompile(`msg="serving metrics" address=(\S+)`)
+var addressLine = regexp.MustCompile(`msg="the status page answers" address=(\S+)`)
 
 func (r *running) url() (url string) {
 	r.t.Helper()

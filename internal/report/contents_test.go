@@ -56,7 +56,7 @@ func TestTheReportTellsInWhatConflictsDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, said := range []string{"how the value is written", "the key, or a value without fields",
-		"6 of 9 conflicts that were compared differ in attempt, meta.sent at and in nothing else"} {
+		"Of 9 conflicts compared, 6 differ in attempt, meta.sent at and in nothing else"} {
 		if !strings.Contains(table.String(), said) || !strings.Contains(page.String(), said) {
 			t.Errorf("%q is missing in\n%s", said, table.String())
 		}
@@ -113,7 +113,7 @@ func TestTheReportCountsSpellings(t *testing.T) {
 	if diff := cmp.Diff(Spellings{Share: 1, Sampled: 4, Several: 2}, r.IDs.Spellings); diff != "" {
 		t.Error(diff)
 	}
-	if note := r.SpellingNote(); !strings.Contains(note, "2 of 4 IDs are there in more than one") {
+	if note := r.SpellingNote(); !strings.Contains(note, "2 of 4 IDs have more than one spelling") {
 		t.Error(note)
 	}
 }

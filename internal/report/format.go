@@ -34,6 +34,14 @@ func count(n int64) string {
 	return b.String()
 }
 
+// counted is a number of things whose plural has an s.
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return count(n) + " " + thing + "s"
+}
+
 // Number, Percent and Span are for what shows the same numbers elsewhere.
 func Number(n int64) string { return count(n) }
 
@@ -77,8 +85,8 @@ func percent(share float64) string {
 		return fmt.Sprintf("%.0f %%", p)
 	case p < 0.01:
 		return "<0.01 %"
-	case p < 1 || p > 99:
-		return strconv.FormatFloat(math.Floor(p*100)/100, 'f', 2, 64) + " %"
+	case p < 1 || p > 99: // rounded, so that they add up
+		return strconv.FormatFloat(math.Min(math.Round(p*100)/100, 99.99), 'f', 2, 64) + " %"
 	}
 	return strconv.FormatFloat(math.Round(p*10)/10, 'f', 1, 64) + " %"
 }

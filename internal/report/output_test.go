@@ -97,13 +97,14 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 }
 
 func TestReportsOfNothing(t *testing.T) {
-	noIDs, noCopies := &topic{}, &topic{}
+	noIDs, noCopies, single := &topic{}, &topic{}, &topic{}
+	single.put(0, 0, "a", "v")
 	noIDs.put(0, 0, "", "v")
 	noCopies.put(0, 0, "a", "v")
 	noCopies.put(0, time.Hour, "b", "v")
 	for want, in := range map[string]*topic{
 		"There are no records in this range.": {}, "No record has a message ID": noIDs,
-		"No copies among 2 records in 1 h.": noCopies,
+		"No copies among 2 records in 1 h.": noCopies, "No copies among 1 record in": single,
 	} {
 		r := in.build(t, nil)
 		var table, page strings.Builder
@@ -131,7 +132,7 @@ func TestNumbersForPeople(t *testing.T) {
 	}
 	for share, want := range map[float64]string{
 		0: "0 %", 1: "100 %", 0.00001: "<0.01 %", 0.99999: "99.99 %", 0.0049: "0.49 %",
-		0.5: "50.0 %", 0.119: "11.9 %",
+		0.5: "50.0 %", 0.119: "11.9 %", 1 / 5001.0: "0.02 %", 5000 / 5001.0: "99.98 %",
 	} {
 		if got := percent(share); got != want {
 			t.Errorf("percent(%v) = %q, want %q", share, got, want)

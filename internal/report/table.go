@@ -58,10 +58,14 @@ func (r *Report) tableOfTotals(w *tableWriter) {
 const lagWarning = "An outage of about a ttl, or a lag between partitions longer than it, forwards two copies"
 
 func (r *Report) tableOfTTLs(w *tableWriter) {
-	w.section("TTL", "WINDOW", "CATCHES", "ROWS", "DISK", "ROWS PER BUCKET")
+	head := []string{"TTL", "WINDOW", "CATCHES", "CLAIMS", "DISK"}
+	if r.Settings.Buckets > 0 {
+		head = append(head, "ROWS PER BUCKET")
+	}
+	w.section(head...)
 	line := func(name string, t Window) {
-		w.row(name, t.TTL, maybePercent(t.CaughtShare), estimate(t.Rows), size(t.Bytes),
-			estimate(t.RowsPerBucket))
+		w.row([]string{name, t.TTL, maybePercent(t.CaughtShare), estimate(t.Rows), size(t.Bytes),
+			estimate(t.RowsPerBucket)}[:len(head)]...)
 	}
 	line("configured", r.TTL.Configured)
 	for _, a := range r.TTL.Advised {

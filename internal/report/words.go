@@ -16,12 +16,12 @@ func (r *Report) Headline() string {
 	case r.Totals.DistinctIDs == 0:
 		return "No record has a message ID: see the reasons, and the setting message_id."
 	case r.Totals.Copies == 0:
-		return fmt.Sprintf("No copies among %s records in %s.", count(r.Totals.Records),
+		return fmt.Sprintf("No copies among %s in %s.", counted(r.Totals.Records, "record"),
 			span(r.Range.Seconds))
 	}
-	text := fmt.Sprintf("%s of %s records are copies of earlier ones. The configured ttl of %s "+
+	text := fmt.Sprintf("%s of %s are copies of earlier ones. The configured ttl of %s "+
 		"catches %s of them",
-		percent(r.Totals.CopyShare), count(r.Totals.Records), r.TTL.Configured.TTL,
+		percent(r.Totals.CopyShare), counted(r.Totals.Records, "record"), r.TTL.Configured.TTL,
 		maybePercent(r.TTL.Configured.CaughtShare))
 	if last := len(r.TTL.Advised) - 1; last >= 0 {
 		advised := r.TTL.Advised[last]
@@ -40,13 +40,12 @@ func (r *Report) ClockNote() string {
 	}[r.Clock.Kind]
 	text += "; a record counts as arrived no earlier than those before it in its partition."
 	if r.Clock.Backward > 0 {
-		text += fmt.Sprintf(
-			" %s records carry an earlier timestamp than one before them, by up to %s.",
-			count(r.Clock.Backward), span(r.Clock.BackwardSeconds))
+		text += fmt.Sprintf(" Earlier than that of a record before: the timestamp of %s, by up to %s.",
+			counted(r.Clock.Backward, "record"), span(r.Clock.BackwardSeconds))
 	}
 	if r.Clock.Ahead > 0 {
-		text += fmt.Sprintf(" %s records carry a timestamp in the future, which was not believed.",
-			count(r.Clock.Ahead))
+		text += fmt.Sprintf(" In the future, and not believed: the timestamp of %s.",
+			counted(r.Clock.Ahead, "record"))
 	}
 	return text
 }
@@ -61,11 +60,13 @@ func (r *Report) RangeNote() string {
 		"it, cannot be seen.", what, span(r.Range.Seconds))
 }
 
-// OrderNote says what the order of the IDs means for Cassandra.
+// OrderNote says whether the IDs are ordered by time, and what that means for rows in Cassandra.
 func (r *Report) OrderNote() string {
-	switch {
+	switch rows := r.Settings.Buckets > 0; {
 	case r.IDs.TimeOrdered == nil:
 		return "There are too few IDs to tell whether they are ordered by time."
+	case *r.IDs.TimeOrdered && !rows:
+		return "The IDs are ordered by time."
 	case *r.IDs.TimeOrdered:
 		return "The IDs are ordered by time. In Cassandra that is worth keeping: new claims lie " +
 			"behind all old ones, so that " +
@@ -73,6 +74,8 @@ func (r *Report) OrderNote() string {
 			"however large the table is. " +
 			"Measured with 256 buckets on one node: 64,000 to 67,000 claims of new IDs a second " +
 			"at 19 million rows."
+	case !rows:
+		return "The IDs are not ordered by time."
 	}
 	return "The IDs are not ordered by time. In Cassandra a new ID is looked up in every SSTable " +
 		"that holds its bucket, so it slows down as " +
@@ -108,10 +111,14 @@ func (r *Report) SpellingNote() string {
 	if s.Share < 1 {
 		of = "IDs of a sample"
 	}
-	return fmt.Sprintf("%s of %s %s are there in more than one spelling: they differ only in "+
-		"case, quotes, white space or the form of a UUID. For kdedup these are different IDs "+
-		"until message_id.normalize takes that away: [trim, unquote, lower, uuid].",
-		count(s.Several), count(s.Sampled), of)
+	have := "have"
+	if s.Several == 1 {
+		have = "has"
+	}
+	return fmt.Sprintf("%s of %s %s %s more than one spelling, different only in case, quotes, "+
+		"white space or the form of a UUID. For kdedup these are different IDs until "+
+		"message_id.normalize takes that away: [trim, unquote, lower, uuid].",
+		count(s.Several), count(s.Sampled), of, have)
 }
 
 // CutOffNote tells of documents that are not whole; empty if all are.
@@ -119,9 +126,12 @@ func (r *Report) CutOffNote() string {
 	if r.IDs.CutOff == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The values of %s records begin as JSON and are not whole. Each takes its "+
-		"ID, and a whole copy is in conflict with it. With documents: whole they have no ID, and "+
-		"go where on_missing_id says.", count(r.IDs.CutOff))
+	begin := fmt.Sprintf("The values of %s records begin as JSON and are", count(r.IDs.CutOff))
+	if r.IDs.CutOff == 1 {
+		begin = "The value of 1 record begins as JSON and is"
+	}
+	return begin + " not whole. Each takes its ID, and a whole copy is in conflict with it. With " +
+		"documents: whole they have no ID, and go where on_missing_id says."
 }
 
 // DifferNote says what to do about conflicts that differ in a few fields; empty without advice.
@@ -140,10 +150,14 @@ func (r *Report) DifferNote() string {
 			paths[i] = strconv.Quote(path)
 		}
 	}
-	return fmt.Sprintf("%s of %s conflicts that were compared differ in %s and in nothing else. "+
+	differ := count(first.Conflicts) + " differ"
+	if first.Conflicts == 1 {
+		differ = "1 differs"
+	}
+	return fmt.Sprintf("Of %s compared, %s in %s and in nothing else. "+
 		"If that is no content, but what a producer writes when it sends, set fingerprint: "+
-		"{ignore: [%s]}: then they are duplicates.", count(first.Conflicts), count(d.Compared),
-		strings.Join(first.Fields, ", "), strings.Join(paths, ", "))
+		"{ignore: [%s]}: then they are duplicates.", counted(d.Compared, "conflict"),
+		differ, strings.Join(first.Fields, ", "), strings.Join(paths, ", "))
 }
 
 // mostIgnored is how many fields are proposed at most.
@@ -162,13 +176,20 @@ func (f FieldSet) Named() string {
 	return strings.Join(f.Fields, ", ")
 }
 
-// EstimateNote says what the numbers of rows and bytes rest on.
+// EstimateNote says what the numbers of claims and bytes rest on.
 func (r *Report) EstimateNote() string {
-	text := fmt.Sprintf("Estimates: rows = %s new IDs a second x ttl", rate(r.Rate.IDsPerSecond))
+	if r.Rate.IDsPerSecond == 0 {
+		return "There is no estimate of claims: the range is too short to tell how many IDs are new " +
+			"in a second."
+	}
+	text := fmt.Sprintf("Estimates: claims = %s new IDs a second x ttl", rate(r.Rate.IDsPerSecond))
 	if r.IDs.BytesPerRow > 0 {
 		text += fmt.Sprintf(
-			", %.0f bytes a row in the %s store (IDs of %.0f bytes), in each replica",
+			", %.0f bytes each in the %s store (IDs of %.0f bytes)",
 			r.IDs.BytesPerRow, r.Settings.Store, r.IDs.MeanBytes)
+	}
+	if r.Settings.Buckets > 0 {
+		text += ", in each replica"
 	}
 	if grace := r.IDs.Grace; grace > 0 {
 		text += fmt.Sprintf(", for ttl and gc_grace_seconds (%.0f); have three times as much disk",

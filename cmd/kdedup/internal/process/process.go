@@ -240,7 +240,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- p.server.Run(serving) }()
-	p.log.Info("serving metrics", "address", p.server.Addr(), "page", p.server.URL())
+	p.log.Info("the status page answers", "address", p.server.Addr(), "page", p.server.URL())
 	notifySystemd(p.log, systemdReady) // systemd would end a start that waits for Kafka
 	var pushing sync.WaitGroup
 	pushing.Go(func() { p.push(ctx, serving) })

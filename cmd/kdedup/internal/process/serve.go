@@ -76,7 +76,7 @@ func (s *Serving) Run(ctx context.Context) error {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Run(ctx) }()
-	s.log.Info("serving metrics", "address", s.server.Addr(), "page", s.server.URL())
+	s.log.Info("the status page answers", "address", s.server.Addr(), "page", s.server.URL())
 	notifySystemd(s.log, systemdReady)
 	err := s.answer(ctx)
 	notifySystemd(s.log, systemdStopping)
