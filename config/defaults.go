@@ -20,7 +20,7 @@ func Default() Config {
 			Postgres:  defaultPostgres(),
 			Kafka: ClaimLog{Topic: "{group}.claims", Shards: 8, Index: IndexFiles,
 				Path: "./kdedup-index", Timeout: 10 * time.Second, Cluster: ClusterInput},
-			Keepers: Keepers{Keep: KeepAll, Copies: 1, Listen: "127.0.0.1:9481"},
+			Keepers: Keepers{Keep: KeepAll, Copies: 1, Listen: "127.0.0.1:9482"},
 		},
 		SchemaRegistry: SchemaRegistry{URLs: []string{}, Headers: []string{}, Schemas: []string{},
 			OAuth: RegistryOAuth{Scopes: []string{}}, Timeout: 5 * time.Second},

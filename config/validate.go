@@ -43,6 +43,7 @@ func (c Config) check(p *problems) {
 	c.SchemaRegistry.check(p, c.Topics)
 	c.Server.check(p)
 	c.API.check(p, c.Store, c.Topics)
+	c.checkListeners(p)
 	oneOf(p, "metrics.per_topic", c.Metrics.PerTopic, PerTopicAuto, PerTopicAll, PerTopicSummed)
 	c.Metrics.OTLP.check(p)
 	c.Tracing.check(p)

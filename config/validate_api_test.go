@@ -124,3 +124,32 @@ func TestTheAPIAloneNeedsNeitherTopicsNorKafka(t *testing.T) {
 		t.Error("a store in Kafka needs no brokers")
 	}
 }
+
+// A second listener at one address would not start, and with it the process.
+func TestListenersOfAProcessHaveAddressesOfTheirOwn(t *testing.T) {
+	beside := func(server, keepers, api string) func(*Config) {
+		return func(c *Config) {
+			c.Server.Listen = server
+			c.Store.Keepers = Keepers{Keep: KeepShared, Copies: 1, Listen: keepers,
+				Advertise: "kdedup-0:9999", Secret: "an example of 32 bytes and some more"}
+			c.API.Scopes = []APIScope{{Name: "a", Group: "orders-dedup"}}
+			c.API.Listen = api
+		}
+	}
+	testRules(t, []string{"orders"}, []rule{
+		{"the defaults", beside("127.0.0.1:9480", "127.0.0.1:9482", "127.0.0.1:9481"), ""},
+		{"any port", beside("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"), ""},
+		{"other hosts", beside("127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1"), ""},
+		{"one address", beside("127.0.0.1:9480", "127.0.0.1:9482", "127.0.0.1:9482"),
+			`api.listen: must be another address than store.keepers.listen, got ` +
+				`"127.0.0.1:9482" beside "127.0.0.1:9482"; give each a port of its own`},
+		{"all addresses", beside("127.0.0.1:9480", ":9480", "127.0.0.1:9481"),
+			`store.keepers.listen: must be another address than server.listen, got ":9480" ` +
+				`beside "127.0.0.1:9480"; give each a port of its own`},
+		{"a store without keepers", func(c *Config) {
+			beside("127.0.0.1:1", "127.0.0.1:1", "127.0.0.1:2")(c)
+			c.Store.Type = StoreEmbedded
+			c.API.Scopes[0].Group = ""
+		}, ""},
+	})
+}

@@ -28,6 +28,41 @@ func (s Server) check(p *problems) {
 	}
 }
 
+// checkListeners refuses two listeners of a process at one address: the second would not start.
+func (c Config) checkListeners(p *problems) {
+	type listener struct{ path, address string }
+	all := []listener{{"server.listen", c.Server.Listen}}
+	if k := c.Store.Keepers; c.Store.Logs() && k.Shares() && k.Keeps() {
+		all = append(all, listener{"store.keepers.listen", k.Listen})
+	}
+	if len(c.API.Scopes) > 0 {
+		all = append(all, listener{"api.listen", c.API.Listen})
+	}
+	for i, l := range all {
+		for _, other := range all[:i] {
+			if meet(l.address, other.address) {
+				p.add(l.path, "give each a port of its own",
+					"must be another address than %s, got %q beside %q", other.path, l.address,
+					other.address)
+			}
+		}
+	}
+}
+
+// meet reports whether one process cannot listen at both.
+func meet(a, b string) bool {
+	host, port, err := net.SplitHostPort(a)
+	otherHost, otherPort, otherErr := net.SplitHostPort(b)
+	return err == nil && otherErr == nil && port == otherPort && port != "0" &&
+		(host == otherHost || isAny(host) || isAny(otherHost))
+}
+
+// isAny is true for what stands for all addresses of the host.
+func isAny(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
 // isLoopback is true only for what surely is: a name may mean any address.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
