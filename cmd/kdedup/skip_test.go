@@ -43,7 +43,9 @@ func TestAnOperatorTakesTheRecordOutOfTheWay(t *testing.T) {
 			r := start(t, path)
 			testkit.Eventually(t, time.Minute, "a partition that is held", func() bool {
 				return strings.Contains(get(t, r.url()+"/readyz"),
-					"orders[0] held at offset 2: record_too_large: on_undeliverable is stop")
+					"orders[0] held at offset 2: record_too_large: on_undeliverable is stop") &&
+					strings.Contains(get(t, r.url()+"/metrics"), // what is before it is committed
+						`kdedup_records_total{outcome="forwarded",topic="orders"} 2`)
 			})
 			skip := func(offset string, more ...string) (int, string) {
 				return kdedup(t.Context(),
