@@ -34,11 +34,11 @@ func TestTheLogOfARunTellsWhatRunsAndWhatItDid(t *testing.T) {
 	for line, times := range map[string]int{
 		`"pipeline: orders → orders.clean" group=orders-dedup mode=enforce ` +
 			`delivery=exactly_once ttl=168h0m0s id=\S+ store=\S+.* lanes=2\n`: 1,
-		`"pipeline: payments → payments.clean" group=payments-dedup `:                1,
-		`"pipeline: refunds → refunds.clean" group=refunds-dedup .* lanes=1\n`:       1,
-		`"the status page answers" address=127\S+ page=http://127\S+/?\n`: 1,
-		`msg=ready pipelines=2 after=\S+\n`:                                          1,
-		`msg=stopped after=\S+ records=3 forwarded=3\n`:                              1,
+		`"pipeline: payments → payments.clean" group=payments-dedup `:          1,
+		`"pipeline: refunds → refunds.clean" group=refunds-dedup .* lanes=1\n`: 1,
+		`"the status page answers" address=127\S+ page=http://127\S+/?\n`:      1,
+		`msg=ready pipelines=2 after=\S+\n`:                                    1,
+		`msg=stopped after=\S+ records=3 forwarded=3\n`:                        1,
 		`=""`: 0, `=\[\]`: 0,
 	} {
 		if n := len(regexp.MustCompile(line).FindAllString(text, -1)); n != times {
