@@ -46,8 +46,8 @@ func newIDLookup() *cobra.Command {
 // oneID wants the ID of a command.
 func oneID(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageError{fmt.Errorf("%s takes one message ID, got %d: %s", cmd.CommandPath(), len(args),
-			cmd.UseLine())}
+		return usageError{fmt.Errorf("%s takes one message ID, got %d: %s", cmd.CommandPath(),
+			len(args), cmd.UseLine())}
 	}
 	return nil
 }
