@@ -48,7 +48,7 @@ SIMULATION = KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-3000000} $(GO) test -pgo=
 .PHONY: test
 test: lint $(if $(filter ./...,$(PKG)),chart goreleaser) $(WITHSERVERS) $(GOTEST) ## Lint, then test all against real servers, with the race detector (PKG=./…, TESTFLAGS=…)
 	GOFLAGS="$(GOFLAGS) -pgo=off" KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-1000000} $(WITHSERVERS) -- \
-		$(GOTEST) -slowest 10 -again -- -vet=off -race -count=1 -p 2 -timeout 30m $(TESTFLAGS) \
+		$(GOTEST) -slowest 10 -again -- -vet=off -race -count=1 -p 2 -timeout 40m $(TESTFLAGS) \
 		$(if $(filter ./...,$(PKG)),./e2e) $(PKG)
 	$(if $(filter ./...,$(PKG)),$(SIMULATION))
 
