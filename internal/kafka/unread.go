@@ -2,11 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
@@ -19,7 +21,7 @@ func OldUnread(
 ) ([]int32, error) {
 	admin := kadm.NewClient(client)
 	committed, err := admin.FetchOffsetsForTopics(ctx, t.ConsumerGroup, t.Input)
-	if err != nil {
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that is yet to come
 		return nil, fmt.Errorf("read the offsets of %s: %w", t.ConsumerGroup, err)
 	}
 	starts, err := admin.ListStartOffsets(ctx, t.Input)
@@ -32,7 +34,10 @@ func OldUnread(
 	}
 	var old []int32
 	younger.Each(func(o kadm.ListedOffset) {
-		next, _ := committed.Lookup(o.Topic, o.Partition)
+		next, ok := committed.Lookup(o.Topic, o.Partition)
+		if !ok {
+			next.At = -1
+		}
 		if start, _ := starts.Lookup(o.Topic, o.Partition); next.At >= 0 ||
 			t.Start == config.StartEarliest {
 			next.At = max(next.At, start.Offset)
