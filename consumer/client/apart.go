@@ -75,9 +75,8 @@ func newClientApart(
 	if err != nil {
 		return nil, err
 	}
-	unassigned := newUnassigned()
-	group, err := kgo.NewClient(append(append(opts.kafka(a), more...),
-		kgo.AdjustFetchOffsetsFn(a.begin), kgo.WithHooks(unassigned))...)
+	group, unassigned, err := newProducer(append(append(opts.kafka(a), more...),
+		kgo.AdjustFetchOffsetsFn(a.begin))...)
 	if err != nil {
 		a.hints.stop()
 		a.close()

@@ -153,9 +153,7 @@ func newClient(opts Options, kafka ...kgo.Opt) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	unassigned := newUnassigned()
-	client, err := kgo.NewClient(append(kafka, kgo.WithDecompressor(unpacker),
-		kgo.WithHooks(unassigned))...)
+	client, unassigned, err := newProducer(append(kafka, kgo.WithDecompressor(unpacker))...)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +180,8 @@ func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, 
 			}
 			repeats, err = withoutIdempotence(ctx, opts.OutputAsks, opts.Forwarding)
 			if err == nil {
-				client.forwards = newUnassigned()
-				client.output, err = kgo.NewClient(append(append(append(opts.Forwarding(),
-					opts.producer()...), repeats...), kgo.WithHooks(client.forwards))...)
+				client.output, client.forwards, err = newProducer(append(append(opts.Forwarding(),
+					opts.producer()...), repeats...)...)
 			}
 			if err != nil {
 				client.kafka.CloseAllowingRebalance()
@@ -316,11 +313,11 @@ func (c *Client) Produce(ctx context.Context, r *kgo.Record, promise func(*kgo.R
 // session writes the fences when the forwards are acknowledged.
 func (c *Client) Flush(ctx context.Context) error {
 	if c.output != c.kafka {
-		if err := c.forwards.flush(ctx, c.output); err != nil {
+		if err := c.forwards.flush(ctx); err != nil {
 			return err
 		}
 	}
-	return c.unassigned.flush(ctx, c.kafka)
+	return c.unassigned.flush(ctx)
 }
 
 // Joined implements consumer.Client.

@@ -13,13 +13,18 @@ import (
 // broker refused the first records, the rest would get their partitions behind that, and would be
 // written ahead of what was refused. So a flush begins when the count is zero.
 type unassigned struct {
+	client  *kgo.Client
 	n       atomic.Int64
 	waiting atomic.Bool
 	zero    chan struct{} // of capacity 1
 }
 
-// newUnassigned is for one client, which it becomes a hook of.
-func newUnassigned() *unassigned { return &unassigned{zero: make(chan struct{}, 1)} }
+// newProducer makes a client, and what its flushes go through.
+func newProducer(opts ...kgo.Opt) (client *kgo.Client, u *unassigned, err error) {
+	u = &unassigned{zero: make(chan struct{}, 1)}
+	u.client, err = kgo.NewClient(append(opts, kgo.WithHooks(u))...)
+	return u.client, u, err
+}
 
 // OnProduceRecordBuffered implements kgo.HookProduceRecordBuffered.
 func (u *unassigned) OnProduceRecordBuffered(*kgo.Record) { u.n.Add(1) }
@@ -52,7 +57,7 @@ func (u *unassigned) less() {
 }
 
 // flush flushes the client when every record has a partition or has failed.
-func (u *unassigned) flush(ctx context.Context, client *kgo.Client) error {
+func (u *unassigned) flush(ctx context.Context) error {
 	u.waiting.Store(true)
 	defer u.waiting.Store(false)
 	for u.n.Load() > 0 {
@@ -62,5 +67,5 @@ func (u *unassigned) flush(ctx context.Context, client *kgo.Client) error {
 			return ctx.Err()
 		}
 	}
-	return client.Flush(ctx)
+	return u.client.Flush(ctx)
 }

@@ -32,10 +32,7 @@ func (c *Candidate) Seen() string {
 func number(n int) string { return report.Number(int64(n)) }
 
 func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + many
+	return report.Counted(int64(n), one, many)
 }
 
 // portion is a part of the records.

@@ -34,12 +34,12 @@ func count(n int64) string {
 	return b.String()
 }
 
-// counted is a number of things whose plural has an s.
-func counted(n int64, thing string) string {
+// Counted is a number with its noun or verb, for one and for many.
+func Counted(n int64, one, many string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + one
 	}
-	return count(n) + " " + thing + "s"
+	return count(n) + " " + many
 }
 
 // Number, Percent and Span are for what shows the same numbers elsewhere.

@@ -16,13 +16,13 @@ func (r *Report) Headline() string {
 	case r.Totals.DistinctIDs == 0:
 		return "No record has a message ID: see the reasons, and the setting message_id."
 	case r.Totals.Copies == 0:
-		return fmt.Sprintf("No copies among %s in %s.", counted(r.Totals.Records, "record"),
+		return fmt.Sprintf("No copies among %s in %s.", Counted(r.Totals.Records, "record", "records"),
 			span(r.Range.Seconds))
 	}
 	text := fmt.Sprintf("%s of %s are copies of earlier ones. The configured ttl of %s "+
 		"catches %s of them",
-		percent(r.Totals.CopyShare), counted(r.Totals.Records, "record"), r.TTL.Configured.TTL,
-		maybePercent(r.TTL.Configured.CaughtShare))
+		percent(r.Totals.CopyShare), Counted(r.Totals.Records, "record", "records"),
+		r.TTL.Configured.TTL, maybePercent(r.TTL.Configured.CaughtShare))
 	if last := len(r.TTL.Advised) - 1; last >= 0 {
 		advised := r.TTL.Advised[last]
 		text += fmt.Sprintf("; %s would catch %s", advised.TTL, percent(*advised.CaughtShare))
@@ -41,11 +41,11 @@ func (r *Report) ClockNote() string {
 	text += "; a record counts as arrived no earlier than those before it in its partition."
 	if r.Clock.Backward > 0 {
 		text += fmt.Sprintf(" Earlier than that of a record before: the timestamp of %s, by up to %s.",
-			counted(r.Clock.Backward, "record"), span(r.Clock.BackwardSeconds))
+			Counted(r.Clock.Backward, "record", "records"), span(r.Clock.BackwardSeconds))
 	}
 	if r.Clock.Ahead > 0 {
 		text += fmt.Sprintf(" In the future, and not believed: the timestamp of %s.",
-			counted(r.Clock.Ahead, "record"))
+			Counted(r.Clock.Ahead, "record", "records"))
 	}
 	return text
 }
@@ -150,14 +150,11 @@ func (r *Report) DifferNote() string {
 			paths[i] = strconv.Quote(path)
 		}
 	}
-	differ := count(first.Conflicts) + " differ"
-	if first.Conflicts == 1 {
-		differ = "1 differs"
-	}
 	return fmt.Sprintf("Of %s compared, %s in %s and in nothing else. "+
 		"If that is no content, but what a producer writes when it sends, set fingerprint: "+
-		"{ignore: [%s]}: then they are duplicates.", counted(d.Compared, "conflict"),
-		differ, strings.Join(first.Fields, ", "), strings.Join(paths, ", "))
+		"{ignore: [%s]}: then they are duplicates.", Counted(d.Compared, "conflict", "conflicts"),
+		Counted(first.Conflicts, "differs", "differ"), strings.Join(first.Fields, ", "),
+		strings.Join(paths, ", "))
 }
 
 // mostIgnored is how many fields are proposed at most.

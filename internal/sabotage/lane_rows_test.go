@@ -233,7 +233,7 @@ var ofLane = []sabotage{
 	},
 	{
 		guard: "a flush begins when every record has its partition",
-		file:  "consumer/client/client.go", old: "return c.unassigned.flush(ctx, c.kafka)",
+		file:  "consumer/client/client.go", old: "return c.unassigned.flush(ctx)",
 		new:      "return c.kafka.Flush(ctx)",
 		caughtBy: "./consumer/client", tests: "TestTheFirstFlushWritesNothingBehindARefusedRecord/fake",
 	},

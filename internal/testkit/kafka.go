@@ -67,9 +67,8 @@ func Topic(
 	defer cancel()
 	topic := name + "-" + suffix()
 	admin := kadm.NewClient(client)
-	_, err = admin.CreateTopic(ctx, partitions, 1, pointers(configs), topic)
 	// A broker that is told to close connections soon may do so before a busy machine has used one.
-	for errors.As(err, new(*kgo.ErrFirstReadEOF)) && ctx.Err() == nil {
+	for cut := true; cut && ctx.Err() == nil; cut = errors.As(err, new(*kgo.ErrFirstReadEOF)) {
 		_, err = admin.CreateTopic(ctx, partitions, 1, pointers(configs), topic)
 	}
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
