@@ -16,8 +16,8 @@ func (r *Report) Headline() string {
 	case r.Totals.DistinctIDs == 0:
 		return "No record has a message ID: see the reasons, and the setting message_id."
 	case r.Totals.Copies == 0:
-		return fmt.Sprintf("No copies among %s in %s.", Counted(r.Totals.Records, "record", "records"),
-			span(r.Range.Seconds))
+		return fmt.Sprintf("No copies among %s in %s.",
+			Counted(r.Totals.Records, "record", "records"), span(r.Range.Seconds))
 	}
 	text := fmt.Sprintf("%s of %s are copies of earlier ones. The configured ttl of %s "+
 		"catches %s of them",
