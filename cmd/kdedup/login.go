@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,15 +54,7 @@ func (l *login) get(ctx context.Context, url string, want ...int) (body []byte, 
 		}
 		request.SetBasicAuth(l.username, strings.TrimRight(string(password), "\r\n"))
 	}
-	client, err := l.client(request.URL)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	answer, err := client.Do(request)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no process listens at %s: start kdedup run, or name the address that "+
-			"its log tells: %w", request.URL.Host, err)
-	}
+	answer, err := l.do(request)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,11 +101,7 @@ func (t trusted) askReady(ctx context.Context, url string, out io.Writer) error 
 	if err != nil {
 		return usageError{err}
 	}
-	client, err := t.client(request.URL)
-	if err != nil {
-		return usageError{err}
-	}
-	answer, err := client.Do(request)
+	answer, err := t.do(request)
 	if err != nil {
 		return err
 	}
@@ -123,6 +121,20 @@ func (t trusted) askReady(ctx context.Context, url string, out io.Writer) error 
 			"listen there?", url)
 	}
 	return nil
+}
+
+// do asks a process, and says what to do where none listens.
+func (t trusted) do(request *http.Request) (*http.Response, error) {
+	client, err := t.client(request.URL)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	answer, err := client.Do(request)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("no process listens at %s: start kdedup run, or name the address "+
+			"that its log tells: %w", request.URL.Host, err)
+	}
+	return answer, err
 }
 
 // client does not verify the certificate of a server on the loopback unless it was told how: a
