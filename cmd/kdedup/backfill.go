@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"text/tabwriter"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
@@ -69,34 +68,34 @@ func (f *backfillFlags) add(cmd *cobra.Command) {
 
 func (f *backfillFlags) run(
 	cmd *cobra.Command, c config.Config, t config.Topic, log *slog.Logger,
-) error {
+) (err error) {
 	if err := checkBackfill(c.Topics, t); err != nil {
 		return usageError{err}
 	}
-	if err := wantTopics(cmd.Context(), c, t, log); err != nil {
+	servers := wiring.NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	if err := wantTopics(cmd.Context(), servers, t); err != nil {
 		return err
 	}
 	if !f.force {
-		if err := refuseUsedGroup(cmd.Context(), c, t, log); err != nil {
+		if err := refuseUsedGroup(cmd.Context(), servers, t); err != nil {
 			return err
 		}
 	}
-	clean, err := describeLog(cmd.Context(), c, t, t.Output, logreader.Bounds{}, log)
+	clean, err := describeLog(cmd.Context(), servers, t, t.Output, logreader.Bounds{})
 	if err != nil {
 		return err
 	}
-	schemas, err := wiring.Schemas(c, log)
+	e, err := servers.Entry(t)
 	if err != nil {
 		return err
 	}
-	defer schemas.Close()
-	e := wiring.Entry{Topic: t, Schemas: schemas}
-	claimer, closeStore, err := f.claimer(cmd.Context(), c, &e, log)
+	claimer, err := f.claimer(cmd.Context(), c, servers, &e)
 	if err != nil {
 		return err
 	}
-	counts, err := f.claim(cmd, c, e, clean, claimer, log)
-	return errors.Join(err, printBackfill(cmd.OutOrStdout(), f.dryRun, counts), closeStore())
+	counts, err := f.claim(cmd, servers, e, clean, claimer, log)
+	return errors.Join(err, printBackfill(cmd.OutOrStdout(), f.dryRun, counts))
 }
 
 // checkBackfill refuses an output with which claims would meet records that they do not belong to.
@@ -119,15 +118,11 @@ func checkBackfill(topics []config.Topic, t config.Topic) error {
 }
 
 // wantTopics refuses topics that do not exist before anything waits for something else.
-func wantTopics(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
+func wantTopics(ctx context.Context, servers *wiring.Servers, t config.Topic) error {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	clusters, err := wiring.AdminClients(ctx, c, log)
+	clusters, err := servers.Reach(ctx)
 	if err != nil {
-		return err
-	}
-	defer clusters.Close()
-	if err := clusters.Ping(ctx); err != nil {
 		return err
 	}
 	wanted := func(topic string) error {
@@ -145,15 +140,14 @@ func wantTopics(ctx context.Context, c config.Config, t config.Topic, log *slog.
 }
 
 // refuseUsedGroup wants a pipeline that never ran.
-func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *slog.Logger) error {
+func refuseUsedGroup(ctx context.Context, servers *wiring.Servers, t config.Topic) error {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := wiring.AdminClient(ctx, c, log)
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	why, err := kafka.GroupInUse(ctx, client, t.ConsumerGroup, t.Input)
+	why, err := kafka.GroupInUse(ctx, clusters.Input, t.ConsumerGroup, t.Input)
 	if err == nil && why != "" {
 		err = fmt.Errorf("%s: the pipeline has run, and claimed what it emitted itself; backfill "+
 			"is for what was emitted before. "+
@@ -166,17 +160,16 @@ func refuseUsedGroup(ctx context.Context, c config.Config, t config.Topic, log *
 // claimer opens the store and registers the scope; for a dry run it only compares it, and takes an
 // embedded store that does not exist yet for an empty one.
 func (f *backfillFlags) claimer(
-	ctx context.Context, c config.Config, e *wiring.Entry, log *slog.Logger,
-) (claimer dedup.Claimer, closeStore func() error, err error) {
+	ctx context.Context, c config.Config, servers *wiring.Servers, e *wiring.Entry,
+) (dedup.Claimer, error) {
 	if f.dryRun && wiring.NotMade(c.Store) {
-		e.Extractor, err = wiring.ExtractorOf(e.Topic, e.Schemas)
-		return dryrun.Claimer{Store: emptyStore{}}, func() error { return nil }, err
+		return dryrun.Claimer{Store: emptyStore{}}, nil
 	}
 	opening, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	store, err := wiring.OpenStore(opening, c, prometheus.NewRegistry(), log)
+	store, err := servers.Store(opening)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err = e.Compare(opening, store); err == nil {
 		err = wiring.CheckMoved(opening, store, e.ClaimScope())
@@ -188,12 +181,12 @@ func (f *backfillFlags) claimer(
 		err = wiring.Await(ctx, store, e.ClaimScope())
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, err
 	}
 	if f.dryRun {
-		return dryrun.Claimer{Store: store}, store.Close, nil
+		return dryrun.Claimer{Store: store}, nil
 	}
-	return store, store.Close, nil
+	return store, nil
 }
 
 // emptyStore has no claims.
@@ -204,21 +197,17 @@ func (emptyStore) Lookup(context.Context, dedup.Scope, dedup.ID) (dedup.Answer, 
 }
 
 func (f *backfillFlags) claim(
-	cmd *cobra.Command, c config.Config, e wiring.Entry, clean logreader.Log,
+	cmd *cobra.Command, servers *wiring.Servers, e wiring.Entry, clean logreader.Log,
 	claimer dedup.Claimer, log *slog.Logger,
 ) (backfill.Counts, error) {
-	input, err := kafka.NewConnector(cmd.Context(), c.Kafka, log)
-	if err != nil {
-		return backfill.Counts{}, err
-	}
-	connector, err := kafka.NewOutputConnector(cmd.Context(), c.Kafka, input, log)
+	connection, err := servers.OutputOptions(cmd.Context(), "backfill")
 	if err != nil {
 		return backfill.Counts{}, err
 	}
 	line := newProgress(cmd.ErrOrStderr())
 	defer line.end()
 	counts, err := backfill.Run(cmd.Context(), backfill.Options{
-		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-backfill", log), Clean: clean,
+		Connection: connection, Clean: clean,
 		Judge: dedup.New(e.ClaimScope(), claimer,
 			dedup.Options{Extractor: e.Extractor, Logger: log}),
 		BatchRecords: e.BatchRecords, Progress: line.show,

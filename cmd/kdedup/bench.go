@@ -118,7 +118,8 @@ func (f *benchFlags) claimLogs(
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := wiring.AdminClients(ctx, *c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	servers := wiring.NewServers(*c, log, kgo.MetadataMinAge(50*time.Millisecond))
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return nil, errors.Join(err, removeIndex())
 	}
@@ -126,11 +127,10 @@ func (f *benchFlags) claimLogs(
 	like.Topics = []config.Topic{f.own}
 	like.Topics[0].ScopeGroup, like.Topics[0].TTL = c.Topics[0].ScopeGroup, c.Topics[0].TTL
 	remove = func(ctx context.Context) error {
-		defer clusters.Close()
 		claims := kadm.NewClient(wiring.ClaimsClient(clusters, *c))
 		return errors.Join(
 			deleteTopics(ctx, claims, wiring.ClaimTopics(like)),
-			wiring.RemoveClaimLogs(ctx, like, log), removeIndex())
+			wiring.RemoveClaimLogs(ctx, like, log), removeIndex(), servers.Close())
 	}
 	if err := wiring.SetupClaimLogs(
 		ctx, clusters, like, log, false, func(string) {},

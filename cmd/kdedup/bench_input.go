@@ -14,7 +14,6 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/idorder"
-	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 // inputFound is what the user's own topic tells about itself.
@@ -34,19 +33,19 @@ const (
 // inspectInput joins no group and commits nothing.
 func inspectInput(
 	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
-) (inputFound, error) {
-	found := inputFound{order: orderUnknown}
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+) (found inputFound, err error) {
+	found.order = orderUnknown
+	servers := wiring.NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return found, err
 	}
-	connection := connector.AdminOptions("kdedup-bench", log)
-	client, err := kgo.NewClient(connection...)
+	connection, err := servers.InputOptions(ctx, "bench")
 	if err != nil {
 		return found, err
 	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
+	admin := kadm.NewClient(clusters.Input)
 	ends, err := admin.ListCommittedOffsets(ctx, t.Input)
 	if err = errors.Join(err, ends.Error()); err != nil {
 		return found, fmt.Errorf("read the ends of %s: %w", t.Input, err)
@@ -57,16 +56,11 @@ func inspectInput(
 		return found, fmt.Errorf("read the offsets of %s: %w", t.Input, err)
 	}
 	found.rate = rateOf(t.Input, begins, ends, time.Now())
-	schemas, err := wiring.Schemas(c, log)
+	e, err := servers.Entry(t)
 	if err != nil {
 		return found, err
 	}
-	defer schemas.Close()
-	extractor, err := wiring.ExtractorOf(t, schemas)
-	if err != nil {
-		return found, err
-	}
-	sample, err := sampleIDs(ctx, connection, t, extractor, begins, ends)
+	sample, err := sampleIDs(ctx, connection, t, e.Extractor, begins, ends)
 	if err != nil {
 		return found, err
 	}

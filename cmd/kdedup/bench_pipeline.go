@@ -73,25 +73,25 @@ type pipelineBench struct {
 func (b *pipelineBench) topic() config.Topic { return b.config.Topics[0] }
 
 func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
-	connector, err := kafka.NewConnector(ctx, b.config.Kafka, b.log)
-	if err != nil {
-		return nil, err
-	}
-	output, err := kafka.NewOutputConnector(ctx, b.config.Kafka, connector, b.log)
-	if err != nil {
-		return nil, err
-	}
 	removeIndex, err := ownIndex(&b.config.Store)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, removeIndex()) }()
-	connection := connector.AdminOptions("kdedup-bench", b.log)
-	clusters, err := wiring.NewClients(connector, output, b.config, b.log)
+	servers := wiring.NewServers(b.config, b.log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer clusters.Close()
+	input, err := servers.InputOptions(ctx, "bench")
+	if err != nil {
+		return nil, err
+	}
+	output, err := servers.OutputOptions(ctx, "bench")
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
 			return b.deleteTopics(ctx, clusters)
@@ -106,7 +106,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.progress, "producing %d records\n", b.spec.Records)
-	messages, err := b.spec.Fill(ctx, connection, b.topic().Input, nil)
+	messages, err := b.spec.Fill(ctx, input, b.topic().Input, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,7 @@ func (b *pipelineBench) run(ctx context.Context) (results []result, err error) {
 		return nil, err
 	}
 	fmt.Fprintln(b.progress, "checking the clean topic")
-	found, err := b.spec.Check(ctx, output.AdminOptions("kdedup-bench", b.log),
-		b.topic().Output, messages)
+	found, err := b.spec.Check(ctx, output, b.topic().Output, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +215,10 @@ func anyAssigned(p *process.Process) bool {
 func (b *pipelineBench) deleteTopics(ctx context.Context, clusters kafka.Clusters) error {
 	t, admin := b.topic(), kadm.NewClient(clusters.Input)
 	if err := errors.Join(
-		deleteTopics(ctx, admin, append(wiring.ClaimTopics(b.config), t.Input, t.FenceTopic)),
+		deleteTopics(ctx, admin, []string{t.Input}),
+		deleteTopics(ctx, kadm.NewClient(clusters.Of(t, t.FenceTopic)), []string{t.FenceTopic}),
+		deleteTopics(ctx, kadm.NewClient(wiring.ClaimsClient(clusters, b.config)),
+			wiring.ClaimTopics(b.config)),
 		deleteTopics(ctx, kadm.NewClient(clusters.Output), []string{t.Output, t.DeadLetterTopic}),
 	); err != nil {
 		return err

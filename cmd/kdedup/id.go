@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"regexp"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/lookup"
@@ -73,16 +73,20 @@ func (f *idFlags) asked(cmd *cobra.Command, text string) (q asked, err error) {
 
 // with opens the store for the work.
 func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err error) {
-	task := &lookup.Question{Config: q.config, Topic: q.topic}
+	servers := wiring.NewServers(q.config, q.log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	// brokers are asked what became of the owner; where they are away, the answer says so
+	brokers := wiring.NewServers(q.config, slog.New(slog.DiscardHandler))
+	defer func() { err = errors.Join(err, brokers.Close()) }()
+	task := &lookup.Question{Topic: q.topic, Clusters: brokers.Clusters}
 	e := wiring.Entry{Topic: q.topic}
 	line := newProgress(q.says)
-	task.Store, err = openClaims(ctx, q.config, &e,
-		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, line.show, q.log)
+	task.Store, err = openClaims(ctx, q.config, servers, &e,
+		func(_ string, id dedup.ID) bool { return slices.Contains(q.ids, id) }, line.show)
 	line.end()
 	if err != nil {
 		return err
 	}
-	defer task.Store.Close()
 	task.Scope = e.ClaimScope()
 	if task.ID, err = meant(ctx, task.Store, task.Scope, q.ids); err != nil {
 		return err
@@ -94,25 +98,20 @@ func (q asked) with(ctx context.Context, work func(*lookup.Question) error) (err
 // Of a claim log it keeps only some, in memory, or all where only is nil, in the files that the
 // configuration names.
 func openClaims(
-	ctx context.Context, c config.Config, e *wiring.Entry, only claimlog.Only,
-	show func(done, total int64), log *slog.Logger,
+	ctx context.Context, c config.Config, servers *wiring.Servers, e *wiring.Entry,
+	only claimlog.Only, show func(done, total int64),
 ) (store dedup.Store, err error) {
 	if err := wiring.CheckMade(c.Store); err != nil {
 		return nil, err
 	}
 	if only == nil {
-		store, err = wiring.OpenStore(ctx, c, prometheus.NewRegistry(), log)
+		store, err = servers.Store(ctx)
 	} else {
-		store, err = wiring.OpenStoreFor(ctx, c, only, log)
+		store, err = servers.StoreFor(ctx, only)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = store.Close() // nothing was written
-		}
-	}()
 	if err = e.Compare(ctx, store); err == nil {
 		err = wiring.AwaitShowing(ctx, store, e.ClaimScope(), show)
 	}

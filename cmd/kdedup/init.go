@@ -122,7 +122,7 @@ const placeholder = `topics:
      dead_letter_topic: topic.dlq}
 `
 
-func (f *initFlags) run(cmd *cobra.Command) error {
+func (f *initFlags) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
 	if err := f.check(); err != nil {
 		return err
@@ -136,11 +136,12 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	}
 	log, _ := process.NewLogger(draft.Log, cmd.ErrOrStderr(), nil)
 	warnOfUnencrypted(draft, log)
-	l, err := connectToLook(ctx, draft, log, "kdedup-init")
+	servers := wiring.NewServers(draft, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	l, err := connectToLook(ctx, servers, "init", log)
 	if err != nil {
 		return err
 	}
-	defer l.client.Close()
 	p, err := f.plan(ctx, draft, l)
 	defer p.schemas.close()
 	if err != nil {
@@ -167,7 +168,7 @@ func (f *initFlags) askBrokers(ctx context.Context) error {
 }
 
 // plan asks for and finds out what the file is to say.
-func (f *initFlags) plan(ctx context.Context, draft config.Config, l *look) (p plan, err error) {
+func (f *initFlags) plan(ctx context.Context, draft config.Config, l look) (p plan, err error) {
 	p = plan{kafka: draft.Kafka, passwordFile: f.passwordFile}
 	if p.input, err = f.chooseInput(ctx, l); err != nil {
 		return p, err

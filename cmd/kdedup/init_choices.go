@@ -17,7 +17,7 @@ import (
 )
 
 // chooseInput wants a topic that exists.
-func (f *initFlags) chooseInput(ctx context.Context, l *look) (string, error) {
+func (f *initFlags) chooseInput(ctx context.Context, l look) (string, error) {
 	names, err := l.topics(ctx)
 	if err != nil {
 		return "", err
@@ -80,7 +80,7 @@ func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
 
 // chooseTTL looks at the distances of copies.
 func (f *initFlags) chooseTTL(
-	ctx context.Context, p *plan, sample proposal.Sample, l *look,
+	ctx context.Context, p *plan, sample proposal.Sample, l look,
 ) error {
 	if f.ttl != 0 {
 		p.ttl = f.ttl
@@ -142,7 +142,7 @@ func (p plan) extractor() (*messageid.Extractor, error) {
 }
 
 func windowOf(
-	ctx context.Context, p plan, sample proposal.Sample, l *look,
+	ctx context.Context, p plan, sample proposal.Sample, l look,
 ) (proposal.Window, error) {
 	extractor, err := p.extractor()
 	if err != nil {

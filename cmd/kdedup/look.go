@@ -11,62 +11,33 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
-	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
-// look is a connection to the brokers that joins no group.
+// look is a connection to the brokers of the inputs that joins no group.
 type look struct {
-	client   *kgo.Client
-	options  []kgo.Opt
-	clientID string
-	log      *slog.Logger
+	client  *kgo.Client
+	options []kgo.Opt // of further clients
+	log     *slog.Logger
 }
 
-// connectToLook returns when a broker has answered.
+// connectToLook returns when a broker of each cluster has answered.
 func connectToLook(
-	ctx context.Context, c config.Config, log *slog.Logger, clientID string,
-) (*look, error) {
+	ctx context.Context, servers *wiring.Servers, work string, log *slog.Logger,
+) (l look, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	clusters, err := servers.Reach(ctx)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	l := &look{options: connector.AdminOptions(clientID, log), clientID: clientID, log: log}
-	if l.client, err = kgo.NewClient(l.options...); err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	if err := kafka.Ping(ctx, l.client); err != nil {
-		l.client.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// connectToOutput is how clients reach the cluster of kafka.output, once it has answered, and
-// nil where there is none.
-func (l *look) connectToOutput(ctx context.Context, c config.Config) ([]kgo.Opt, error) {
-	if !c.Kafka.Output.Apart() {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
-	defer cancel()
-	connector, err := kafka.NewOutputConnector(ctx, c.Kafka, nil, l.log)
-	if err != nil {
-		return nil, err
-	}
-	options := connector.AdminOptions(l.clientID, l.log)
-	client, err := kgo.NewClient(options...)
-	if err != nil {
-		return nil, fmt.Errorf("kafka.output: %w", err)
-	}
-	defer client.Close()
-	return options, kafka.Clusters{Input: l.client, Output: client}.Ping(ctx)
+	l.client, l.log = clusters.Input, log
+	l.options, err = servers.InputOptions(ctx, work)
+	return l, err
 }
 
 // wantTopic refuses a topic that does not exist.
-func (l *look) wantTopic(ctx context.Context, name string) error {
+func (l look) wantTopic(ctx context.Context, name string) error {
 	names, err := l.topics(ctx)
 	if err != nil {
 		return err
@@ -74,7 +45,7 @@ func (l *look) wantTopic(ctx context.Context, name string) error {
 	return knownTopic(name, names)
 }
 
-func (l *look) topics(ctx context.Context) ([]string, error) {
+func (l look) topics(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	return kafka.TopicNames(ctx, l.client)

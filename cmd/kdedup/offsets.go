@@ -63,7 +63,7 @@ func (f *offsetsFlags) add(cmd *cobra.Command) {
 	addFormat(cmd, &f.format, formatTable, formatJSON)
 }
 
-func (f *offsetsFlags) run(cmd *cobra.Command) error {
+func (f *offsetsFlags) run(cmd *cobra.Command) (err error) {
 	c, log, err := f.load(cmd)
 	if err != nil {
 		return err
@@ -81,11 +81,12 @@ func (f *offsetsFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{err}
 	}
-	brokers, err := connectToLook(cmd.Context(), c, log, "kdedup-"+c.Instance+"-offsets")
+	servers := wiring.NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	brokers, err := connectToLook(cmd.Context(), servers, "offsets", log)
 	if err != nil {
 		return err
 	}
-	defer brokers.client.Close()
 	m := &move{look: brokers, admin: kadm.NewClient(brokers.client), from: t.Input, to: t.Output,
 		group: f.group, toGroup: cmp.Or(f.toGroup, f.group), back: f.back}
 	if f.back {
@@ -211,20 +212,19 @@ func openJudge(
 		return nil, nil, err
 	}
 	opened = append(opened, removeIndex)
-	schemas, err := wiring.Schemas(c, log)
+	servers := wiring.NewServers(c, log)
+	opened = append(opened, servers.Close)
+	e, err := servers.Entry(t)
 	if err != nil {
 		return nil, nil, err
 	}
-	opened = append(opened, func() error { schemas.Close(); return nil })
-	e := wiring.Entry{Topic: t, Schemas: schemas}
-	store, err := openClaims(ctx, c, &e, nil, show, log)
+	store, err := openClaims(ctx, c, servers, &e, nil, show)
 	if errors.Is(err, embedded.ErrUsed) {
 		err = fmt.Errorf("%w. Stop the process for as long as this takes", err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	opened = append(opened, store.Close)
 	return dedup.New(e.ClaimScope(), dryrun.Claimer{Store: store},
 		dedup.Options{Extractor: e.Extractor, Logger: log}), closeJudge, nil
 }

@@ -24,7 +24,7 @@ const stablePause = 100 * time.Millisecond
 
 // move is what is known about a group that moves from one topic to another.
 type move struct {
-	*look
+	look
 	admin          *kadm.Client
 	from, to       string // topics
 	group, toGroup string

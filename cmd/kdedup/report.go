@@ -83,7 +83,7 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.hideIDs, "hide-ids", false, "show hashes in place of message IDs")
 }
 
-func (f *reportFlags) run(cmd *cobra.Command, c config.Config, log *slog.Logger) error {
+func (f *reportFlags) run(cmd *cobra.Command, c config.Config, log *slog.Logger) (err error) {
 	topic, err := chooseTopic(c.Topics, f.topic)
 	if err != nil {
 		return err
@@ -92,7 +92,9 @@ func (f *reportFlags) run(cmd *cobra.Command, c config.Config, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	options, err := f.options(cmd.Context(), c, topic, bounds, log)
+	servers := wiring.NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	options, err := f.options(cmd.Context(), c, servers, topic, bounds, log)
 	if err != nil {
 		return err
 	}
@@ -144,32 +146,28 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 }
 
 func (f *reportFlags) options(
-	ctx context.Context, c config.Config, t config.Topic, bounds logreader.Bounds, log *slog.Logger,
+	ctx context.Context, c config.Config, servers *wiring.Servers, t config.Topic,
+	bounds logreader.Bounds, log *slog.Logger,
 ) (report.Options, error) {
-	schemas, err := wiring.Schemas(c, log)
+	e, err := servers.Entry(t)
 	if err != nil {
 		return report.Options{}, err
 	}
-	extractor, err := wiring.ExtractorOf(t, schemas)
+	values, err := messageid.NewReader(t.ContentFormat(), e.Schemas)
 	if err != nil {
 		return report.Options{}, err
 	}
-	values, err := messageid.NewReader(t.ContentFormat(), schemas)
+	connection, err := servers.InputOptions(ctx, "report")
 	if err != nil {
 		return report.Options{}, err
 	}
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
-	if err != nil {
-		return report.Options{}, err
-	}
-	part, err := describeLog(ctx, c, t, t.Input, bounds, log)
+	part, err := describeLog(ctx, servers, t, t.Input, bounds)
 	if err != nil {
 		return report.Options{}, err
 	}
 	o := report.Options{
-		Connection: connector.AdminOptions("kdedup-"+c.Instance+"-report", log), Log: part,
-		Bounded:   bounds != logreader.Bounds{},
-		Extractor: extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: build.Version(),
+		Connection: connection, Log: part, Bounded: bounds != logreader.Bounds{},
+		Extractor: e.Extractor, Header: f.byHeader, HideIDs: f.hideIDs, Version: build.Version(),
 		Pipeline: report.Pipeline{
 			ConsumerGroup: t.ConsumerGroup, Output: t.Output, Mode: string(t.Mode),
 			OnMissingID: string(t.OnMissingID), OnConflict: string(t.OnConflict),
@@ -178,7 +176,7 @@ func (f *reportFlags) options(
 		},
 		Outcome: outcomeOf(t), Document: values.Document,
 	}
-	if o.Pipeline.OldUnread, err = oldUnread(ctx, c, t, log); err != nil {
+	if o.Pipeline.OldUnread, err = oldUnread(ctx, servers, t); err != nil {
 		log.Warn("the age of what the consumer group has not read is not known", "error", err)
 	}
 	if c.Store.Type == config.StoreCassandra && !c.Store.Logs() {
@@ -189,18 +187,15 @@ func (f *reportFlags) options(
 
 // oldUnread asks where the group's lag comes near the ttl. A group that has committed nothing has
 // none: the report is made before it begins.
-func oldUnread(
-	ctx context.Context, c config.Config, t config.Topic, log *slog.Logger,
-) ([]int32, error) {
+func oldUnread(ctx context.Context, servers *wiring.Servers, t config.Topic) ([]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	client, err := wiring.AdminClient(ctx, c, log)
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
 	t.Start = config.StartLatest // only what lies behind a commit
-	return kafka.OldUnread(ctx, client, t, t.TTL/2)
+	return kafka.OldUnread(ctx, clusters.Input, t, t.TTL/2)
 }
 
 func diskOf(store config.Store) report.Disk {
@@ -216,16 +211,15 @@ func diskOf(store config.Store) report.Disk {
 
 // describeLog asks what of a topic of the pipeline there is to read.
 func describeLog(
-	ctx context.Context, c config.Config, t config.Topic, topic string, bounds logreader.Bounds,
-	log *slog.Logger,
+	ctx context.Context, servers *wiring.Servers, t config.Topic, topic string,
+	bounds logreader.Bounds,
 ) (logreader.Log, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	clusters, err := wiring.AdminClients(ctx, c, log)
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return logreader.Log{}, err
 	}
-	defer clusters.Close()
 	if err := clusters.PingOf(ctx, t, topic); err != nil {
 		return logreader.Log{}, err
 	}

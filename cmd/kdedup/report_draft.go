@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/proposal"
 )
@@ -77,13 +78,14 @@ func (f *reportFlags) withoutFile(cmd *cobra.Command) (config.Config, *slog.Logg
 // proposed is the entry with the ID that the newest records show.
 func (f *reportFlags) proposed(
 	cmd *cobra.Command, c *config.Config, log *slog.Logger,
-) (config.Topic, error) {
-	t := c.Topics[0]
-	l, err := connectToLook(cmd.Context(), *c, log, "kdedup-"+c.Instance+"-report")
+) (t config.Topic, err error) {
+	t = c.Topics[0]
+	servers := wiring.NewServers(*c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	l, err := connectToLook(cmd.Context(), servers, "report", log)
 	if err != nil {
 		return t, err
 	}
-	defer l.client.Close()
 	if err := l.wantTopic(cmd.Context(), t.Input); err != nil {
 		return t, err
 	}

@@ -24,7 +24,9 @@ import (
 const selfTestTimeout = 90 * time.Second
 
 // selfTest asks the store for what kdedup relies on, and says what it does.
-func selfTest(ctx context.Context, c config.Config, log *slog.Logger, say func(string)) error {
+func selfTest(
+	ctx context.Context, c config.Config, log *slog.Logger, say func(string),
+) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, selfTestTimeout)
 	defer cancel()
 	group := "kdedup-self-test"
@@ -44,20 +46,21 @@ func selfTest(ctx context.Context, c config.Config, log *slog.Logger, say func(s
 		defer os.RemoveAll(scratch)
 		c.Store.Embedded.Path = scratch
 	}
-	store, err := wiring.OpenStoreFor(ctx, c, func(scope string, _ dedup.ID) bool {
+	servers := wiring.NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	store, err := servers.StoreFor(ctx, func(scope string, _ dedup.ID) bool {
 		return strings.HasPrefix(scope, selftest.Scope)
-	}, log)
+	})
+	if err == nil {
+		err = wiring.Await(ctx, store, dedup.Scope{ConsumerGroup: group})
+	}
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
-	}
-	err = wiring.Await(ctx, store, dedup.Scope{ConsumerGroup: group})
-	if err != nil {
-		return errors.Join(fmt.Errorf("self-test: %w", err), store.Close())
 	}
 	steps := selftest.Run(ctx, store, group,
 		slices.ContainsFunc(c.Topics, config.Topic.Sliding))
 	say("self-test of the store " + c.Store.Type + ":\n" + table(steps))
-	return errors.Join(verdict(c.Store.Type, steps), store.Close())
+	return verdict(c.Store.Type, steps)
 }
 
 // scratchBeside makes a directory on the file system of the embedded store. Its own may be in use,

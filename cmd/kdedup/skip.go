@@ -12,7 +12,6 @@ import (
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/fence"
-	"github.com/kdedup/kdedup/internal/kafka"
 )
 
 const skipHelp = `Skip the record at which a partition is held.
@@ -51,7 +50,7 @@ func newSkip() *cobra.Command {
 	return cmd
 }
 
-func (f *skipFlags) run(cmd *cobra.Command) error {
+func (f *skipFlags) run(cmd *cobra.Command) (err error) {
 	c, log, err := f.load(cmd)
 	if err != nil {
 		return err
@@ -65,19 +64,18 @@ func (f *skipFlags) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), wiring.StartTimeout)
 	defer cancel()
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
+	servers := wiring.NewServers(c, log, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return err
 	}
-	clusters, err := wiring.AdminClients(ctx, c, log,
-		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	connection, err := servers.InputOptions(ctx, "skip")
 	if err != nil {
 		return err
 	}
-	defer clusters.Close()
 	group, client := wiring.GroupAt(clusters, t)
-	next, topicID, err := group.Next(ctx, client,
-		connector.AdminOptions("kdedup-"+c.Instance+"-skip", log), f.partition)
+	next, topicID, err := group.Next(ctx, client, connection, f.partition)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/process"
+	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/torture"
 	"github.com/kdedup/kdedup/internal/workload"
@@ -104,7 +105,7 @@ func (f *tortureFlags) add(cmd *cobra.Command) {
 	addFormat(cmd, &f.format, formatText, formatJSON)
 }
 
-func (f *tortureFlags) run(cmd *cobra.Command) error {
+func (f *tortureFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.check(cmd.Flags().Changed("seed")); err != nil {
 		return usageError{err}
 	}
@@ -114,15 +115,18 @@ func (f *tortureFlags) run(cmd *cobra.Command) error {
 	}
 	log, _ := process.NewLogger(draft.Log, cmd.ErrOrStderr(), nil)
 	warnOfUnencrypted(draft, log)
-	l, err := connectToLook(cmd.Context(), draft, log, "kdedup-torture")
+	servers := wiring.NewServers(draft, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	l, err := connectToLook(cmd.Context(), servers, "torture", log)
 	if err != nil {
 		return err
 	}
 	f.plan.Connection = l.options
-	f.plan.CleanConnection, err = l.connectToOutput(cmd.Context(), draft)
-	l.client.Close()
-	if err != nil {
-		return err
+	if draft.Kafka.Output.Apart() {
+		f.plan.CleanConnection, err = servers.OutputOptions(cmd.Context(), "torture")
+		if err != nil {
+			return err
+		}
 	}
 	begun := time.Now()
 	f.plan.Step = func(format string, args ...any) {

@@ -61,16 +61,13 @@ func validate(
 ) config.Config {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	clusters, err := wiring.AdminClients(ctx, c, log)
-	if err == nil {
-		defer clusters.Close()
-		err = clusters.Ping(ctx)
-	}
+	servers := wiring.NewServers(c, log)
+	clusters, err := servers.Reach(ctx)
 	reached := list.check(kafkaAnswers(c.Kafka), err)
 	if reached {
 		file := c
 		c = validatePatterns(ctx, clusters.Input, c, list)
-		validateTopics(ctx, clusters, c, log, list)
+		validateTopics(ctx, servers, clusters, c, log, list)
 		validateSeries(ctx, clusters.Input, file, c, list)
 	}
 	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
@@ -81,9 +78,12 @@ func validate(
 	if !reached && c.Store.Type == config.StoreKafka {
 		list.skip("the store and its scopes", notAsked)
 	} else {
-		validateStore(ctx, clusters, reached, c, log, list)
+		validateStore(ctx, servers, clusters, reached, c.Topics, log, list)
 	}
 	list.checkListen(ctx, c.Server)
+	if err := servers.Close(); err != nil {
+		log.Warn("what was looked at did not end well", "error", err)
+	}
 	return c
 }
 
@@ -128,48 +128,46 @@ func validatePatterns(
 }
 
 func validateTopics(
-	ctx context.Context, clusters kafka.Clusters, c config.Config, log *slog.Logger,
-	list *checklist,
+	ctx context.Context, servers *wiring.Servers, clusters kafka.Clusters, c config.Config,
+	log *slog.Logger, list *checklist,
 ) {
-	client := clusters.Input
 	entries := wiring.Entries(c.Topics)
 	if !list.check("rights, topics, partitions, fences and consumer groups",
 		wiring.CheckTopics(ctx, clusters, c, entries)) {
 		return
 	}
 	for _, t := range c.Topics {
-		warnOfOldUnread(ctx, client, t, log)
+		warnOfOldUnread(ctx, clusters.Input, t, log)
 	}
 	list.check("settings of the topics", wiring.Each(entries, func(e *wiring.Entry) error {
 		return wiring.CompareTopics(ctx, clusters, e.Topic, false, wiring.WarnOf(log, e.Topic))
 	}))
-	list.check("message IDs of the newest records", validateIDs(ctx, client, c, log))
+	list.check("message IDs of the newest records", validateIDs(ctx, servers, c.Topics, log))
 	if r := c.SchemaRegistry; r.HasRegistry() || len(r.Schemas) > 0 {
 		list.check("the schema registry answers, and its newest schemas have the message IDs",
-			validateSchemas(ctx, c, log))
+			validateSchemas(ctx, servers, c.Topics, log))
 	}
 }
 
-func validateSchemas(ctx context.Context, c config.Config, log *slog.Logger) error {
-	schemas, err := wiring.Schemas(c, log)
+func validateSchemas(
+	ctx context.Context, servers *wiring.Servers, topics []config.Topic, log *slog.Logger,
+) error {
+	schemas, err := servers.Schemas()
 	if err != nil {
 		return err
 	}
-	defer schemas.Close()
-	return wiring.Each(wiring.Entries(c.Topics), func(e *wiring.Entry) error {
+	return wiring.Each(wiring.Entries(topics), func(e *wiring.Entry) error {
 		return e.CheckSchemas(ctx, schemas, log)
 	})
 }
 
 // validateIDs refuses a message_id that finds nothing in records that need one.
-func validateIDs(ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger) error {
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
-	if err != nil {
-		return err
-	}
+func validateIDs(
+	ctx context.Context, servers *wiring.Servers, topics []config.Topic, log *slog.Logger,
+) error {
 	var problems []error
-	for _, e := range wiring.Entries(c.Topics) {
-		n, err := e.LookAtNewest(ctx, client, connector, c, log)
+	for _, e := range wiring.Entries(topics) {
+		n, err := servers.LookAtNewest(ctx, &e)
 		switch {
 		case err != nil:
 			problems = append(problems, fmt.Errorf("%s: %w", e.Path, err))
@@ -208,10 +206,10 @@ func warnOfOldUnread(ctx context.Context, client *kgo.Client, t config.Topic, lo
 // yet is not made; one that a running process uses is left alone. Where Kafka was not reached, it
 // is not asked whether the claims are those of this cluster.
 func validateStore(
-	ctx context.Context, clusters kafka.Clusters, reached bool, c config.Config, log *slog.Logger,
-	list *checklist,
+	ctx context.Context, servers *wiring.Servers, clusters kafka.Clusters, reached bool,
+	topics []config.Topic, log *slog.Logger, list *checklist,
 ) {
-	store, err := wiring.OpenForLooking(ctx, c, log)
+	store, err := servers.StoreToLook(ctx)
 	if errors.Is(err, embedded.ErrUsed) {
 		list.skip("the store and its scopes", "used by a process that runs, which has checked them")
 		return
@@ -219,11 +217,10 @@ func validateStore(
 	if !list.check("the store answers", err) {
 		return
 	}
-	defer store.Close()
 	if !list.check("rights on the store", wiring.CheckRights(ctx, store)) {
 		return
 	}
-	entries := wiring.Entries(c.Topics)
+	entries := wiring.Entries(topics)
 	if !list.check("the claims in the store are of these settings",
 		wiring.Each(entries, func(e *wiring.Entry) error {
 			return e.Compare(ctx, store)
@@ -238,7 +235,7 @@ func validateStore(
 	if !reached {
 		return
 	}
-	k, err := wiring.NewKnowledge(ctx, clusters.Input, store, c.Store)
+	k, err := servers.Knowledge(ctx)
 	if err == nil {
 		err = wiring.Each(entries, func(e *wiring.Entry) error {
 			return errors.Join(k.Check(ctx, clusters, e), wiring.TellUnclaimed(ctx, clusters,

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"log/slog"
 	"time"
 	"unicode/utf8"
 
@@ -25,13 +24,11 @@ var ManualOwner = dedup.Coordinates{Partition: -1, Offset: -1, LeaderEpoch: -1}
 
 // Question is the work on one ID, of a command or of the status page.
 type Question struct {
-	Config config.Config
-	Topic  config.Topic
-	Scope  dedup.Scope
-	ID     dedup.ID
-	Store  dedup.Store
-	// Clusters have clients; without, they are made when they are needed.
-	Clusters kafka.Clusters
+	Topic    config.Topic
+	Scope    dedup.Scope
+	ID       dedup.ID
+	Store    dedup.Store
+	Clusters func(context.Context) (kafka.Clusters, error)
 }
 
 // Answer is what is known about an ID.
@@ -100,15 +97,9 @@ const askPatience = 5 * time.Second
 func (t *Question) forwarded(
 	ctx context.Context, owner dedup.Coordinates, claimed time.Time,
 ) string {
-	clusters := t.Clusters
-	if clusters.Input == nil {
-		var err error
-		if clusters, err = wiring.AdminClients(
-			ctx, t.Config, slog.New(slog.DiscardHandler),
-		); err != nil {
-			return "unknown: " + err.Error()
-		}
-		defer clusters.Close()
+	clusters, err := t.Clusters(ctx)
+	if err != nil {
+		return "unknown: " + err.Error()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

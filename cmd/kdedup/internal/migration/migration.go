@@ -47,6 +47,7 @@ func Open(ctx context.Context, o Options) (*Migration, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
+	m.old.parted(m.new)
 	if err := errors.Join(m.old.connect(ctx, o.Logger), m.new.connect(ctx, o.Logger)); err != nil {
 		return m, err
 	}
@@ -55,7 +56,7 @@ func Open(ctx context.Context, o Options) (*Migration, error) {
 			return m, err
 		}
 	}
-	if err := openStores(ctx, m.old, m.new, o.DryRun, o.Logger); err != nil {
+	if err := openStores(ctx, m.old, m.new, o.DryRun); err != nil {
 		return m, err
 	}
 	if err := m.sameCluster(); err != nil {

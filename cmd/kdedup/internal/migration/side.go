@@ -10,8 +10,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
@@ -23,6 +21,7 @@ import (
 type side struct {
 	flag      string // that names the file
 	config    config.Config
+	servers   *wiring.Servers
 	clusters  kafka.Clusters
 	store     dedup.Store
 	mover     dedup.Mover
@@ -32,10 +31,8 @@ type side struct {
 
 // connect makes the client, which is enough to look at the groups.
 func (s *side) connect(ctx context.Context, log *slog.Logger) (err error) {
-	if s.clusters, err = wiring.AdminClients(ctx, s.config, log); err != nil {
-		return fmt.Errorf("%s: %w", s.flag, err)
-	}
-	if err := s.clusters.Ping(ctx); err != nil {
+	s.servers = wiring.NewServers(s.config, log)
+	if s.clusters, err = s.servers.Reach(ctx); err != nil {
 		return fmt.Errorf("%s: %w", s.flag, err)
 	}
 	return nil
@@ -43,14 +40,13 @@ func (s *side) connect(ctx context.Context, log *slog.Logger) (err error) {
 
 // openStores opens both; two files may name one and the same. A dry run makes none.
 func openStores(
-	ctx context.Context, old, new *side, dryRun bool, log *slog.Logger,
+	ctx context.Context, old, new *side, dryRun bool,
 ) error {
-	old.parted(new)
 	if wiring.NotMade(old.config.Store) {
 		return fmt.Errorf("--from: there is no %s: a relative path starts at the working directory",
 			wiring.StoreName(old.config.Store))
 	}
-	if err := old.open(ctx, log); err != nil {
+	if err := old.open(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -60,7 +56,7 @@ func openStores(
 		empty := memory.New(memory.Options{})
 		new.store, new.mover = empty, empty
 	default:
-		if err := new.open(ctx, log); err != nil {
+		if err := new.open(ctx); err != nil {
 			return err
 		}
 	}
@@ -79,8 +75,8 @@ func (s *side) parted(new *side) {
 	}
 }
 
-func (s *side) open(ctx context.Context, log *slog.Logger) (err error) {
-	if s.store, err = wiring.OpenStore(ctx, s.config, prometheus.NewRegistry(), log); err != nil {
+func (s *side) open(ctx context.Context) (err error) {
+	if s.store, err = s.servers.Store(ctx); err != nil {
 		return fmt.Errorf("%s: %w", s.flag, err)
 	}
 	var can bool
@@ -99,16 +95,12 @@ func (s *side) know(ctx context.Context) (err error) {
 	return err
 }
 
-// close comes after all else. The store may be that of both sides.
+// closeSides comes after all else. The store may be that of both sides, and is the old one's then.
 func closeSides(old, new *side) (err error) {
 	for _, s := range []*side{old, new} {
-		s.clusters.Close()
-	}
-	if old.store != nil {
-		err = old.store.Close()
-	}
-	if new.store != nil && new.store != old.store {
-		err = errors.Join(err, new.store.Close())
+		if s.servers != nil {
+			err = errors.Join(err, s.servers.Close())
+		}
 	}
 	if old.index != "" {
 		err = errors.Join(err, os.RemoveAll(old.index))

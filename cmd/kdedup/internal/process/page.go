@@ -16,6 +16,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/certs"
 	"github.com/kdedup/kdedup/internal/claimmetrics"
+	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/server"
 	"github.com/kdedup/kdedup/pipeline"
 )
@@ -134,7 +135,7 @@ func (s *processStatus) LookUp(
 	if err != nil {
 		return server.Finding{}, err
 	}
-	found.Forwarded = server.Cleaner(task.Config.Secrets())(found.Forwarded)
+	found.Forwarded = server.Cleaner(s.p.Config().Secrets())(found.Forwarded)
 	return server.Finding{Rows: found.Rows(), JSON: found}, nil
 }
 
@@ -168,7 +169,9 @@ func (s *processStatus) question(topic string, id []byte) (*lookup.Question, err
 		return nil, errors.New("this process keeps claims and has no topics: ask one that runs the " +
 			"pipelines, or run kdedup id with the configuration")
 	}
-	task := &lookup.Question{Config: c, Store: s.p.store, Clusters: s.p.clusters}
+	clusters := s.p.clusters
+	task := &lookup.Question{Store: s.p.store,
+		Clusters: func(context.Context) (kafka.Clusters, error) { return clusters, nil }}
 	var err error
 	if task.Topic, err = wiring.FindTopic(c.Topics, topic); err != nil {
 		return nil, fmt.Errorf("the topic %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
-	"github.com/kdedup/kdedup/internal/kafka"
 	"github.com/kdedup/kdedup/internal/logreader"
 )
 
@@ -61,20 +59,20 @@ func LookAtNewest(
 	return n, nil
 }
 
-// LookAtNewest is for commands.
-func (e *Entry) LookAtNewest(
-	ctx context.Context, client *kgo.Client, connector *kafka.Connector, c config.Config,
-	log *slog.Logger,
-) (n Newest, err error) {
-	schemas, err := Schemas(c, log)
+// LookAtNewest looks at those of an entry, which gets its extractor.
+func (s *Servers) LookAtNewest(ctx context.Context, e *Entry) (Newest, error) {
+	if err := s.extract(e); err != nil {
+		return Newest{}, err
+	}
+	clusters, err := s.Clusters(ctx)
 	if err != nil {
 		return Newest{}, err
 	}
-	defer schemas.Close()
-	if e.Extractor, err = ExtractorOf(e.Topic, schemas); err != nil {
+	connection, err := s.InputOptions(ctx, "newest")
+	if err != nil {
 		return Newest{}, err
 	}
-	return LookAtNewest(ctx, client, connector.AdminOptions("kdedup-"+c.Instance, log), *e)
+	return LookAtNewest(ctx, clusters.Input, connection, *e)
 }
 
 func (n *Newest) look(r *kgo.Record, missing dedup.MissingReason) {

@@ -34,16 +34,17 @@ func Expand(
 // which have none.
 func ExpandFor(
 	ctx context.Context, c config.Config, log *slog.Logger, say func(string),
-) (config.Config, error) {
+) (_ config.Config, err error) {
 	if !c.HasPatterns() {
 		return c, nil
 	}
-	client, err := AdminClient(ctx, c, log)
+	servers := NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return config.Config{}, err
 	}
-	defer client.Close()
-	c, left, err := Expand(ctx, client, c)
+	c, left, err := Expand(ctx, clusters.Input, c)
 	for _, reason := range left {
 		say("left out: " + reason.Error())
 	}

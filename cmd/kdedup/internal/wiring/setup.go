@@ -21,7 +21,7 @@ var SeesNewTopics = kgo.MetadataMinAge(50 * time.Millisecond)
 // Setup creates the tables and topics that are missing, and says what it did.
 func Setup(
 	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
-) error {
+) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	if err := setupStore(ctx, c, log, dryRun, say); err != nil {
@@ -33,11 +33,12 @@ func Setup(
 	if len(c.Topics) == 0 { // an API alone needs none in Kafka
 		return nil
 	}
-	clusters, err := AdminClients(ctx, c, log, SeesNewTopics)
+	servers := NewServers(c, log, SeesNewTopics)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return err
 	}
-	defer clusters.Close()
 	if dryRun {
 		if err := kafka.CheckCollisions(ctx, clusters, c.Topics, ClaimTopics(c)); err != nil {
 			return err
@@ -49,10 +50,11 @@ func Setup(
 	if err := SetupClaimLogs(ctx, clusters, c, log, dryRun, say); err != nil {
 		return err
 	}
-	if err := sayIDs(ctx, clusters.Input, c, log, say); err != nil || dryRun {
-		return err
+	sayIDs(ctx, servers, c.Topics, say)
+	if dryRun {
+		return nil
 	}
-	sayUnclaimed(ctx, clusters, c, log, say)
+	sayUnclaimed(ctx, servers, clusters, c.Topics, say)
 	return Each(Entries(c.Topics), func(e *Entry) error {
 		return CompareTopics(ctx, clusters, e.Topic, true, say)
 	})
@@ -71,22 +73,15 @@ func setupEntries(
 
 // sayIDs tells how many of the newest records have a message ID. The user of setup may not be
 // allowed to read them.
-func sayIDs(
-	ctx context.Context, client *kgo.Client, c config.Config, log *slog.Logger, say func(string),
-) error {
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
-	if err != nil {
-		return err
-	}
-	for _, e := range Entries(c.Topics) {
-		n, err := e.LookAtNewest(ctx, client, connector, c, log)
+func sayIDs(ctx context.Context, servers *Servers, topics []config.Topic, say func(string)) {
+	for _, e := range Entries(topics) {
+		n, err := servers.LookAtNewest(ctx, &e)
 		if err != nil {
 			say(fmt.Sprintf("message_id of %s: not looked at: %v", e.Input, err))
 			continue
 		}
 		say(n.String())
 	}
-	return nil
 }
 
 // AdoptOffsets makes offsets that run refuses kdedup's own: the operator says that what lies below

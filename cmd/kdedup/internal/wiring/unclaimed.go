@@ -58,26 +58,20 @@ func TellUnclaimed(
 
 // sayUnclaimed is for setup, whose user may not be allowed to look at all of it.
 func sayUnclaimed(
-	ctx context.Context, clusters kafka.Clusters, c config.Config, log *slog.Logger,
+	ctx context.Context, servers *Servers, clusters kafka.Clusters, topics []config.Topic,
 	say func(string),
 ) {
-	var (
-		store  dedup.Store
-		failed error
-	)
-	open := func() (dedup.Store, error) {
-		if store == nil && failed == nil {
-			store, failed = OpenForLooking(ctx, c, log)
+	var failed error
+	open := func() (store dedup.Store, _ error) {
+		if failed == nil { // one that does not answer is not waited for again
+			store, failed = servers.StoreToLook(ctx)
 		}
 		return store, failed
 	}
-	for _, e := range Entries(c.Topics) {
+	for _, e := range Entries(topics) {
 		err := TellUnclaimed(ctx, clusters, &e, open, say)
 		if err != nil && !errors.Is(err, embedded.ErrUsed) { // by a process that runs
 			say(fmt.Sprintf("what %s holds already was not looked at: %v", e.Output, err))
 		}
-	}
-	if store != nil {
-		store.Close()
 	}
 }
