@@ -87,7 +87,7 @@ func (k Keepers) checkListen(p *problems, path string) {
 		return
 	}
 	if k.Advertise == "" {
-		if isAny(host) {
+		if IsAnyAddress(host) {
 			p.add(path+".advertise", "set it to the address of this process, such as "+
 				"${POD_IP}:"+port, "is required, because listen, %q, does not name a host that "+
 				"others reach", k.Listen)

@@ -54,11 +54,11 @@ func meet(a, b string) bool {
 	host, port, err := net.SplitHostPort(a)
 	otherHost, otherPort, otherErr := net.SplitHostPort(b)
 	return err == nil && otherErr == nil && port == otherPort && port != "0" &&
-		(host == otherHost || isAny(host) || isAny(otherHost))
+		(host == otherHost || IsAnyAddress(host) || IsAnyAddress(otherHost))
 }
 
-// isAny is true for what stands for all addresses of the host.
-func isAny(host string) bool {
+// IsAnyAddress is true for what stands for all addresses of the host.
+func IsAnyAddress(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
 }

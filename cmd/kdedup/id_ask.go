@@ -174,7 +174,7 @@ func clientOf(c config.Server) (*http.Client, string, error) {
 		return nil, "", errors.New("server.listen has no fixed port, at which the process could " +
 			"be asked")
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if config.IsAnyAddress(host) {
 		host = "127.0.0.1"
 	}
 	transport, scheme := &http.Transport{}, "http" // without a proxy

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/offsets"
 )
@@ -107,15 +108,16 @@ const readerNeeds = "with isolation.level=read_committed; docs/readers.md says w
 	"client, and which clients need delivery: at_least_once instead"
 
 func (m *move) offsetsOf(ctx context.Context, group, topic string) (map[int32]int64, error) {
-	answers, err := m.admin.FetchOffsetsForTopics(ctx, group, topic)
-	if err == nil {
-		err = answers.Error()
-	}
+	fetched, err := brokers.Offsets(ctx, m.admin, group, topic)
 	if err != nil {
-		return nil, fmt.Errorf("fetch the offsets of consumer group %s: %w", group, err)
+		return nil, err
 	}
 	committed := make(map[int32]int64)
-	for p, o := range answers[topic] {
+	for p, o := range fetched {
+		if o.Err != nil {
+			return nil, fmt.Errorf("fetch the offset of %s[%d] of consumer group %s: %w", topic, p,
+				group, o.Err)
+		}
 		if o.At >= 0 {
 			committed[p] = o.At
 		}

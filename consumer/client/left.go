@@ -15,6 +15,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -108,19 +109,18 @@ func (g Group) offsetsLeft(
 	ctx context.Context,
 ) (offsets map[int32]kadm.Offset, here place, err error) {
 	admin := kadm.NewClient(g.Inputs)
-	fetched, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Input)
-	if errors.Is(err, kerr.GroupIDNotFound) || errors.Is(err, kerr.GroupAuthorizationFailed) {
+	fetched, err := brokers.Offsets(ctx, admin, g.Name, g.Input)
+	if errors.Is(err, kerr.GroupAuthorizationFailed) {
 		err = nil // there never were any
 	}
 	if err == nil {
 		here, err = placeOf(ctx, admin, admin, g.Name, g.Input)
 	}
 	if err != nil {
-		return nil, here, fmt.Errorf("fetch offsets of consumer group %s on the cluster of the "+
-			"input: %w", g.Name, err)
+		return nil, here, fmt.Errorf("on the cluster of the input: %w", err)
 	}
 	offsets = make(map[int32]kadm.Offset)
-	for p, at := range fetched[g.Input] {
+	for p, at := range fetched {
 		if at.Err == nil {
 			offsets[p] = at.Offset
 		}
@@ -148,12 +148,12 @@ func (g Group) lost(
 	if len(list) == 0 {
 		return nil, nil
 	}
-	now, err := kadm.NewClient(client).FetchOffsetsForTopics(ctx, g.Name, g.Grouped())
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
+	now, err := brokers.Offsets(ctx, kadm.NewClient(client), g.Name, g.Grouped())
+	if err != nil {
+		return nil, err
 	}
 	return slices.DeleteFunc(list, func(o kadm.Offset) bool {
-		at, some := now[g.Grouped()][o.Partition]
+		at, some := now[o.Partition]
 		return some && at.Err == nil && at.At >= 0
 	}), nil
 }

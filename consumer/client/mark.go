@@ -15,6 +15,7 @@ import (
 
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/pause"
 )
 
@@ -144,15 +145,15 @@ func (g Group) strangeOffsets(
 func (g Group) suspects(
 	ctx context.Context, admin *kadm.Client, l looks,
 ) (list []kadm.Offset, err error) {
-	committed, err := admin.FetchOffsetsForTopics(ctx, g.Name, g.Grouped())
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
+	committed, err := brokers.Offsets(ctx, admin, g.Name, g.Grouped())
+	if err != nil {
+		return nil, err
 	}
 	here, err := g.place(ctx, admin)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range committed[g.Grouped()] {
+	for _, o := range committed {
 		believed := here.vouches(o.Metadata) || l.earlier && o.Metadata == earlierMark
 		if o.Err == nil && o.At > 0 && !believed &&
 			(l.only == nil || slices.Contains(l.only, o.Partition)) {

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // nextTimeout is how long Next waits for a record.
@@ -27,12 +28,11 @@ func (g Group) Next(
 	begin, _ := found.Begin(partition)
 	at := begin.Next()
 	if at == 0 {
-		committed, err := kadm.NewClient(client).FetchOffsetsForTopics(ctx, g.Name,
-			g.Grouped())
+		committed, err := brokers.Offsets(ctx, kadm.NewClient(client), g.Name, g.Grouped())
 		if err != nil {
-			return nil, none, fmt.Errorf("fetch offsets of consumer group %s: %w", g.Name, err)
+			return nil, none, err
 		}
-		if o, known := committed.Lookup(g.Grouped(), partition); known {
+		if o, known := committed[partition]; known {
 			at = max(0, o.At)
 		}
 	}

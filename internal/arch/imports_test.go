@@ -118,7 +118,7 @@ var layers = []struct {
 		"dedup/embedded", "forwarder", "internal/kafka", "internal/logreader", "internal/redrive",
 		"pipeline"}},
 	{"cmd/kdedup/internal/migration", []string{"cmd/kdedup/internal/wiring", "config", "dedup/...",
-		"fence", "internal/kafka", "internal/migrate"}},
+		"fence", "internal/brokers", "internal/kafka", "internal/migrate"}},
 	{"cmd/kdedup/internal/process", []string{
 		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup",
 		"cmd/kdedup/internal/redriving", "cmd/kdedup/internal/wiring",
@@ -130,8 +130,9 @@ var layers = []struct {
 	}},
 	{"cmd/...", []string{
 		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
-		"forwarder", "internal/api", "internal/backfill", "internal/claimmetrics",
-		"internal/dryrun", "internal/editdistance", "internal/idorder", "internal/kafka",
+		"forwarder", "internal/api", "internal/backfill", "internal/brokers",
+		"internal/claimmetrics", "internal/dryrun",
+		"internal/editdistance", "internal/idorder", "internal/kafka",
 		"internal/logqueue", "internal/logreader", "internal/offsets", "internal/otlp/push",
 		"internal/pause", "internal/proposal", "internal/redrive", "internal/report",
 		"internal/telemetry", "internal/torture", "internal/workload", "pipeline",
@@ -274,8 +275,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
 			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
 				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
-				"fence, forwarder, internal/api, internal/backfill, internal/claimmetrics, " +
-				"internal/dryrun, internal/editdistance, internal/idorder, internal/kafka, " +
+				"fence, forwarder, internal/api, internal/backfill, internal/brokers, " +
+				"internal/claimmetrics, internal/dryrun, internal/editdistance, internal/idorder, internal/kafka, " +
 				"internal/logqueue, internal/logreader, " +
 				"internal/offsets, internal/otlp/push, internal/pause, internal/proposal, " +
 				"internal/redrive, internal/report, internal/telemetry, internal/torture, " +

@@ -3,6 +3,7 @@ package brokers
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -34,6 +35,18 @@ func GroupState(ctx context.Context, admin *kadm.Client, group string) (string, 
 		return state, nil
 	}
 	return "", nil
+}
+
+// Offsets are those that a consumer group has committed on a topic, by partition. A group that is
+// yet to come has none: brokers that serve the newest OffsetFetch say that there is no such group.
+func Offsets(
+	ctx context.Context, admin *kadm.Client, group, topic string,
+) (map[int32]kadm.OffsetResponse, error) {
+	fetched, err := admin.FetchOffsetsForTopics(ctx, group, topic)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", group, err)
+	}
+	return fetched[topic], nil
 }
 
 // HasMembers reports whether a group in a state has members.

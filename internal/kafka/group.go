@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,11 +58,11 @@ func groupInUse(
 	if state != "" {
 		return fmt.Sprintf("consumer group %s is active (%s)", group, state), nil
 	}
-	offsets, err := admin.FetchOffsetsForTopics(ctx, group, topic)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return "", fmt.Errorf("fetch offsets of consumer group %s: %w", group, err)
+	offsets, err := brokers.Offsets(ctx, admin, group, topic)
+	if err != nil {
+		return "", err
 	}
-	for p, o := range offsets[topic] {
+	for p, o := range offsets {
 		if o.At >= 0 {
 			return fmt.Sprintf("consumer group %s has committed offset %d of %s[%d]", group, o.At,
 				topic, p), nil

@@ -2,16 +2,15 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // OldUnread lists the partitions of the input on which the oldest record that the group has not
@@ -20,9 +19,9 @@ func OldUnread(
 	ctx context.Context, client *kgo.Client, t config.Topic, age time.Duration,
 ) ([]int32, error) {
 	admin := kadm.NewClient(client)
-	committed, err := admin.FetchOffsetsForTopics(ctx, t.ConsumerGroup, t.Input)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that is yet to come
-		return nil, fmt.Errorf("read the offsets of %s: %w", t.ConsumerGroup, err)
+	committed, err := brokers.Offsets(ctx, admin, t.ConsumerGroup, t.Input)
+	if err != nil {
+		return nil, err
 	}
 	starts, err := admin.ListStartOffsets(ctx, t.Input)
 	if err != nil {
@@ -34,7 +33,7 @@ func OldUnread(
 	}
 	var old []int32
 	younger.Each(func(o kadm.ListedOffset) {
-		next, ok := committed.Lookup(o.Topic, o.Partition)
+		next, ok := committed[o.Partition]
 		if !ok {
 			next.At = -1
 		}

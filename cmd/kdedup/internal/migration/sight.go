@@ -2,16 +2,15 @@ package migration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // sight is what shows that somebody has worked on the inputs: fences and offsets of the groups, by
@@ -32,11 +31,12 @@ func (s *side) look(ctx context.Context, entries []wiring.Entry) (sight, error) 
 				seen[fmt.Sprintf("the fence of %s[%d] in %s", e.Input, p, e.FenceTopic)] = text(f)
 			}
 		}
-		offsets, err := kadm.NewClient(client).FetchOffsets(ctx, e.ConsumerGroup)
-		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-			return nil, fmt.Errorf("fetch offsets of consumer group %s: %w", e.ConsumerGroup, err)
+		offsets, err := brokers.Offsets(ctx, kadm.NewClient(client), e.ConsumerGroup,
+			group.Grouped())
+		if err != nil {
+			return nil, err
 		}
-		for p, o := range offsets[group.Grouped()] {
+		for p, o := range offsets {
 			seen[fmt.Sprintf("the offset of %s[%d] in consumer group %s", e.Input, p,
 				e.ConsumerGroup)] = fmt.Sprint(o.At)
 		}
