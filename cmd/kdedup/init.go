@@ -19,6 +19,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/internal/logreader"
 	"github.com/kdedup/kdedup/internal/proposal"
 	"github.com/kdedup/kdedup/internal/report"
 )
@@ -241,6 +242,12 @@ func (f *initFlags) sayNext(ctx context.Context, p plan, client *kgo.Client) {
 	if why, err := kafka.GroupInUse(ctx, client, p.group, p.input); err == nil && why != "" {
 		fmt.Fprintf(f.talk, "\nNote: %s. A new pipeline is better off with a group of its own: "+
 			"--group names it.\n", why)
+	}
+	if clean, err := logreader.Describe(ctx, client, p.output,
+		logreader.Bounds{}); err == nil && clean.Offsets() > 0 {
+		fmt.Fprintf(f.talk, "\nNote: topic %s has records already. If another pipeline writes it, "+
+			"choose another one: --clean names it. If they came from %s, claim them before the "+
+			"first run: kdedup backfill.\n", p.output, p.input)
 	}
 	fmt.Fprintf(f.talk, "\nWrote %s: message ID %s, ttl %s, claims in a store of type %s. Look at "+
 		"it, and then:\n\n", f.output, idText(p.id), report.WriteTTL(p.ttl), p.store)

@@ -44,6 +44,7 @@ func (d *dialogue) ask(ctx context.Context, question, usual, flag string) (strin
 		if usual != "" {
 			return usual, nil
 		}
+		fmt.Fprintln(d.out, "there is no usual answer: type one, or end with Ctrl-C")
 	}
 }
 

@@ -22,13 +22,13 @@ func (f *initFlags) chooseInput(ctx context.Context, l look) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := f.topic
+	name, inputs := f.topic, withoutOwn(names)
 	if name == "" && f.asks {
-		fmt.Fprintf(f.talk, "Topics: %s\n", someNames(names))
+		fmt.Fprintf(f.talk, "Topics: %s\n", someNames(inputs))
 	}
 	for {
 		if name == "" {
-			name, err = f.ask(ctx, "Topic with duplicates", onlyOne(names), "--topic")
+			name, err = f.ask(ctx, "Topic with duplicates", onlyOne(inputs), "--topic")
 			if err != nil {
 				return "", err
 			}
@@ -39,6 +39,18 @@ func (f *initFlags) chooseInput(ctx context.Context, l look) (string, error) {
 		}
 		name = ""
 	}
+}
+
+// withoutOwn leaves out what kdedup makes beside a topic that is there.
+func withoutOwn(names []string) []string {
+	own := make(map[string]bool)
+	for _, name := range names {
+		for _, made := range []string{".clean", ".dlq", ".duplicates", "-dedup.fence",
+			"-dedup.claims", "-dedup.claims.scopes", "-dedup.redrive", "-dedup.keepers"} {
+			own[name+made] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return own[name] })
 }
 
 func onlyOne(names []string) string {

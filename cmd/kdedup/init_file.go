@@ -147,6 +147,9 @@ func (p plan) topics() string {
 		"dead_letter_topic", quoted(p.input+".dlq"))
 	setting("A record with the ID of an earlier one, and another key or value, goes there, too. By "+
 		"default it is dropped, and kept nowhere.", "on_conflict", string(config.ActionDeadLetter))
+	b.WriteString(commented("    ", "Copies are counted and kept nowhere. With the next line, and "+
+		"kdedup setup, they go to a topic of their own, to read and to send again."))
+	b.WriteString("    # duplicates_topic: " + quoted(p.input+".duplicates") + "\n")
 	if p.cutOff > 0 {
 		setting("In the sample "+records(p.cutOff)+" had a value that was cut off. With whole, "+
 			"such a value has no ID, so that it cannot take that of its whole copy.", "documents",

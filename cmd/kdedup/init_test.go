@@ -140,7 +140,8 @@ func TestInitSaysWhatIsMissing(t *testing.T) {
 
 // Who is asked gives wrong answers, too.
 func TestInitAsksOnATerminal(t *testing.T) {
-	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders", "payments"))
+	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders", "payments",
+		"orders.clean", "orders-dedup.fence", "orders-dedup.claims"))
 	produceOrders(t, brokers, "orders", 20)
 	path := filepath.Join(t.TempDir(), "kdedup.yaml")
 	var out testkit.Printed
@@ -153,7 +154,8 @@ func TestInitAsksOnATerminal(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out.String())
 	}
 	for _, want := range []string{
-		"Brokers [localhost:9092]: ", "Topics: orders, payments", "did you mean orders?",
+		"Brokers [localhost:9092]: ", "Topics: orders, payments\n",
+		"there is no usual answer", "did you mean orders?",
 		"must be 1 to ", "must be header:NAME", "is on none of the newest", "must be a duration",
 		`got "disk"`, "Servers of the store [localhost:6379]",
 	} {

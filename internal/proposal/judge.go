@@ -272,5 +272,23 @@ func (j *judge) judgement() Judgement {
 		}
 	}
 	slices.SortStableFunc(found.Refused, byScore)
+	doubtHoles(found.Choices)
 	return found
+}
+
+// doubtHoles says of each choice that records lack what becomes of these, and which other place is
+// on all records.
+func doubtHoles(choices []*Candidate) {
+	whole := slices.IndexFunc(choices, func(c *Candidate) bool {
+		return c.Have == c.Of && c.Places[0] != hashPlace
+	})
+	if whole < 0 {
+		return
+	}
+	for _, c := range choices {
+		if c.Have < c.Of && c.Doubt == "" {
+			c.Doubt = "Without it " + plural(c.Of-c.Have, "record becomes a dead letter",
+				"records become dead letters") + ". The " + choices[whole].String() + " is on all."
+		}
+	}
 }

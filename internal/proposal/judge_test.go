@@ -309,6 +309,18 @@ func TestWhatIsProposed(t *testing.T) {
 			"JSON field id", "on all 133 records",
 		},
 		{
+			"the first choice is not on all records", repeat(200, func(i int) *kgo.Record {
+				id := random.uuid()
+				r := &kgo.Record{Value: fmt.Appendf(nil, `{"order_id":%q}`, id)}
+				if i > 0 {
+					r.Headers = []kgo.RecordHeader{header("message-id", id)}
+				}
+				return r
+			}),
+			"header message-id",
+			"Without it 1 record becomes a dead letter. The JSON field order_id is on all.",
+		},
+		{
 			"a field that only some have is none", repeat(200, func(i int) *kgo.Record {
 				value := fmt.Sprintf(`{"id":%q`, random.uuid())
 				if i%3 == 0 {

@@ -71,11 +71,15 @@ func (r *Report) caughtShare(caught int64) *float64 {
 	return &s
 }
 
+// longestEstimate is how many times the range a ttl may be long of which there is an estimate: a
+// week from a minute. The rate of a few seconds is that of a burst.
+const longestEstimate = 7 * 24 * 60
+
 // window estimates what a ttl costs: claims live for it, and new IDs keep coming at the same rate.
 func (o Options) window(r *Report, ttl time.Duration, caught int64) Window {
 	w := Window{TTL: writeTTL(ttl), Seconds: ttl.Seconds(), Caught: caught,
 		CaughtShare: r.caughtShare(caught)}
-	if r.Rate.IDsPerSecond == 0 {
+	if r.Rate.IDsPerSecond == 0 || ttl.Seconds() > longestEstimate*r.Range.Seconds {
 		return w
 	}
 	rows := r.Rate.IDsPerSecond * ttl.Seconds()

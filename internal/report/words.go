@@ -175,9 +175,9 @@ func (f FieldSet) Named() string {
 
 // EstimateNote says what the numbers of claims and bytes rest on.
 func (r *Report) EstimateNote() string {
-	if r.Rate.IDsPerSecond == 0 {
+	if r.TTL.Configured.Rows == nil {
 		return "There is no estimate of claims: the range is too short to tell how many IDs are new " +
-			"in a second."
+			"in " + r.TTL.Configured.TTL + "."
 	}
 	text := fmt.Sprintf("Estimates: claims = %s new IDs a second x ttl", rate(r.Rate.IDsPerSecond))
 	if r.IDs.BytesPerRow > 0 {
