@@ -116,6 +116,7 @@ func New(o Options) (*Server, error) {
 // routes are the services.
 func routes(o Options) (open, closed http.Handler, err error) {
 	options := []connect.HandlerOption{
+		connect.WithCodec(codec{o.Limits.Batch}),
 		connect.WithReadMaxBytes(o.Limits.Bytes),
 		// answers are short and their texts random
 		connect.WithCompressMinBytes(1 << 30),
