@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,10 +10,9 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	kdedupv1 "github.com/kdedup/kdedup/api/kdedup/v1"
-	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/api/kdedup/v1/kdedupv1connect"
 	"github.com/kdedup/kdedup/idempotency"
 )
 
@@ -41,8 +41,22 @@ func inTurns(b *testing.B, ways [2]func() error) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// doors are two ways to the API: gRPC, and what a plain client has, JSON over HTTP/1.1.
+func doors(b *testing.B, run func(*testing.B, [2]func() error)) {
+	b.Run("gRPC", func(b *testing.B) {
+		run(b, executions(b, clearText(b), connect.WithGRPC()))
+	})
+	b.Run("JSON", func(b *testing.B) {
+		transport := &http.Transport{MaxIdleConnsPerHost: 100}
+		b.Cleanup(transport.CloseIdleConnections)
+		run(b, executions(b, &http.Client{Transport: transport}, connect.WithProtoJSON()))
+	})
+}
+
 // executions are Begin and Complete of a key, by the package and through the API.
-func executions(b *testing.B) [2]func() error {
+func executions(
+	b *testing.B, through *http.Client, door connect.ClientOption,
+) [2]func() error {
 	store, err := openKeys(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
@@ -53,7 +67,7 @@ func executions(b *testing.B) [2]func() error {
 		b.Fatal(err)
 	}
 	server, _ := inMemory(b, Options{Keys: store}, "orders")
-	client := keysOf(b, server.URL(), connect.WithGRPC())
+	client := kdedupv1connect.NewIdempotencyServiceClient(through, server.URL(), door)
 	var next atomic.Int64
 	return [2]func() error{
 		func() error {
@@ -78,12 +92,13 @@ func executions(b *testing.B) [2]func() error {
 }
 
 // BenchmarkRatioExecute has one caller.
-func BenchmarkRatioExecute(b *testing.B) { inTurns(b, executions(b)) }
+func BenchmarkRatioExecute(b *testing.B) { doors(b, inTurns) }
 
 // BenchmarkRatioExecuteOf64 has 64 callers, each of whom executes ten keys in a turn.
-func BenchmarkRatioExecuteOf64(b *testing.B) {
+func BenchmarkRatioExecuteOf64(b *testing.B) { doors(b, by64) }
+
+func by64(b *testing.B, ways [2]func() error) {
 	const callers, each = 64, 10
-	ways := executions(b)
 	turn := func(way func() error) func() error {
 		return func() (failed error) {
 			var all sync.WaitGroup
@@ -119,44 +134,4 @@ func BenchmarkRatioExecuteOf64(b *testing.B) {
 	b.ReportMetric(perSecond(1), "api/s")
 	b.ReportMetric(perSecond(1)/perSecond(0), "api/package")
 	b.ReportMetric(0, "ns/op")
-}
-
-// BenchmarkRatioJudge judges batches of new IDs on the embedded store.
-func BenchmarkRatioJudge(b *testing.B) {
-	store := openEmbedded(b, b.TempDir())
-	scope := scopeNamed("orders")
-	if err := store.Register(b.Context(), scope); err != nil {
-		b.Fatal(err)
-	}
-	deduper := dedup.New(scope, store, dedup.Options{Extractor: given{}})
-	server := serve(b, Options{Store: store, Scopes: func(string) (dedup.Scope, bool) {
-		return scope, true
-	}})
-	client := clientOf(b, server, connect.WithGRPC())
-	next := 0
-	inTurns(b, [2]func() error{
-		func() error {
-			records, messages := make([]kgo.Record, benchBatch), make([]dedup.Message, benchBatch)
-			for i := range records {
-				next++
-				records[i] = kgo.Record{Topic: fmt.Sprintf("order-%012d", next),
-					Value: make([]byte, 16)}
-				messages[i] = dedup.Message{Record: &records[i], Owner: dedup.Coordinates{
-					TopicID: [16]byte{1}, Offset: int64(next)}}
-			}
-			_, err := deduper.Judge(b.Context(), messages)
-			return err
-		},
-		func() error {
-			request := &kdedupv1.JudgeRequest{Scope: "orders"}
-			for range benchBatch {
-				next++
-				request.Messages = append(request.Messages, &kdedupv1.Message{
-					Id:    fmt.Sprintf("order-%012d", next),
-					Place: at(int64(next)), Fingerprint: make([]byte, 16)})
-			}
-			_, err := client.Judge(b.Context(), connect.NewRequest(request))
-			return err
-		},
-	})
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net"
 	"runtime"
 	"testing"
 	"time"
@@ -151,45 +150,4 @@ func BenchmarkExecute(b *testing.B) {
 		})
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "executions/s")
 	})
-}
-
-// BenchmarkIdleConnections tells what connections take that wait: those of HTTP/1.1 have asked
-// once, those of HTTP/2 have told their settings. The clients in the same process have their share.
-func BenchmarkIdleConnections(b *testing.B) {
-	const connections = 4000
-	for name, hello := range map[string]string{
-		"1.1": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"2":   "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
-	} {
-		b.Run(name, func(b *testing.B) {
-			server, _ := inMemory(b, Options{}, "orders")
-			for b.Loop() {
-				before := inUse()
-				var open []net.Conn
-				for range connections {
-					conn, err := net.Dial("tcp", server.Addr())
-					if err != nil {
-						b.Fatal(err)
-					}
-					open = append(open, conn)
-					fmt.Fprint(conn, hello)
-					if _, err := conn.Read(make([]byte, 512)); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(inUse()-before)/connections/1024, "KiB/connection")
-				for _, conn := range open {
-					conn.Close()
-				}
-			}
-		})
-	}
-}
-
-// inUse is the memory that lives, in bytes.
-func inUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }

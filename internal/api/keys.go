@@ -34,6 +34,16 @@ func newKeys(o Options) (*keys, error) {
 	return &keys{access{o.Scopes, o.Kinds.Keys}, executor, o.Metrics}, err
 }
 
+// keyless refuses what needs keys where none are kept.
+func keyless() connect.UnaryInterceptorFunc {
+	return func(connect.UnaryFunc) connect.UnaryFunc {
+		return func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
+			return nil, connect.NewError(connect.CodeUnimplemented,
+				errors.New("this kdedup keeps no keys: set api.keys, and restart it"))
+		}
+	}
+}
+
 // What Begin answers, in metrics and spans.
 const (
 	outcomeAcquired   = "acquired"

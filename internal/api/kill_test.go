@@ -61,7 +61,7 @@ func serveForever(path string) {
 }
 
 // startServer returns when the process serves.
-func startServer(t *testing.T, path string) (process *exec.Cmd, url string) {
+func startServer(t testing.TB, path string) (process *exec.Cmd, url string) {
 	t.Helper()
 	process = exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), serveEnv+"="+path)

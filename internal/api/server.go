@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -30,7 +31,7 @@ type Options struct {
 	Callers []Caller          // none: whoever reaches a loopback address may use every scope
 	Scopes  Scopes
 	Store   dedup.Store
-	Keys    idempotency.Store // nil: there is no IdempotencyService
+	Keys    idempotency.Store // nil: the IdempotencyService refuses all
 	Kinds   Kinds
 	// Ready says why claims cannot be decided now. It is asked once a second at the most.
 	Ready   func(context.Context) error
@@ -116,6 +117,7 @@ func New(o Options) (*Server, error) {
 // routes are the services.
 func routes(o Options) (open, closed http.Handler, err error) {
 	options := []connect.HandlerOption{
+		withCodecs(o.Limits.Batch),
 		connect.WithReadMaxBytes(o.Limits.Bytes),
 		// answers are short and their texts random
 		connect.WithCompressMinBytes(1 << 30),
@@ -128,7 +130,11 @@ func routes(o Options) (open, closed http.Handler, err error) {
 	services := []string{kdedupv1connect.ClaimServiceName}
 	mux := http.NewServeMux()
 	mux.Handle(kdedupv1connect.NewClaimServiceHandler(newClaims(o), options...))
-	if o.Keys != nil {
+	if o.Keys == nil {
+		mux.Handle(kdedupv1connect.NewIdempotencyServiceHandler(
+			kdedupv1connect.UnimplementedIdempotencyServiceHandler{},
+			append(slices.Clip(options), connect.WithInterceptors(keyless()))...))
+	} else {
 		keys, err := newKeys(o)
 		if err != nil {
 			return nil, nil, err
@@ -145,7 +151,7 @@ func routes(o Options) (open, closed http.Handler, err error) {
 	probes.Handle(grpchealth.NewHandler(health, connect.WithReadMaxBytes(maxHeaderBytes)))
 	probes.HandleFunc("GET /healthz", healthy)
 	probes.HandleFunc("GET /readyz", health.ready)
-	return probes, mux, nil
+	return probes, explained(mux), nil
 }
 
 // Addr is the bound address.
