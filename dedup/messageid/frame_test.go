@@ -308,23 +308,3 @@ func BenchmarkFraming(b *testing.B) {
 		})
 	}
 }
-
-func FuzzFraming(f *testing.F) {
-	f.Add([]byte("\x01abcdefghijklmnop\x02\x00"), []byte("\x0a\x01a"), uint8(0))
-	f.Add([]byte("\x00\x00\x00\x00\x04\x00"), []byte("\xC3\x01abcdefgh"), uint8(3))
-	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x65"), []byte("\x00\x00\x00\x00\x65\x02a"), uint8(5))
-	places := []string{messageid.InAny, messageid.InValue, messageid.InHeader}
-	f.Fuzz(func(t *testing.T, header, value []byte, kind uint8) {
-		l := libraryOf(messageid.Framing{In: places[kind%3], Long: kind&8 != 0,
-			Numbers: []messageid.RefKind{messageid.RefID, messageid.RefContentID}[kind>>4&1]})
-		for _, from := range []string{"avro", "protobuf", "json_schema"} {
-			e := mustExtractor(t, messageid.Source{From: from, Path: "id", Registry: l})
-			for _, name := range []string{"__value_schema_id", "apicurio.value.contentId"} {
-				r := &kgo.Record{Value: value, Headers: headers(name, string(header))}
-				if _, missing := extract(t, e, r); missing == dedup.MissingUnresolved {
-					t.Fatal("it stays open whether there is an ID")
-				}
-			}
-		}
-	})
-}
