@@ -38,6 +38,9 @@ func (c Condition) check(p *problems, path string) {
 	}
 	c.Place().checkPlace(p, path, []string{FromHeader, FromKey, FromJSON, FromAvro,
 		FromProtobuf})
+	if c.Path == WholePath && c.From == FromAvro {
+		checkField(p, path+".path", c.Path)
+	}
 	for i, value := range c.Is {
 		if value == "" {
 			p.add(fmt.Sprintf("%s.is[%d]", path, i),

@@ -22,6 +22,9 @@ const (
 	FromFirstOf   = "first_of"
 )
 
+// WholePath is the path of a value or a key of Avro that is no record.
+const WholePath = "$"
+
 // Occurrences of a header.
 const (
 	OccurrenceFirst = "first"
@@ -92,7 +95,8 @@ type MessageID struct {
 	// array's first element; `payload|json.id` is a field of the document that lies as text in the
 	// field `payload` (or lies there as it is). A backslash takes one of `\`, `.`, `[`, `]`, `|`
 	// and `$` for a character of a name: `order\.id`. With `avro` and `protobuf` a name is also the
-	// key of a map, and nothing lies as text. Required with `from: json`, `avro`, `protobuf` and
+	// key of a map, and nothing lies as text. With `avro`, `$` is the whole of a value or a key
+	// that is no record: a string, say. Required with `from: json`, `avro`, `protobuf` and
 	// `json_schema`, refused otherwise.
 	Path string `mapstructure:"path"`
 	// With places that have a `path`, what of the record has the field: `value` or `key`.

@@ -13,6 +13,12 @@ func TestSchemaRegistryRules(t *testing.T) {
 			change(&c.SchemaRegistry)
 		}
 	}
+	whole := func(m MessageID) func(*Config) {
+		return func(c *Config) {
+			with(func(*SchemaRegistry) {})(c)
+			c.Topics[0].MessageID = m
+		}
+	}
 	testRules(t, []string{"orders"}, []rule{
 		{"all is well", with(func(*SchemaRegistry) {}), ""},
 		{"none for avro", avro,
@@ -42,6 +48,15 @@ func TestSchemaRegistryRules(t *testing.T) {
 		{"none for json_schema, which needs none to be read", func(c *Config) {
 			c.Topics[0].MessageID = MessageID{From: FromJSONSchema, Path: "id"}
 		}, ""},
+		{"a whole key of Avro", whole(MessageID{From: FromAvro, Path: "$", Part: PartKey}), ""},
+		{"a whole value of Protobuf", whole(MessageID{From: FromProtobuf, Path: "$"}),
+			`topics[0].message_id.path: begins with $, which stands for nothing here: "$"; ` +
+				`write the name of a field, or \$ for a member of this name`},
+		{"a whole value as a condition", func(c *Config) {
+			whole(MessageID{From: FromAvro, Path: "$"})(c)
+			c.Topics[0].OnlyIf = Condition{From: FromAvro, Path: "$"}
+		}, `topics[0].only_if.path: begins with $, which stands for nothing here: "$"; write the ` +
+			`name of a field, or \$ for a member of this name`},
 		{"Apicurio's numbers", with(func(r *SchemaRegistry) {
 			r.Type, r.IDIn, r.UseID, r.IDBytes = RegistryApicurio, IDInValue, UseGlobalID, 8
 		}), ""},

@@ -153,8 +153,8 @@ type chosenID struct {
 }
 
 // idForms are those of --id.
-const idForms = "header:NAME, key, json:PATH, json_key:PATH, avro:PATH, protobuf:PATH, " +
-	"json_schema:PATH or value_hash"
+const idForms = "header:NAME, key, json:PATH, avro:PATH, protobuf:PATH, json_schema:PATH (each " +
+	"of these four with _key for a field of the key, as json_key:PATH) or value_hash"
 
 func (c *chosenID) String() string { return c.text }
 
@@ -165,13 +165,15 @@ func (c *chosenID) Type() string { return "string" }
 func (c *chosenID) Set(text string) error {
 	from, rest, has := strings.Cut(text, ":")
 	m := config.MessageID{From: from}
-	switch from {
-	case config.FromHeader:
+	format, ofKey := strings.CutSuffix(from, "_key")
+	switch {
+	case from == config.FromHeader:
 		m.Name = rest
-	case config.FromJSON, config.FromAvro, config.FromProtobuf, config.FromJSONSchema:
-		m.Path = rest
-	case "json_key":
-		m.From, m.Path, m.Part = config.FromJSON, rest, config.PartKey
+	case slices.Contains([]string{config.FromJSON, config.FromAvro, config.FromProtobuf,
+		config.FromJSONSchema}, format):
+		if m.From, m.Path = format, rest; ofKey {
+			m.Part = config.PartKey
+		}
 	}
 	simple := from == config.FromKey || from == config.FromValueHash
 	if simple == has || !simple && m.Name == "" && m.Path == "" {

@@ -107,7 +107,7 @@ func TestInitSaysWhatIsMissing(t *testing.T) {
 		{[]string{"--brokers", brokers[0], "--topic", "orders", "--id", "header:none"}, 2,
 			"none is on none of the newest 22 records of orders; there is JSON field order_id"},
 		{[]string{"--brokers", brokers[0], "--topic", "orders", "--id", "json"}, 2,
-			"--id must be header:NAME, key, json:PATH, json_key:PATH, avro:PATH"},
+			"--id must be header:NAME, key, json:PATH, avro:PATH"},
 		{[]string{"--brokers", brokers[0], "--topic", "orders", "--id", "json:a..b"}, 2, "a..b"},
 		{[]string{"--brokers", brokers[0], "--topic", "orders", "--store", "redis"}, 2,
 			"--store-hosts is required"},

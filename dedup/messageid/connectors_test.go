@@ -39,7 +39,7 @@ func (c connectorRecord) record() *kgo.Record {
 	return r
 }
 
-func connectorRuns(t *testing.T) map[string]connectorRun {
+func connectorRuns(t testing.TB) map[string]connectorRun {
 	t.Helper()
 	data, err := os.ReadFile("testdata/debezium.json")
 	if err != nil {

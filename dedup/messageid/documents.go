@@ -82,19 +82,32 @@ func (d *documents) unresolved(r *kgo.Record) bool {
 	return missing == dedup.MissingUnresolved
 }
 
-// Reader reads values as the documents of which fingerprints compare the fields.
-type Reader struct{ documents *documents }
+// Reader reads values as the documents of which fingerprints compare the fields, or keys in the
+// same way.
+type Reader struct {
+	ofKey     bool
+	documents *documents
+}
 
 // NewReader takes FormatJSON, or a format with the registry that has its schemas.
 func NewReader(format string, registry Registry) (*Reader, error) {
 	documents, err := newDocuments(format, false, registry, new(news))
-	return &Reader{documents}, err
+	return &Reader{documents: documents}, err
 }
 
-// Document is the value as JSON. It is false for a value that is nothing of the kind. An error is
-// the registry's.
+// NewKeyReader is NewReader for keys.
+func NewKeyReader(format string, registry Registry) (*Reader, error) {
+	documents, err := newDocuments(format, true, registry, new(news))
+	return &Reader{true, documents}, err
+}
+
+// Document is the part of the record as JSON. It is false for one that is nothing of the kind. An
+// error is the registry's.
 func (d *Reader) Document(ctx context.Context, r *kgo.Record) ([]byte, bool, error) {
-	if d.documents == nil {
+	switch {
+	case d.documents == nil && d.ofKey:
+		return r.Key, len(r.Key) > 0, nil
+	case d.documents == nil:
 		return r.Value, len(r.Value) > 0, nil
 	}
 	if d.documents.unresolved(r) {

@@ -134,22 +134,3 @@ func TestWhatIsNoRecordOfTheRegistryIsNotRead(t *testing.T) {
 		}
 	}
 }
-
-func FuzzGlue(f *testing.F) {
-	f.Add([]byte("\x03\x05\x23\xdd\x48\x7a\x91\x70\x42\x1d\xb1\x9d\x9b\x1d\x29\xce\x30\xee\x78\x9c"))
-	f.Add([]byte("\x03\x00\xb8\xa0\x5e\x0f\xc7\x40\x4f\xb4\xb2\xce\x82\x8e\xf8\xee\xa9\x9f\x01\x1a"))
-	l := glueLibrary(f)
-	f.Fuzz(func(t *testing.T, value []byte) {
-		before := bytes.Clone(value)
-		for _, from := range []string{"avro", "protobuf", "json_schema"} {
-			e := mustExtractor(t, messageid.Source{From: from, Path: "id", Registry: l})
-			id, missing := extract(t, e, &kgo.Record{Value: value})
-			if missing == dedup.MissingUnresolved || (id == "") != (missing != 0) {
-				t.Fatalf("%s: %q, %v", from, id, missing)
-			}
-		}
-		if !bytes.Equal(before, value) {
-			t.Fatal("the record was changed")
-		}
-	})
-}

@@ -8,16 +8,16 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 )
 
-// Frames reads what records say of the schemas of their values.
+// Frames reads what records say of the schemas of their values, or of their keys.
 type Frames struct{ schemas }
 
-// NewFrames reads what a registry's framing says.
-func NewFrames(f Framing) *Frames {
-	return &Frames{schemas{framing: f, news: new(news)}}
+// NewFrames reads what a registry's framing says of a PartValue or a PartKey.
+func NewFrames(f Framing, part string) *Frames {
+	return &Frames{schemas{framing: f, ofKey: part == PartKey, news: new(news)}}
 }
 
-// Of is the schema that a record names, and the value without what stands before it. It is false
-// for a record that names none, and for a value that cannot be unpacked.
+// Of is the schema that a record names, and the part without what stands before it. It is false
+// for a record that names none, and for a part that cannot be unpacked.
 func (f *Frames) Of(r *kgo.Record) (ref Ref, body []byte, ok bool) {
 	var seen frame
 	if f.open(r, &seen) != dedup.NotMissing || !seen.unpack() {

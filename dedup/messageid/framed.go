@@ -20,7 +20,7 @@ type framed struct {
 }
 
 func newFramed(s Source, news *news) (*framed, error) {
-	path, err := onePath(s.Path)
+	path, err := s.framedPath()
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +32,17 @@ func newFramed(s Source, news *news) (*framed, error) {
 		lack: "have no message ID"}}
 	f.compile = func(s Schema) compiled { return compile(f.kind, f.path, s) }
 	return f, nil
+}
+
+// Whole is the path of a key or a value of Avro that is no record: a string, say, or a number.
+const Whole = "$"
+
+// framedPath is empty for the whole of a key or a value.
+func (s Source) framedPath() (jsonpath.Path, error) {
+	if s.From == FromAvro && s.Path == Whole {
+		return nil, nil
+	}
+	return onePath(s.Path)
 }
 
 // onePath is within one document.

@@ -184,17 +184,20 @@ func missingFor(err error) dedup.MissingReason {
 // CheckSchema returns an error if no record that was written with the schema can have an ID in the
 // source's place.
 func CheckSchema(s Source, schema Schema) error {
-	paths, err := jsonpath.Parse(s.Path)
-	if err != nil {
-		return fmt.Errorf("path %q %w", s.Path, err)
-	}
 	if s.From == FromJSONSchema {
+		if _, err := jsonpath.Parse(s.Path); err != nil {
+			return fmt.Errorf("path %q %w", s.Path, err)
+		}
 		if schema.Type != s.From {
 			return fmt.Errorf("it is of type %s, not %s", schema.Type, s.From)
 		}
 		return nil
 	}
-	c := compile(s.From, paths[0], schema)
+	path, err := s.framedPath()
+	if err != nil {
+		return err
+	}
+	c := compile(s.From, path, schema)
 	if c.err == nil && c.proto != nil {
 		return c.proto.Any()
 	}

@@ -1,12 +1,14 @@
 """Writes records to a topic with the serializers of Confluent's Python client, under two versions of a schema.
 
-usage: produce.py REGISTRY BROKERS TOPIC PARTITIONS FORMAT RECORDS
+usage: produce.py REGISTRY BROKERS TOPIC PARTITIONS FORMAT RECORDS [both]
 
 Every tenth record is a copy of an earlier one, on any partition and under either version: as a producer writes it that
-was upgraded between its tries. The second header tells the check which ID it is.
+was upgraded between its tries. The second header tells the check which ID it is. With both, any record of Avro may have
+the number of its schema before the value, or in the header of Apicurio's serializers, as while producers change.
 """
 
 import random
+import struct
 import sys
 
 from confluent_kafka import Producer
@@ -17,7 +19,8 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-REGISTRY, BROKERS, TOPIC, PARTITIONS, FORMAT, RECORDS = sys.argv[1:]
+REGISTRY, BROKERS, TOPIC, PARTITIONS, FORMAT, RECORDS = sys.argv[1:7]
+BOTH = sys.argv[7:] == ["both"]
 
 AVRO = """{"type": "record", "name": "Order", "namespace": "shop", "fields": [
   %s
@@ -49,23 +52,32 @@ def message(version):
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
 
 
+def in_header(payload, context, schema):
+    """Names the schema as Apicurio's serializers do: Confluent's header has a GUID, and Apicurio's registry none."""
+    context.headers.append(("apicurio.value.contentId", struct.pack(">q", schema.id)))
+    context.headers.append(("apicurio.value.encoding", b"BINARY"))
+    return payload
+
+
 def serializers():
-    """For each version of the schema, what makes bytes of an order."""
+    """For each version of the schema, and each framing, what makes bytes of an order and adds headers."""
     registry = SchemaRegistryClient({"url": REGISTRY})
     known_as = SerializationContext(TOPIC, MessageField.VALUE)
     if FORMAT == "avro":
         added = ['', '{"name": "channel", "type": "string", "default": "web"},']
-        all = [AvroSerializer(registry, AVRO % fields) for fields in added]
-        return [lambda order, s=s: s(order, known_as) for s in all]
+        framings = [{}, {"schema.id.serializer": in_header}] if BOTH else [{}]
+        all = [AvroSerializer(registry, AVRO % fields, conf=conf) for conf in framings for fields in added]
+        return [lambda order, headers, s=s: s(order, SerializationContext(TOPIC, MessageField.VALUE, headers))
+                for s in all]
     if FORMAT == "json_schema":
         added = ['', '"channel": {"type": "string"},']
         # It would check the schema again for each record, which takes longer than all the rest.
         unchecked = {"validate": False}
         all = [JSONSerializer(JSON % fields, registry, conf=unchecked) for fields in added]
-        return [lambda order, s=s: s(order, known_as) for s in all]
+        return [lambda order, _, s=s: s(order, known_as) for s in all]
     classes = [message(1), message(2)]
     all = [ProtobufSerializer(c, registry) for c in classes]
-    return [lambda order, s=s, c=c: s(c(**order), known_as) for s, c in zip(all, classes)]
+    return [lambda order, _, s=s, c=c: s(c(**order), known_as) for s, c in zip(all, classes)]
 
 
 def main():
@@ -82,12 +94,13 @@ def main():
             orders += 1
         uuid = f"0a12c11d-71fa-4a2d-a02e-{number:012x}"
         order = {"customer": f"customer-{number % 1000}", "order": {"id": uuid, "lines": [1, number]}}
-        version = chance.randrange(2)
-        if version == 1:
+        version = chance.randrange(len(versions))
+        if version % 2 == 1:
             order["channel"] = "shop"
+        headers = [("trace", str(record)), ("message-id", uuid)]
         producer.produce(
-            TOPIC, value=versions[version](order), key=order["customer"], partition=chance.randrange(int(PARTITIONS)),
-            headers=[("trace", str(record)), ("message-id", uuid)],
+            TOPIC, value=versions[version](order, headers), key=order["customer"],
+            partition=chance.randrange(int(PARTITIONS)), headers=headers,
             on_delivery=lambda error, _: error and failed.append(error))
         producer.poll(0)
     if producer.flush(60):

@@ -43,7 +43,11 @@ func leaf(n *avro.SchemaNode, path jsonpath.Path) (*finder, error) {
 	}
 	t, has := textOf(n)
 	if !has {
-		return nil, fmt.Errorf("%w: %s is %s", ErrNoID, path, article(n.Type))
+		place := path.String()
+		if len(path) == 0 {
+			place = "the whole of it"
+		}
+		return nil, fmt.Errorf("%w: %s is %s", ErrNoID, place, article(n.Type))
 	}
 	return &finder{kind: findText, text: t}, nil
 }

@@ -82,8 +82,11 @@ func (t *table) look(c *Candidate) {
 	if t.schemas != nil && t.schemas.format == messageid.FromJSONSchema {
 		return // fingerprints do not read behind its names
 	}
-	paths := t.differing(c.ids)
-	if len(paths) == 0 && t.schemas == nil {
+	paths, rekeyed := t.differing(c.ids), t.rekeyed(c.ids)
+	if rekeyed {
+		paths = nil // a key counts as it is, whatever is left out of the value
+	}
+	if len(paths) == 0 && !t.schemas.readsValues() && !rekeyed {
 		return
 	}
 	content, err := t.without(paths)
@@ -119,7 +122,7 @@ func (c *Candidate) refuse(of *column) (why string, never bool) {
 			"content: it names what several messages are about", false
 	case c.spread() < repeating:
 		return "it has only " + plural(c.Distinct, "different value", "different values"), false
-	case of.isNumber() && !c.named() && c.Places[0].From != "key":
+	case of.isNumber() && !c.named() && !c.Places[0].isKey():
 		return "it is a number, and its name does not call it an ID: equal ones may be chance", false
 	}
 	return "", false
@@ -190,7 +193,7 @@ func (c *Candidate) placed() float64 {
 		return lastResort
 	case p.From == "header":
 		return 6
-	case p.From == "json" && p.Part == messageid.PartKey:
+	case p.Part == messageid.PartKey:
 		return 3
 	case p.From == "key":
 		return 2

@@ -37,7 +37,7 @@ func (t *table) differing(ids []uint64) []string {
 		if pairs++; pairs > mostPairs || 5*real > mostPairs {
 			break
 		}
-		paths, sent := differences(t.views[at], t.views[i], t.schemas != nil)
+		paths, sent := differences(t.views[at], t.views[i], t.schemas.readsValues())
 		if !sent {
 			real++
 			continue
@@ -88,6 +88,22 @@ func writtenAtSending(path, text string, at time.Time) bool {
 	name := nameOf(Place{From: "json", Path: path})
 	return name.isAttempt() || text == "" && name.isTime() ||
 		isTime(strings.Trim(text, `"`), at, name.isTime())
+}
+
+// rekeyed reports whether copies of an ID have keys that say the same in other bytes.
+func (t *table) rekeyed(ids []uint64) bool {
+	first := make(map[uint64]int, len(ids))
+	for i, id := range ids {
+		at, known := first[id]
+		if !known {
+			first[id] = i
+		}
+		if id != 0 && known && bytes.Equal(t.views[at].Key, t.views[i].Key) &&
+			!bytes.Equal(t.records[at].Key, t.records[i].Key) {
+			return true
+		}
+	}
+	return false
 }
 
 // noField is none that a document has.

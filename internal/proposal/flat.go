@@ -70,7 +70,7 @@ func (j *judge) refuseRows(flat string) {
 
 // fieldsFrom is where the fields of values are.
 func (j *judge) fieldsFrom() string {
-	if j.schemas != nil {
+	if j.schemas.readsValues() {
 		return j.schemas.format
 	}
 	return "json"

@@ -32,12 +32,13 @@ func Judge(s Sample, now time.Time, finders []Finder) Judgement {
 	}
 	t := newTable(s, now, finders)
 	j := &judge{table: t, contents: t.contents()}
-	if s.Schemas == nil {
-		j.registry = serialized(s.Records).remedy()
+	if !s.Schemas.readsValues() {
+		j.registry = serialized(s.Records, aValue).remedy()
 	}
 	for _, c := range t.columns {
 		j.all = append(j.all, t.candidate(c))
 	}
+	j.doubtKey()
 	j.refuseAttempts()
 	j.addHash()
 	if flat := flattened(t.views); flat != "" {
@@ -57,6 +58,9 @@ func (j Judgement) Of(p Place) (*Candidate, error) {
 			"--registry", p)
 	}
 	c := j.table.candidate(j.table.column(p))
+	if p == keyPlace {
+		c.Doubt = j.table.keyDoubt()
+	}
 	if p.From == hashPlace.From && j.Registry != "" {
 		c.Doubt = "Mind: " + j.Registry + "."
 	}
@@ -81,6 +85,34 @@ func (j *Judgement) Refuse(wrong func(*Candidate) error) {
 
 // hashPlace is the last resort.
 var hashPlace = Place{From: "value_hash"}
+
+// keyPlace is the key as it is.
+var keyPlace = Place{From: "key"}
+
+// doubtKey tells what counts with a key that stands behind what names its schema.
+func (j *judge) doubtKey() {
+	for _, c := range j.all {
+		if c.Places[0] == keyPlace && c.Refused == "" {
+			c.Doubt = j.keyDoubt()
+		}
+	}
+}
+
+// keyDoubt is empty for keys that do not stand behind what names their schemas.
+func (t *table) keyDoubt() string {
+	seen := serialized(t.records, aKey)
+	if !seen.before {
+		return ""
+	}
+	doubt := capital(seen.Seen()) + ". That counts with it: a copy under another version of the " +
+		"key's schema, or in another framing, has another ID."
+	if t.schemas == nil || t.schemas.ofKeys == "" {
+		doubt += " With --registry, kdedup init looks for the ID within the key."
+	}
+	return doubt
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 type judge struct {
 	*table
@@ -232,6 +264,10 @@ func (j *judge) addHash() {
 		c.Doubt += " " + plural(n, "record has", "records have") + " the value that an earlier " +
 			"one of its key had, with another value between them: if that is a state to which " +
 			"something came back, it is lost."
+	}
+	if j.schemas.readsValues() && serialized(j.records, aValue).before {
+		c.Doubt += " What names the schema counts with it: a copy under another version of the " +
+			"schema, or in another framing, is a new message."
 	}
 	if j.registry != "" {
 		c.Refused = j.registry

@@ -104,7 +104,8 @@ func (s Sample) Kind() (k Kind, known bool) {
 			n += control[signs.kind]
 		}
 		if n > k.Have && share(n, k.Of) >= nearlyAll {
-			if k.Name, k.Have, k.Format = signs.kind, n, ""; s.Schemas != nil && signs.format {
+			k.Name, k.Have, k.Format = signs.kind, n, ""
+			if s.Schemas.readsValues() && signs.format {
 				k.Format = s.Schemas.format
 			}
 		}
@@ -119,7 +120,7 @@ func (s Sample) Kind() (k Kind, known bool) {
 
 // readable reports whether the preset reads values with these schemas.
 func (s signs) readable(by *Schemas) bool {
-	return by == nil || s.format && by.format != messageid.FromJSONSchema
+	return !by.readsValues() || s.format && by.format != messageid.FromJSONSchema
 }
 
 func (s signs) on(r *kgo.Record, fields map[string]bool) bool {

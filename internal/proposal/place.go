@@ -29,10 +29,26 @@ func (p Place) String() string {
 		return "JSON field " + p.Path
 	case p.From == "value_hash":
 		return "the hash of the value"
+	case p.behindSchema() && p.Path == messageid.Whole:
+		return "whole " + p.part() + " as " + formatNames[p.From]
+	case p.behindSchema() && p.Part == messageid.PartKey:
+		return formatNames[p.From] + " field " + p.Path + " of the key"
 	case p.behindSchema():
 		return formatNames[p.From] + " field " + p.Path
 	}
 	return p.From
+}
+
+// isKey reports whether it is all of the key.
+func (p Place) isKey() bool {
+	return p == keyPlace || p.Path == messageid.Whole && p.Part == messageid.PartKey
+}
+
+func (p Place) part() string {
+	if p.Part == messageid.PartKey {
+		return messageid.PartKey
+	}
+	return messageid.PartValue
 }
 
 var formatNames = map[string]string{messageid.FromAvro: "Avro", messageid.FromProtobuf: "Protobuf",
@@ -82,6 +98,22 @@ type fields struct {
 	from  string // json if empty
 }
 
+// fields are those of the parts that schemas read.
+func (s *Schemas) fields() (all []fields) {
+	if s.readsValues() {
+		all = append(all, fields{from: s.format})
+	}
+	if s != nil && s.ofKeys != "" {
+		all = append(all, fields{from: s.ofKeys, ofKey: true})
+	}
+	return all
+}
+
+// isBare reports whether a document is a string or a number, of which nothing else is a part.
+func isBare(doc []byte) bool {
+	return len(doc) > 0 && (doc[0] == '"' || doc[0] == '-' || doc[0] >= '0' && doc[0] <= '9')
+}
+
 const mostDocuments = 2 // in strings of each other
 
 // Find leaves out the elements of arrays: an ID is seldom at one place of a list.
@@ -99,6 +131,9 @@ func (f fields) Find(r *kgo.Record, found func(Place)) {
 	}
 	object, ok := jsonpath.Object(doc)
 	if !ok {
+		if from == messageid.FromAvro && isBare(doc) {
+			found(Place{From: from, Path: messageid.Whole, Part: part})
+		}
 		return
 	}
 	jsonpath.EachField(object, documents, func(path string, value any) {

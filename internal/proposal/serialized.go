@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -13,13 +14,15 @@ import (
 // schema.
 const frame = 5
 
-// Serialized is how the values of a topic name their schemas, without which nobody can read them.
+// Serialized is how the values of a topic, or its keys, name their schemas, without which nobody
+// can read them.
 type Serialized struct {
 	// Type of the schema registry, as schema_registry.type has it, whose serializers write so.
 	// Where those of several do, it is the most common one.
 	Type     string
-	Have, Of int // records that are so, and those that have a value
+	Have, Of int // records that are so, and those that have a value, or a key
 	how      string
+	before   bool // the name stands before the value or the key, and is a part of its bytes
 }
 
 // Seen is a sentence without an end.
@@ -43,74 +46,110 @@ func (s Serialized) remedy() string {
 		"init look by --registry"
 }
 
-// framings are the ways in which values name their schemas, and what a person is told of each.
+// parts of a record that name schemas, as people call them.
+const (
+	aValue = "the value"
+	aKey   = "the key"
+)
+
+// framings are the ways in which values and keys name their schemas, and what a person is told of
+// each. Of some the name is a part of the bytes.
 var framings = []struct {
-	kind string
-	on   func(r *kgo.Record) (how string)
+	kind   string
+	before bool
+	on     func(r *kgo.Record, what string, part []byte) (how string)
 }{
-	{"apicurio", func(r *kgo.Record) string {
-		return inHeader(r, func(name string) bool { return strings.HasPrefix(name, "apicurio.") })
+	{"apicurio", false, func(r *kgo.Record, what string, _ []byte) string {
+		return inHeader(r, what, func(name string) bool {
+			return strings.HasPrefix(name, "apicurio.")
+		})
 	}},
-	{"confluent", func(r *kgo.Record) string {
-		return inHeader(r, func(name string) bool { return !strings.HasPrefix(name, "apicurio.") })
+	{"confluent", false, func(r *kgo.Record, what string, _ []byte) string {
+		return inHeader(r, what, func(name string) bool {
+			return !strings.HasPrefix(name, "apicurio.")
+		})
 	}},
-	{"azure", func(r *kgo.Record) string {
-		if !messageid.IsAzure(r) {
+	{"azure", false, func(r *kgo.Record, what string, _ []byte) string {
+		if what == aKey || !messageid.IsAzure(r) {
 			return ""
 		}
 		return "the header content-type names the schema of the value in Azure's registry"
 	}},
-	{"glue", func(r *kgo.Record) string {
-		if !messageid.IsGlue(r.Value) {
+	{"glue", true, func(_ *kgo.Record, what string, part []byte) string {
+		if !messageid.IsGlue(part) {
 			return ""
 		}
-		return "the value begins with the header of the AWS Glue schema registry"
+		return what + " begins with the header of the AWS Glue schema registry"
 	}},
-	{"files", func(r *kgo.Record) string {
-		if !messageid.IsSingleObject(r.Value) {
+	{"files", true, func(_ *kgo.Record, what string, part []byte) string {
+		if !messageid.IsSingleObject(part) {
 			return ""
 		}
-		return "the value is in Avro's single-object encoding, which names its schema by a fingerprint"
+		return what + " is in Avro's single-object encoding, which names its schema by a " +
+			"fingerprint"
 	}},
-	{"confluent", func(r *kgo.Record) string {
-		if len(r.Value) <= frame || r.Value[0] != 0 || isDocument(r.Value[frame:]) {
+	{"confluent", true, func(_ *kgo.Record, what string, part []byte) string {
+		if len(part) <= frame || part[0] != 0 || isDocument(part[frame:]) ||
+			what == aKey && isSerializedNumber(part) {
 			return ""
 		}
-		return "the value stands behind the ID of a schema"
+		return what + " stands behind the ID of a schema"
 	}},
 }
 
-func inHeader(r *kgo.Record, is func(name string) bool) string {
-	name := messageid.SchemaHeader(r, false)
+// isSerializedNumber reports whether a key is rather what Kafka's LongSerializer writes, eight
+// bytes of which the first are zeros, than a number or a text of Avro behind the ID of its schema.
+func isSerializedNumber(key []byte) bool {
+	if len(key) != 8 {
+		return false
+	}
+	body := key[frame:]
+	number, n := binary.Varint(body)
+	isText := n == 1 && number == int64(len(body)-1)
+	return binary.BigEndian.Uint32(key[1:]) == 0 || n != len(body) && !isText
+}
+
+func inHeader(r *kgo.Record, what string, is func(name string) bool) string {
+	name := messageid.SchemaHeader(r, what == aKey)
 	if name == "" || !is(name) {
 		return ""
 	}
-	return "the header " + name + " names the schema of the value"
+	return "the header " + name + " names the schema of " + what
 }
 
-// Serialized is how most of the values name their schemas. Documents that stand there as they are
-// can be read, whatever names their schema. A topic whose producers change has more than one way:
-// then it is the one of the most records, and the records of all ways of that registry count.
+// Serialized is how most of the values name their schemas, or, if they name none, the keys.
+// Documents that stand there as they are can be read, whatever names their schema. A topic whose
+// producers change has more than one way: then it is the one of the most records, and the records
+// of all ways of that registry count.
 func (s Sample) Serialized() (found Serialized, is bool) {
-	found = serialized(s.Records)
+	if found = serialized(s.Records, aValue); found.Type == "" {
+		found = serialized(s.Records, aKey)
+	}
 	return found, found.Type != ""
 }
 
-func serialized(records []*kgo.Record) (found Serialized) {
-	type way struct{ kind, how string }
+func serialized(records []*kgo.Record, what string) (found Serialized) {
+	type way struct {
+		kind, how string
+		before    bool
+	}
 	ways := make(map[way]int)
 	kinds, of := make(map[string]int), 0
 	for _, r := range records {
-		if r.Value == nil {
+		part := r.Value
+		if what == aKey {
+			part = r.Key
+		}
+		if part == nil {
 			continue
 		}
 		of++
-		if isDocument(r.Value) {
+		if isDocument(part) {
 			continue
 		}
 		for _, framing := range framings {
-			if how := framing.on(r); how != "" {
-				ways[way{framing.kind, how}]++
+			if how := framing.on(r, what, part); how != "" {
+				ways[way{framing.kind, how, framing.before}]++
 				kinds[framing.kind]++
 				break
 			}
@@ -123,7 +162,11 @@ func serialized(records []*kgo.Record) (found Serialized) {
 	}
 	most := 0
 	for w, n := range ways {
-		if w.kind == found.Type && (n > most || n == most && w.how < found.how) {
+		if w.kind != found.Type {
+			continue
+		}
+		found.before = found.before || w.before
+		if n > most || n == most && w.how < found.how {
 			found.how, most = w.how, n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/report"
 )
 
@@ -95,7 +96,7 @@ func nameOf(p Place) name {
 	if p.Path != "" {
 		text = p.Path
 	}
-	if p.From == "key" {
+	if p.From == "key" || p.Path == messageid.Whole {
 		return name{}
 	}
 	n := name{words: wordsOf(text)}

@@ -23,8 +23,8 @@ type table struct {
 	content []dedup.Fingerprint // key and value, by record
 	columns []*column
 	alive   int // records that are no tombstones
-	// views are the records with their values as documents, and the records themselves without
-	// schemas.
+	// views are the records with what schemas read of them as documents, and the records themselves
+	// without schemas.
 	views   []*kgo.Record
 	schemas *Schemas // nil: none
 	seed    maphash.Seed
@@ -80,8 +80,8 @@ func (t *table) places(finders []Finder) []Place {
 				}
 			})
 		}
-		if t.schemas != nil {
-			fields{from: t.schemas.format}.Find(t.views[i], func(p Place) { seen[p]++ })
+		for _, f := range t.schemas.fields() {
+			f.Find(t.views[i], func(p Place) { seen[p]++ })
 		}
 	}
 	all := slices.SortedFunc(maps.Keys(seen), func(a, b Place) int {

@@ -108,13 +108,27 @@ func typeOfContent(text []byte) string {
 	if json.Unmarshal(text, &schema) != nil {
 		return messageid.FromProtobuf
 	}
+	return typeOfDocument(schema)
+}
+
+// typeOfDocument goes by words that one of Avro and JSON Schema has. A text is in both.
+func typeOfDocument(schema any) string {
 	object, is := schema.(map[string]any)
 	if !is {
 		return messageid.FromAvro // a name, or a union
 	}
 	switch object["type"] {
-	case "record", "enum", "fixed", "map", "bytes", "long", "int", "float", "double":
+	case "record", "error", "enum", "fixed", "map", "bytes", "long", "int", "float", "double":
 		return messageid.FromAvro
+	case "array":
+		if items, has := object["items"]; has {
+			return typeOfDocument(items)
+		}
+	case "string":
+		// as serializers of Java write a text
+		if _, has := object["avro.java.string"]; has {
+			return messageid.FromAvro
+		}
 	}
 	return messageid.FromJSONSchema
 }

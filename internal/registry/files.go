@@ -31,8 +31,7 @@ type files struct {
 // readFiles reads Avro schemas and descriptor sets, each as FILE, or as ID=FILE for the descriptor
 // set of a schema that the registry has under an ID.
 func readFiles(entries []string) (*files, error) {
-	f := &files{byName: make(map[string]messageid.Schema), ambiguous: make(map[string]bool),
-		fingerprint: make(map[uint64]messageid.Schema), number: make(map[uint64]messageid.Schema)}
+	f := emptyFiles()
 	for i, entry := range entries {
 		number, file := SchemaFile(entry)
 		data, err := os.ReadFile(file)
@@ -44,6 +43,11 @@ func readFiles(entries []string) (*files, error) {
 		}
 	}
 	return f, nil
+}
+
+func emptyFiles() *files {
+	return &files{byName: make(map[string]messageid.Schema), ambiguous: make(map[string]bool),
+		fingerprint: make(map[uint64]messageid.Schema), number: make(map[uint64]messageid.Schema)}
 }
 
 // SchemaFile splits an entry of schema_registry.schemas; the number is empty if there is none.

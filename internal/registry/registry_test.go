@@ -10,6 +10,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +288,44 @@ func TestASchemaIsFoundByItsGUID(t *testing.T) {
 		if _, err := c.SchemaOf(t.Context(), messageid.NumberRef(kind, 1)); !errors.Is(err,
 			messageid.ErrUnknownSchema) {
 			t.Errorf("kind %d: %v", kind, err)
+		}
+	}
+}
+
+// One number is the name of another schema in each space of numbers: to ask in the wrong one reads
+// records by a schema that is not theirs, and nobody is told.
+func TestANumberIsAskedForInItsOwnSpace(t *testing.T) {
+	record := func(name string) string {
+		return `{"type":"record","name":"` + name + `","fields":[]}`
+	}
+	byID := `{"schema":` + strconv.Quote(record("ID")) + `}`
+	server := serve(t, map[string]string{
+		"/schemas/ids/7":                                byID,
+		"/apis/registry/v3/ids/contentIds/7":            record("Content"),
+		"/apis/registry/v3/ids/contentIds/7/references": "[]",
+		"/apis/registry/v3/ids/globalIds/7":             record("Global"),
+		"/apis/registry/v3/ids/globalIds/7/references":  "[]",
+	})
+	set := write(t, "shop.binpb", edition2024(t))
+	for _, row := range []struct {
+		kind  string
+		ref   messageid.RefKind
+		files []string
+		want  string // empty: unknown
+	}{
+		{"", messageid.RefID, nil, record("ID")},
+		{"", messageid.RefContentID, nil, ""},
+		{"", messageid.RefGlobalID, nil, ""},
+		{registry.Apicurio, messageid.RefContentID, nil, record("Content")},
+		{registry.Apicurio, messageid.RefGlobalID, nil, record("Global")},
+		{"", messageid.RefFingerprint, []string{"7=" + set}, ""},
+		{registry.Files, messageid.RefID, []string{set}, ""},
+	} {
+		c := client(t, registry.Options{Type: row.kind, URLs: []string{server.URL},
+			Schemas: row.files})
+		got, err := c.SchemaOf(t.Context(), messageid.NumberRef(row.ref, 7))
+		if got.Text != row.want || errors.Is(err, messageid.ErrUnknownSchema) != (row.want == "") {
+			t.Errorf("%s, kind %d: %+v, %v", row.kind, row.ref, got, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type sabotage struct {
 	server   func(testing.TB) string // that they need; nil: none
 }
 
-var sabotages = slices.Concat(ofLane, ofStores, ofClaimLog, ofProcess)
+var sabotages = slices.Concat(ofLane, ofIDs, ofStores, ofClaimLog, ofProcess)
 
 // It builds the tests once per case, so it is a proof; see TestEveryGuardIsFound for every change.
 func TestEverySabotageIsCaught(t *testing.T) {

@@ -84,6 +84,7 @@ var LongTests = []string{
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestAStartEndsHoweverFewConnectionsABrokerAdmits",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
+	"TestATopicOfTwoFramingsIsCleanedOnce",
 	"TestCopiesKeepTheirIDsWhileProcessesAreKilled",
 	"TestNothingOfARecreatedInputIsSkipped",
 	"TestOffsetsThatMirrorMakerCopiesAreRefusedThere",
