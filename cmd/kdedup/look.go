@@ -44,11 +44,11 @@ func connectToLook(
 	return l, nil
 }
 
-// connectToOutput is how clients reach the cluster of kafka.output, once it has answered, and
-// nil where there is none.
-func (l *look) connectToOutput(ctx context.Context, c config.Config) ([]kgo.Opt, error) {
+// connectToOutput is a look at the cluster of kafka.output, once it has answered; the same look
+// where there is none.
+func (l *look) connectToOutput(ctx context.Context, c config.Config) (*look, error) {
 	if !c.Kafka.Output.Apart() {
-		return nil, nil
+		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
@@ -56,13 +56,16 @@ func (l *look) connectToOutput(ctx context.Context, c config.Config) ([]kgo.Opt,
 	if err != nil {
 		return nil, err
 	}
-	options := connector.AdminOptions(l.clientID, l.log)
-	client, err := kgo.NewClient(options...)
-	if err != nil {
+	output := &look{options: connector.AdminOptions(l.clientID, l.log), clientID: l.clientID,
+		log: l.log}
+	if output.client, err = kgo.NewClient(output.options...); err != nil {
 		return nil, fmt.Errorf("kafka.output: %w", err)
 	}
-	defer client.Close()
-	return options, kafka.Clusters{Input: l.client, Output: client}.Ping(ctx)
+	if err := (kafka.Clusters{Input: l.client, Output: output.client}).Ping(ctx); err != nil {
+		output.client.Close()
+		return nil, err
+	}
+	return output, nil
 }
 
 // wantTopic refuses a topic that does not exist.

@@ -119,10 +119,14 @@ func (f *tortureFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	f.plan.Connection = l.options
-	f.plan.CleanConnection, err = l.connectToOutput(cmd.Context(), draft)
+	output, err := l.connectToOutput(cmd.Context(), draft)
 	l.client.Close()
 	if err != nil {
 		return err
+	}
+	if output != l {
+		f.plan.CleanConnection = output.options
+		output.client.Close()
 	}
 	begun := time.Now()
 	f.plan.Step = func(format string, args ...any) {
