@@ -80,7 +80,7 @@ func newBoothApart(t *testing.T, inputs, brokers []string) *booth {
 
 // memberOptions are those of a member of the input's group. It sends records to the partitions that
 // they name.
-func memberOptions(t *testing.T, brokers []string, input, fences, member string) client.Options {
+func memberOptions(t testing.TB, brokers []string, input, fences, member string) client.Options {
 	return client.Options{
 		Options: consumer.Options{
 			Input: input, ConsumerGroup: input + "-group", FenceTopic: fences,

@@ -19,9 +19,14 @@ const exactApart = ordersTopic + "    duplicates_topic: orders.dup\n"
 // setUpApart has exactly_once from one cluster onto another, in an embedded store.
 func setUpApart(t *testing.T) (input, output []string, path string) {
 	t.Helper()
+	return setUpApartAs(t, exactApart)
+}
+
+func setUpApartAs(t *testing.T, topics string) (input, output []string, path string) {
+	t.Helper()
 	_, input = testkit.FakeKafka(t, kfake.SeedTopics(2, "orders"))
 	_, output = testkit.FakeKafka(t)
-	path = writeApart(t, input, output, exactApart)
+	path = writeApart(t, input, output, topics)
 	if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
 		t.Fatal(text)
 	}

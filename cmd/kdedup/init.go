@@ -139,7 +139,7 @@ func (f *initFlags) run(cmd *cobra.Command) (err error) {
 	warnOfUnencrypted(draft, log)
 	servers := wiring.NewServers(draft, log)
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	l, err := connectToLook(ctx, servers, "init", log)
+	l, _, err := connectToLook(ctx, servers, "init", log)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (f *initFlags) askBrokers(ctx context.Context) error {
 }
 
 // plan asks for and finds out what the file is to say.
-func (f *initFlags) plan(ctx context.Context, draft config.Config, l look) (p plan, err error) {
+func (f *initFlags) plan(ctx context.Context, draft config.Config, l *look) (p plan, err error) {
 	p = plan{kafka: draft.Kafka, passwordFile: f.passwordFile}
 	if p.input, err = f.chooseInput(ctx, l); err != nil {
 		return p, err

@@ -17,7 +17,7 @@ import (
 )
 
 // chooseInput wants a topic that exists.
-func (f *initFlags) chooseInput(ctx context.Context, l look) (string, error) {
+func (f *initFlags) chooseInput(ctx context.Context, l *look) (string, error) {
 	names, err := l.topics(ctx)
 	if err != nil {
 		return "", err
@@ -60,7 +60,7 @@ func onlyOne(names []string) string {
 	return ""
 }
 
-// respell looks for IDs in more than one spelling. Of UUIDs it makes one ID; other IDs that differ
+// respell *looks for IDs in more than one spelling. Of UUIDs it makes one ID; other IDs that differ
 // in case may be different, and are for the reader of the file to decide.
 func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
 	e, err := p.extractor()
@@ -92,7 +92,7 @@ func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
 
 // chooseTTL looks at the distances of copies.
 func (f *initFlags) chooseTTL(
-	ctx context.Context, p *plan, sample proposal.Sample, l look,
+	ctx context.Context, p *plan, sample proposal.Sample, l *look,
 ) error {
 	if f.ttl != 0 {
 		p.ttl = f.ttl
@@ -154,7 +154,7 @@ func (p plan) extractor() (*messageid.Extractor, error) {
 }
 
 func windowOf(
-	ctx context.Context, p plan, sample proposal.Sample, l look,
+	ctx context.Context, p plan, sample proposal.Sample, l *look,
 ) (proposal.Window, error) {
 	extractor, err := p.extractor()
 	if err != nil {

@@ -14,30 +14,35 @@ import (
 	"github.com/kdedup/kdedup/internal/kafka"
 )
 
-// look is a connection to the brokers of the inputs that joins no group.
+// look is a connection to the brokers of one cluster that joins no group.
 type look struct {
 	client  *kgo.Client
 	options []kgo.Opt // of further clients
 	log     *slog.Logger
 }
 
-// connectToLook returns when a broker of each cluster has answered.
+// connectToLook returns when a broker of each cluster has answered: that of the inputs, and that of
+// the clean topics, which is the same one without kafka.output.
 func connectToLook(
 	ctx context.Context, servers *wiring.Servers, work string, log *slog.Logger,
-) (l look, err error) {
+) (input, output *look, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	clusters, err := servers.Reach(ctx)
 	if err != nil {
-		return l, err
+		return nil, nil, err
 	}
-	l.client, l.log = clusters.Input, log
-	l.options, err = servers.InputOptions(ctx, work)
-	return l, err
+	input = &look{client: clusters.Input, log: log}
+	if input.options, err = servers.InputOptions(ctx, work); err != nil || !clusters.Apart() {
+		return input, input, err
+	}
+	output = &look{client: clusters.Output, log: log}
+	output.options, err = servers.OutputOptions(ctx, work)
+	return input, output, err
 }
 
 // wantTopic refuses a topic that does not exist.
-func (l look) wantTopic(ctx context.Context, name string) error {
+func (l *look) wantTopic(ctx context.Context, name string) error {
 	names, err := l.topics(ctx)
 	if err != nil {
 		return err
@@ -45,7 +50,7 @@ func (l look) wantTopic(ctx context.Context, name string) error {
 	return knownTopic(name, names)
 }
 
-func (l look) topics(ctx context.Context) ([]string, error) {
+func (l *look) topics(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
 	return kafka.TopicNames(ctx, l.client)

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/kdedup/kdedup/cmd/kdedup/internal/wiring"
 	"github.com/kdedup/kdedup/config"
@@ -72,25 +71,22 @@ func (f *offsetsFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	err = f.check(t)
-	if err == nil && c.Kafka.Output.Apart() {
-		err = fmt.Errorf("%s is on the cluster of kafka.output, where the group has offsets of "+
-			"its own: offsets moves a group within one cluster. Go by time, with "+
-			"kafka-consumer-groups.sh --reset-offsets --to-datetime", t.Output)
-	}
-	if err != nil {
+	if err := f.check(t); err != nil {
 		return usageError{err}
 	}
 	servers := wiring.NewServers(c, log)
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	brokers, err := connectToLook(cmd.Context(), servers, "offsets", log)
+	input, output, err := connectToLook(cmd.Context(), servers, "offsets", log)
 	if err != nil {
 		return err
 	}
-	m := &move{look: brokers, admin: kadm.NewClient(brokers.client), from: t.Input, to: t.Output,
-		group: f.group, toGroup: cmp.Or(f.toGroup, f.group), back: f.back}
+	m := &move{inputs: input, outputs: output, log: log,
+		clusters: kafka.Clusters{Input: input.client, Output: output.client},
+		from:     side{input, t.Input, f.group},
+		to:       side{output, t.Output, cmp.Or(f.toGroup, f.group)}, back: f.back}
 	if f.back {
-		m.from, m.to = m.to, m.from
+		m.from.look, m.to.look = m.to.look, m.from.look
+		m.from.topic, m.to.topic = m.to.topic, m.from.topic
 	}
 	if err := m.ask(cmd.Context(), t); err != nil {
 		return err
@@ -105,7 +101,7 @@ func (f *offsetsFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if !f.back && t.Delivery == config.DeliveryExactlyOnce {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s must read %s %s\n", m.toGroup, m.to, readerNeeds)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s must read %s %s\n", m.to.group, m.to.topic, readerNeeds)
 	}
 	return f.commit(cmd, m)
 }
@@ -147,8 +143,9 @@ func (f *offsetsFlags) translate(
 	if f.back {
 		translation = offsets.Input
 	}
-	m.places, err = translation(ctx, offsets.Options{Connection: m.options, Input: m.input,
-		Clean: m.clean, Judge: judge, Originals: true, Handled: m.handled}, m.committed)
+	m.places, err = translation(ctx, offsets.Options{Connection: m.inputs.options,
+		CleanConnection: m.outputs.options, Input: m.input, Clean: m.clean, Judge: judge,
+		Originals: true, Handled: m.handled}, m.committed)
 	return err
 }
 
@@ -156,34 +153,37 @@ func (f *offsetsFlags) translate(
 // theirs.
 func (f *offsetsFlags) commit(cmd *cobra.Command, m *move) error {
 	ctx := cmd.Context()
-	for _, group := range slices.Compact([]string{m.group, m.toGroup}) {
-		state, err := kafka.GroupState(ctx, m.client, group)
+	for _, s := range []side{m.from, m.to} {
+		state, err := kafka.GroupState(ctx, s.client, s.group)
 		if err != nil {
 			return err
 		}
 		if state != "" {
-			err := fmt.Errorf("consumer group %s is active (%s): stop its members, so that its "+
-				"offsets stand still", group, state)
+			err := fmt.Errorf("consumer group %s is active (%s)%s: stop its members, so that its "+
+				"offsets stand still", s.group, state, m.place(s))
 			if f.apply {
 				return err
 			}
 			m.log.Warn("the offsets go on", "reason", err)
+		}
+		if m.from.look == m.to.look && m.from.group == m.to.group {
+			break // one group
 		}
 	}
 	if !f.apply {
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was changed; --apply commits these offsets")
 		return nil
 	}
-	if !f.yes && !agreed(cmd, fmt.Sprintf("Commit them for consumer group %s?", m.toGroup)) {
+	if !f.yes && !agreed(cmd, fmt.Sprintf("Commit them for consumer group %s?", m.to.group)) {
 		return errors.New("nothing was changed")
 	}
-	still, err := m.offsetsOf(ctx, m.group, m.from)
+	still, err := m.from.offsets(ctx)
 	if err != nil {
 		return err
 	}
 	if !maps.Equal(still, m.committed) {
 		return fmt.Errorf("consumer group %s has committed other offsets of %s meanwhile: nothing "+
-			"was changed; run it again", m.group, m.from)
+			"was changed; run it again", m.from.group, m.from.topic)
 	}
 	return m.apply(ctx, cmd.OutOrStdout())
 }

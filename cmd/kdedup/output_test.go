@@ -137,10 +137,6 @@ func TestWhatIsForwardedGoesToAnotherCluster(t *testing.T) {
 		"--into", "input"); code != 2 || !strings.Contains(text, "use --into clean") {
 		t.Errorf("redrive into the input: %d:\n%s", code, text)
 	}
-	if code, text := kdedup(t.Context(), "offsets", "-c", path, "--group", "billing"); code != 2 ||
-		!strings.Contains(text, "offsets moves a group within one cluster") {
-		t.Errorf("offsets: %d:\n%s", code, text)
-	}
 	report, said := redriveEnding(t, 1, path, "--into", "clean")
 	if report.Read != 1 || report.Redriven != 0 || len(report.Refused) != 1 ||
 		!strings.Contains(said, "nothing was redriven: 1 of 1 letters were refused") {

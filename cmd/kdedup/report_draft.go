@@ -82,7 +82,7 @@ func (f *reportFlags) proposed(
 	t = c.Topics[0]
 	servers := wiring.NewServers(*c, log)
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	l, err := connectToLook(cmd.Context(), servers, "report", log)
+	l, _, err := connectToLook(cmd.Context(), servers, "report", log)
 	if err != nil {
 		return t, err
 	}

@@ -107,6 +107,11 @@ type statusNow struct {
 		Type, State, Error string
 		Blocked            []string
 	}
+	Clusters []struct {
+		Name, State string
+		Addresses   []string
+		ID          string `json:"cluster_id"`
+	}
 	API    *apiNow
 	Events []struct {
 		Level, Message, Error, Hint, Topic, Last string
@@ -157,6 +162,10 @@ func (s *statusNow) show(out io.Writer) {
 		if !c.OK {
 			fmt.Fprintf(out, "  %s: %s\n", c.Name, c.Error)
 		}
+	}
+	for _, c := range s.Clusters {
+		fmt.Fprintf(out, "kafka  %s  %s  %s  %s\n", c.Name, c.State,
+			strings.Join(c.Addresses, ","), c.ID)
 	}
 	fmt.Fprintf(out, "store  %s  %s %s\n\n", s.Store.Type, s.Store.State, s.Store.Error)
 	s.showPipelines(out)

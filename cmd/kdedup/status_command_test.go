@@ -43,6 +43,8 @@ func TestStatusShowsWhatThePageShows(t *testing.T) {
 			"error  lane stopped; orders; the input topic was replaced; reset the group",
 			"api  http://127.0.0.1:9481  waiting  12,345 requests/s, 3 under way, 2 refused: stranger",
 			"the store <is> away", "mails  12,345", "shop    12,345      token",
+			"kafka  input  up  a:9092,b:9092  MkU3OEVBNTcwNTJENDM2Qk",
+			"kafka  output  down  c:9092", "cluster of the output: no broker answers",
 			"kdedup: kdedup-0 is not ready"}},
 		{"with its password", []string{"--username", "a", "--password-file", right}, 1,
 			[]string{"kdedup-0  not ready"}},

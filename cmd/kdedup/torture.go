@@ -117,16 +117,13 @@ func (f *tortureFlags) run(cmd *cobra.Command) (err error) {
 	warnOfUnencrypted(draft, log)
 	servers := wiring.NewServers(draft, log)
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	l, err := connectToLook(cmd.Context(), servers, "torture", log)
+	input, output, err := connectToLook(cmd.Context(), servers, "torture", log)
 	if err != nil {
 		return err
 	}
-	f.plan.Connection = l.options
-	if draft.Kafka.Output.Apart() {
-		f.plan.CleanConnection, err = servers.OutputOptions(cmd.Context(), "torture")
-		if err != nil {
-			return err
-		}
+	f.plan.Connection = input.options
+	if output != input {
+		f.plan.CleanConnection = output.options
 	}
 	begun := time.Now()
 	f.plan.Step = func(format string, args ...any) {

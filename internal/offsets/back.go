@@ -82,7 +82,7 @@ func (o Options) ahead(ctx context.Context, committed map[int32]int64) (map[int3
 		if w.oldest.IsZero() {
 			continue
 		}
-		at, err := o.firstFrom(ctx, o.Input, p, w.oldest)
+		at, err := firstFrom(ctx, o.Connection, o.Input, p, w.oldest)
 		if err != nil {
 			return nil, err
 		}

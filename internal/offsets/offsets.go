@@ -32,7 +32,9 @@ type Judge interface {
 
 // Options say what is compared, and who knows the owners.
 type Options struct {
-	Connection []kgo.Opt // brokers, TLS, SASL, logging
+	Connection []kgo.Opt // to the brokers of Input: addresses, TLS, SASL, logging
+	// CleanConnection is to those of Clean, where they are of another cluster; else nil.
+	CleanConnection []kgo.Opt
 	// Input was described after Clean: what stands on Clean comes from records of it.
 	Input logreader.Log
 	// Clean was described before the group's offsets were fetched: what is forwarded later lies
@@ -47,6 +49,14 @@ type Options struct {
 	// Clean was described: what is forwarded later comes from there or behind it. Input needs them;
 	// nil if they are not known.
 	Handled map[int32]int64
+}
+
+// cleanConnection is to the brokers that have the clean topic.
+func (o Options) cleanConnection() []kgo.Opt {
+	if o.CleanConnection != nil {
+		return o.CleanConnection
+	}
+	return o.Connection
 }
 
 // Place is where a consumer goes on in a partition.

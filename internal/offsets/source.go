@@ -28,7 +28,7 @@ func (o Options) each(
 		return errNoTopicIDs
 	}
 	part := logreader.Log{Topic: o.Clean.Topic, TopicID: o.Clean.TopicID, Partitions: ranges}
-	err := logreader.Read(ctx, o.Connection, part, func(records []*kgo.Record) error {
+	err := logreader.Read(ctx, o.cleanConnection(), part, func(records []*kgo.Record) error {
 		messages := make([]dedup.Message, len(records))
 		for i, r := range records {
 			messages[i] = dedup.Message{Record: r, Owner: dedup.CoordinatesOf(o.Clean.TopicID, r)}

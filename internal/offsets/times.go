@@ -45,7 +45,7 @@ func (o Options) narrow(ctx context.Context, proofs map[int32]*proof) error {
 			proofs[p].from = part.End
 			continue
 		}
-		from, err := o.firstFrom(ctx, o.Clean, p, time.UnixMilli(t.oldest))
+		from, err := firstFrom(ctx, o.cleanConnection(), o.Clean, p, time.UnixMilli(t.oldest))
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (o Options) allTimed(ctx context.Context, p int32, r logreader.Range) (bool
 	part := o.Clean
 	part.Partitions = map[int32]logreader.Range{p: r}
 	seen, all := false, true
-	err := logreader.Read(ctx, o.Connection, part, func(records []*kgo.Record) error {
+	err := logreader.Read(ctx, o.cleanConnection(), part, func(records []*kgo.Record) error {
 		seen = true
 		for _, r := range records {
 			all = all && timed(r)
@@ -121,10 +121,10 @@ func (o Options) allTimed(ctx context.Context, p int32, r logreader.Range) (bool
 }
 
 // firstFrom is the first offset of a partition whose record has this time or a later one.
-func (o Options) firstFrom(
-	ctx context.Context, log logreader.Log, p int32, at time.Time,
+func firstFrom(
+	ctx context.Context, connection []kgo.Opt, log logreader.Log, p int32, at time.Time,
 ) (int64, error) {
-	client, err := kgo.NewClient(o.Connection...)
+	client, err := kgo.NewClient(connection...)
 	if err != nil {
 		return 0, err
 	}

@@ -375,13 +375,13 @@ func (b pages) keyboard(t *testing.T) {
 		t.Errorf("%d fields, tables or sections have no name", got)
 	}
 	var order []string
-	for range 11 {
+	for range 12 {
 		b.Do(t, chromedp.KeyEvent("\t"))
 		order = append(order, browser.Evaluate[string](t, b.Browser,
 			`document.activeElement.id || document.activeElement.localName`))
 	}
-	if want := "summary summary div button button div summary topic id hex button"; strings.Join(order,
-		" ") != want {
+	if want := "summary summary div button button div div summary topic id hex button"; strings.Join(
+		order, " ") != want {
 		t.Errorf("the tab key leads to %v, want %s", order, want)
 	}
 	if got := browser.Evaluate[string](

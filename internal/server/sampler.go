@@ -79,6 +79,7 @@ func (s *sampler) sample(now time.Time) {
 	made.Held, made.Dropped = held(snap.Pipelines), s.dropped(snap.Pipelines, now)
 	made.Store = s.store(snap.Store, made.Checks, now, interval)
 	made.Store.Forecast = s.forecast(snap.Pipelines, snap.Store.Facts)
+	made.Clusters = s.clusters(snap.Clusters, made.Checks, now)
 	made.API = s.api(snap.API, now, interval)
 	made.Events = s.events(snap.Events, now)
 	s.latest.Store(made)
@@ -144,22 +145,42 @@ func (s *sampler) totals(pipelines []pipelineStatus, interval time.Duration) tot
 	return made
 }
 
+func (s *sampler) clusters(
+	now []Cluster, checks []checkStatus, at time.Time,
+) (shown []clusterStatus) {
+	shown = []clusterStatus{}
+	for _, c := range now {
+		its := clusterStatus{Cluster: c}
+		its.State, its.Error = health(checks, ClusterCheck(c.Name))
+		its.Since = moment{s.since(ClusterCheck(c.Name), its.State, at), at}
+		shown = append(shown, its)
+	}
+	return shown
+}
+
+// health is what the check of this name found.
+func health(checks []checkStatus, name string) (state, reason string) {
+	for _, c := range checks {
+		switch {
+		case c.Name != name:
+		case c.OK:
+			return "up", ""
+		default:
+			return "down", c.Error
+		}
+	}
+	return "unknown", ""
+}
+
 func (s *sampler) store(
 	now Store, checks []checkStatus, at time.Time, interval time.Duration,
 ) storeStatus {
-	shown := storeStatus{Type: now.Type, State: "unknown",
+	shown := storeStatus{Type: now.Type,
 		Blocked: append([]string{}, now.Blocked...), Facts: append([]Fact{}, now.Facts...),
 		Keepers: append([]Keeper{}, now.Keepers...)}
 	shown.Results, shown.Claims = s.rates(ofStore, "claims", now.Claims, interval)
 	shown.Batch = s.batch(now.Batches)
-	for _, c := range checks {
-		if c.Name != StoreCheck {
-			continue
-		}
-		if shown.State = "up"; !c.OK {
-			shown.State, shown.Error = "down", c.Error
-		}
-	}
+	shown.State, shown.Error = health(checks, StoreCheck)
 	blocked := len(now.Blocked) > 0
 	if since := s.since("blocked", fmt.Sprint(blocked), at); blocked {
 		shown.BlockedSince = moment{since, at}

@@ -34,9 +34,27 @@ type Snapshot struct {
 	Configured time.Time  // since when the configuration is in force
 	Pipelines  []Pipeline // the same ones, in the same order, as long as Configured stays
 	Store      Store
-	API        *API    // nil: the process answers no API
-	Events     []Event // the latest one first
+	Clusters   []Cluster // of Kafka, where there are two; else none
+	API        *API      // nil: the process answers no API
+	Events     []Event   // the latest one first
 }
+
+// Cluster is one of two Kafka clusters, and what lies on it.
+type Cluster struct {
+	Name      string   `json:"name"` // input or output
+	Addresses []string `json:"addresses"`
+	ID        string   `json:"cluster_id"` // empty until it has answered
+	Topics    []string `json:"topics"`
+}
+
+// The clusters.
+const (
+	ClusterInput  = "input"
+	ClusterOutput = "output"
+)
+
+// ClusterCheck is the name of the check that asks a cluster, from which the page takes its health.
+func ClusterCheck(name string) string { return "cluster of the " + name }
 
 // API is what programs in other languages ask of the process.
 type API struct {

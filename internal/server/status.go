@@ -19,6 +19,7 @@ type status struct {
 	Held       []string         `json:"held"` // partitions that wait at a record, and why
 	Dropped    []droppedStatus  `json:"dropped_copies"`
 	Store      storeStatus      `json:"store"`
+	Clusters   []clusterStatus  `json:"clusters"` // empty where there is one
 	API        *apiStatus       `json:"api"`
 	Events     []eventStatus    `json:"events"`
 }
@@ -100,6 +101,13 @@ type lagging struct {
 	Records *int64    `json:"records"`             // nil until it was measured
 	Hidden  int64     `json:"behind_transactions"` // records that are not among them
 	History []float64 `json:"history"`
+}
+
+type clusterStatus struct {
+	Cluster
+	State string `json:"state"` // up, down or unknown
+	Since moment `json:"since"`
+	Error string `json:"error"`
 }
 
 type storeStatus struct {

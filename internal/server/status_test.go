@@ -83,6 +83,11 @@ func (s *script) Snapshot() Snapshot {
 				{"orders-dedup", "kdedup-1", "10.0.0.2:9481", KeeperSilent, []int{}, nil},
 			},
 		},
+		Clusters: []Cluster{
+			{ClusterInput, []string{"a:9092", "b:9092"}, "MkU3OEVBNTcwNTJENDM2Qk",
+				[]string{"orders", "refunds"}},
+			{ClusterOutput, []string{"c:9092"}, "", []string{"orders.clean", "refunds.clean"}},
+		},
 		API: &API{Address: "http://127.0.0.1:9481", Waiting: "the store <is> away", Keys: "files",
 			UnderWay: 3, Answers: []Count{{"ok", n}, {"unread", 0}},
 			Refused: []Count{{"stranger", 2}, {"busy", 0}},
@@ -120,6 +125,8 @@ func scripted(t *testing.T, snapshots int) (Options, *sampler) {
 	}
 	probes := &prober{}
 	probes.found, probes.at = []checkStatus{{Name: "store", OK: true},
+		{Name: "cluster of the input", OK: true},
+		{Name: "cluster of the output", Error: "no broker answers"},
 		{Name: "topic refunds", Error: "lane 0: has not joined the consumer group yet"}}, noon
 	s := newSampler(o, probes, Cleaner(nil))
 	for n := range snapshots {

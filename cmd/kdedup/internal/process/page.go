@@ -46,7 +46,9 @@ func (p *Process) checks() []server.Check {
 		return waiting.checks()
 	}
 	now := p.active.Load()
-	checks := []server.Check{{Name: server.StoreCheck, Func: func(ctx context.Context) error {
+	checks := append(p.clusterChecks(), server.Check{Name: server.StoreCheck, Func: func(
+		ctx context.Context,
+	) error {
 		if err := wiring.Reading(p.store); err != nil || len(now.config.Topics) == 0 {
 			return err
 		}
@@ -55,7 +57,7 @@ func (p *Process) checks() []server.Check {
 			return err
 		}
 		return p.families.claims.Refusal()
-	}}}
+	}})
 	if p.serves() {
 		checks = append(checks, p.apiCheck())
 	}
@@ -100,7 +102,7 @@ func (s *processStatus) Snapshot() server.Snapshot {
 		claims[t.Input] = s.p.families.claims.Totals(t.Input)
 	}
 	snap := server.Snapshot{Configured: now.since, Store: s.p.storeNow(now.config, claims),
-		Events: s.p.events.latest()}
+		Clusters: s.p.clustersNow(now.config), Events: s.p.events.latest()}
 	if s.p.serves() {
 		snap.API = apiNow(now.file, s.p.beside.metrics.Totals(), s.p.beside.url(),
 			s.p.beside.waiting.Load())

@@ -34,27 +34,28 @@ import (
 
 // Process is everything that one kdedup process runs.
 type Process struct {
-	log       *slog.Logger
-	level     *slog.LevelVar // of log
-	events    *eventLog      // the last warnings and errors of log
-	registry  *prometheus.Registry
-	summed    *telemetry.Summed // registry, as it is shown
-	sharing   sharing
-	families  families
-	connector *kafka.Connector
-	forwards  *kafka.Connector // to what is forwarded to; mostly it is connector
-	server    *server.Server
-	lookEvery time.Duration // the pause between two looks for the topics of patterns
-	clusters  kafka.Clusters
-	takesOver *kgo.Client // see client.Options
-	store     dedup.Store
-	opened    *openedStore // what store is made of
-	beside    beside       // the API
-	schemas   *registry.Client
-	knowledge wiring.Knowledge
-	tracing   *tracing.Provider      // nil: no traces
-	pusher    *push.Pusher           // nil: metrics are only served
-	active    atomic.Pointer[active] // replaced by Run alone
+	log        *slog.Logger
+	level      *slog.LevelVar // of log
+	events     *eventLog      // the last warnings and errors of log
+	registry   *prometheus.Registry
+	summed     *telemetry.Summed // registry, as it is shown
+	sharing    sharing
+	families   families
+	connector  *kafka.Connector
+	forwards   *kafka.Connector // to what is forwarded to; mostly it is connector
+	server     *server.Server
+	lookEvery  time.Duration // the pause between two looks for the topics of patterns
+	clusters   kafka.Clusters
+	clusterIDs clusterIDs
+	takesOver  *kgo.Client // see client.Options
+	store      dedup.Store
+	opened     *openedStore // what store is made of
+	beside     beside       // the API
+	schemas    *registry.Client
+	knowledge  wiring.Knowledge
+	tracing    *tracing.Provider      // nil: no traces
+	pusher     *push.Pusher           // nil: metrics are only served
+	active     atomic.Pointer[active] // replaced by Run alone
 	// All pipelines log their outages in one place, so that one cause is one line.
 	laneOutages  *pipeline.Outages
 	storeOutages *dedup.Outages
