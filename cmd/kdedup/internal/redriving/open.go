@@ -114,28 +114,19 @@ func Open(
 	}()
 	ctx, cancel := context.WithTimeout(ctx, wiring.StartTimeout)
 	defer cancel()
-	input, err := kafka.NewConnector(ctx, c.Kafka, log)
+	servers := wiring.NewServers(c, log)
+	d.closers = append(d.closers, servers.Close)
+	if d.clusters, err = servers.Reach(ctx); err != nil {
+		return d, err
+	}
+	// its cluster has the letters, what is written, and the marks
+	connector, err := servers.OutputConnector(ctx)
 	if err != nil {
 		return d, err
 	}
-	// has the letters, what is written, and the marks
-	connector, err := kafka.NewOutputConnector(ctx, c.Kafka, input, log)
-	if err != nil {
+	if d.entry, err = servers.Entry(t); err != nil {
 		return d, err
 	}
-	if d.clusters, err = wiring.NewClients(input, connector, c, log); err != nil {
-		return d, err
-	}
-	d.closers = append(d.closers, func() error { d.clusters.Close(); return nil })
-	if err = d.clusters.Ping(ctx); err != nil {
-		return d, err
-	}
-	schemas, err := wiring.Schemas(c, log)
-	if err != nil {
-		return d, err
-	}
-	d.closers = append(d.closers, func() error { schemas.Close(); return nil })
-	d.entry.Schemas = schemas
 	if err = d.knowIDs(ctx); err != nil {
 		return d, err
 	}
@@ -163,10 +154,7 @@ func Open(
 
 // knowIDs finds out how the IDs of letters are made: if the entry's preset has changed, the scope
 // knows what it stood for. The store is opened for their claims once the IDs are known.
-func (d *Task) knowIDs(ctx context.Context) (err error) {
-	if d.entry.Extractor, err = wiring.ExtractorOf(d.entry.Topic, d.entry.Schemas); err != nil {
-		return err
-	}
+func (d *Task) knowIDs(ctx context.Context) error {
 	if !slices.ContainsFunc(d.entry.Before(), func(b config.Before) bool { return !b.SameIDs }) {
 		return nil
 	}

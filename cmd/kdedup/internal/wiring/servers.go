@@ -60,10 +60,10 @@ func (s *Servers) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// Connector says how a client of the inputs' cluster reaches it.
-func (s *Servers) Connector(ctx context.Context) (*kafka.Connector, error) {
+// OutputConnector says how clients reach the cluster of the clean topics.
+func (s *Servers) OutputConnector(ctx context.Context) (*kafka.Connector, error) {
 	err := s.connect(ctx)
-	return s.input, err
+	return s.output, err
 }
 
 // InputOptions are those of a client that reads inputs; its work becomes a part of its client ID.
