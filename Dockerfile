@@ -8,7 +8,7 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG VERSION=
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=${VERSION}" -o /out/kdedup ./cmd/kdedup \
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/kdedup/kdedup/process/build.version=${VERSION}" -o /out/kdedup ./cmd/kdedup \
     && mkdir /out/state
 
 # No shell, a user without rights, the usual certificate authorities.

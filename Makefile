@@ -31,7 +31,7 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build bin/kdedup (VERSION=…)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=$(VERSION)' -o bin/kdedup ./cmd/kdedup
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/kdedup/kdedup/process/build.version=$(VERSION)' -o bin/kdedup ./cmd/kdedup
 
 # Not `go run`: that dies of a SIGTERM and leaves the program to itself.
 .PHONY: $(WITHSERVERS) $(GOTEST) $(PROOF)
@@ -41,7 +41,7 @@ $(WITHSERVERS) $(GOTEST) $(PROOF):
 # The simulation lets one goroutine act at a time, in an order that the race detector does not see.
 SIMULATION = KDEDUP_MODEL_STEPS=$${KDEDUP_MODEL_STEPS:-3000000} $(GO) test -pgo=off -count=1 ./pipeline/simulation
 
-# -pgo=off here and in lint: Go would compile everything below cmd/kdedup a second time, which takes minutes on a
+# -pgo=off here and in lint: Go would compile everything that cmd/kdedup needs a second time, which takes minutes on a
 # fresh machine. `make proof` and the benchmarks build the optimised binary.
 # Lint has vetted. The tests of e2e take longest, so they begin first; they mostly wait.
 # Without -count=1 Go would take old results of tests that run the built binary for still good.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // built is where the programs are that the tests run.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // Latency is how long records took through one contestant, from when the broker appended them to

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // Exit codes.

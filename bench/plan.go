@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // variant is one load that contestants run under.

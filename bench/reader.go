@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // reader notes when the records of the clean topic become visible.

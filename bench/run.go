@@ -12,7 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // Run is what one run of a contestant gave.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // rows makes a Markdown table; the first row is the head.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kdedup/kdedup/internal/torture"
+	"github.com/kdedup/kdedup/lab/torture"
 )
 
 // Torture is what became of the messages when a contestant's processes were killed.

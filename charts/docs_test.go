@@ -192,7 +192,7 @@ func TestDocumentedNamesExist(t *testing.T) {
 				slices.Sorted(maps.Keys(there)))
 		}
 	}
-	sources, err := filepath.Glob("../cmd/kdedup/*.go")
+	sources, err := filepath.Glob("../command/*.go")
 	if err != nil || len(sources) == 0 || len(names) == 0 {
 		t.Fatalf("%d sources, %d names: %v", len(sources), len(names), err)
 	}

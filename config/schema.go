@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kdedup/kdedup/internal/editdistance"
+	"github.com/kdedup/kdedup/config/editdistance"
 )
 
 // keys yields the settings of a struct with their names in the file, in the order of the struct.

@@ -14,7 +14,7 @@ import (
 )
 
 // board is what these tests look at of a Grafana dashboard. That every panel shows something is
-// tested in cmd/kdedup, on a real Prometheus.
+// tested in command, on a real Prometheus.
 type board struct {
 	UID, Title, Description string
 	Panels                  []panel

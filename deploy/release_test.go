@@ -81,7 +81,7 @@ func TestAReleaseIsForThreeSystemsAndTwoProcessors(t *testing.T) {
 	}
 	if !slices.Contains(b.Env, "CGO_ENABLED=0") || b.Main != "./cmd/kdedup" ||
 		!strings.Contains(b.Ldflags[0],
-			"-X github.com/kdedup/kdedup/cmd/kdedup/internal/build.version=v") {
+			"-X github.com/kdedup/kdedup/process/build.version=v") {
 		t.Errorf("got %+v", b)
 	}
 	if r.Sboms[0].Artifacts != "archive" {

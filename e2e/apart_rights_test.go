@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/connect/kafka"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )

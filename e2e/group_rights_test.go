@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
-	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/connect/kafka"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/internal/kafka"
+	"github.com/kdedup/kdedup/connect/kafka"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 

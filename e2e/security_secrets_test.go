@@ -48,7 +48,7 @@ func watched(t *testing.T, d *deployment, logins ...string) *searched {
 		case strings.HasPrefix(path, "kafka.sasl.") || strings.HasPrefix(path, "store.cassandra."):
 			continue // in the file, or refused beside what is there: testTokens sets it
 		case strings.HasPrefix(path, "kafka.output."):
-			continue // refused without another cluster, which cmd/kdedup tests
+			continue // refused without another cluster, which command tests
 		case path == "schema_registry.token", strings.HasPrefix(path, "schema_registry.oauth."):
 			continue // exclude the password
 		case path == "server.auth.password":

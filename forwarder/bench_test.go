@@ -6,7 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // acknowledged is a producer that does nothing: the client's own work is not measured.

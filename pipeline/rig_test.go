@@ -22,10 +22,10 @@ import (
 	"github.com/kdedup/kdedup/consumer"
 	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/claimmetrics"
 	"github.com/kdedup/kdedup/dedup/memory"
 	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/forwarder"
-	"github.com/kdedup/kdedup/internal/claimmetrics"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/pipeline"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/siphash"
+	"github.com/kdedup/kdedup/internal/hashlog/siphash"
 )
 
 // hasher decides the bucket of an ID, so it is part of the stored data. Whoever may write to the

@@ -19,7 +19,7 @@ import (
 
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // BenchmarkClaimsInALargeTable claims new random IDs, two batches of 20,000 at a time as the lanes

@@ -9,7 +9,7 @@ import (
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/cassandra"
 	"github.com/kdedup/kdedup/internal/testkit"
-	"github.com/kdedup/kdedup/internal/workload"
+	"github.com/kdedup/kdedup/lab/workload"
 )
 
 // The advice of `kdedup bench` multiplies RowBytes by millions.

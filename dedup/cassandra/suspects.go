@@ -3,7 +3,7 @@ package cassandra
 import (
 	"sync"
 
-	"github.com/kdedup/kdedup/internal/bloom"
+	"github.com/kdedup/kdedup/internal/hashlog/bloom"
 )
 
 // suspects remembers the IDs that this process lately saw decided, in two Bloom filters: when the

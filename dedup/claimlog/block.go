@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/uuidtext"
+	"github.com/kdedup/kdedup/internal/hashlog/uuidtext"
 )
 
 // A block is stored as

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/uuidtext"
+	"github.com/kdedup/kdedup/internal/hashlog/uuidtext"
 )
 
 var (

@@ -3,7 +3,7 @@ package claimlog
 import (
 	"math/bits"
 
-	"github.com/kdedup/kdedup/internal/siphash"
+	"github.com/kdedup/kdedup/internal/hashlog/siphash"
 )
 
 // hashKey is the secret of a log by which IDs are spread over its shards: a producer chooses

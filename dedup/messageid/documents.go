@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/avropath"
-	"github.com/kdedup/kdedup/internal/protopath"
+	"github.com/kdedup/kdedup/dedup/messageid/avropath"
+	"github.com/kdedup/kdedup/dedup/messageid/protopath"
 )
 
 // Formats of values.

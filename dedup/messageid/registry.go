@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/internal/avropath"
+	"github.com/kdedup/kdedup/dedup/messageid/avropath"
+	"github.com/kdedup/kdedup/dedup/messageid/protopath"
 	"github.com/kdedup/kdedup/internal/jsonpath"
-	"github.com/kdedup/kdedup/internal/protopath"
 )
 
 // Registry has the schemas that records name by an ID. It is safe for concurrent use.

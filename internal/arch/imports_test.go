@@ -16,7 +16,7 @@ var layers = []struct {
 	pkg string
 	may []string
 }{
-	{"config", []string{"internal/editdistance", "internal/jsonpath"}},
+	{"config", []string{"config/editdistance", "internal/jsonpath"}},
 	{"config/internal/...", []string{"config"}},
 	{"fence", nil},
 	// What a session does, and below it how, on a client of Kafka.
@@ -24,21 +24,21 @@ var layers = []struct {
 	{"consumer/client", []string{"consumer", "fence", "internal/brokers", "internal/crashpoint",
 		"internal/pause"}},
 	{"dedup", []string{"internal/pause", "internal/outage"}},
-	{"dedup/messageid", []string{"dedup", "internal/avropath", "internal/jsonpath",
-		"internal/protopath"}},
-	{"internal/registry", []string{"dedup/messageid"}},
-	{"internal/avropath", []string{"dedup", "internal/jsonpath"}},
-	{"internal/protopath", []string{"dedup", "internal/jsonpath"}},
-	{"internal/claimmetrics", []string{"dedup", "internal/telemetry"}},
-	{"dedup/cassandra", []string{"dedup", "internal/bloom", "internal/crashpoint", "internal/pause",
-		"internal/siphash", "internal/telemetry"}},
+	{"dedup/messageid", []string{"dedup", "dedup/messageid/avropath", "internal/jsonpath",
+		"dedup/messageid/protopath"}},
+	{"dedup/messageid/registry", []string{"dedup/messageid"}},
+	{"dedup/messageid/avropath", []string{"dedup", "internal/jsonpath"}},
+	{"dedup/messageid/protopath", []string{"dedup", "internal/jsonpath"}},
+	{"dedup/claimmetrics", []string{"dedup", "internal/telemetry"}},
+	{"dedup/cassandra", []string{"dedup", "internal/crashpoint", "internal/hashlog/bloom",
+		"internal/hashlog/siphash", "internal/pause", "internal/telemetry"}},
 	{"dedup/embedded", []string{"dedup", "internal/crashpoint", "internal/durable",
 		"internal/hashlog", "internal/steadyclock"}},
 	{"dedup/postgres", []string{"dedup", "internal/crashpoint", "internal/pause",
 		"internal/steadyclock", "internal/telemetry"}},
 	{"dedup/claimlog", []string{"dedup", "internal/crashpoint", "internal/durable",
-		"internal/hashlog", "internal/pause", "internal/siphash", "internal/steadyclock",
-		"internal/uuidtext"}},
+		"internal/hashlog", "internal/pause", "internal/hashlog/siphash", "internal/steadyclock",
+		"internal/hashlog/uuidtext"}},
 	{"dedup/claimlog/cassandralog", []string{"dedup/cassandra", "dedup/claimlog",
 		"internal/pause"}},
 	{"dedup/claimlog/keepers", []string{"dedup/claimlog", "internal/pause"}},
@@ -46,7 +46,7 @@ var layers = []struct {
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},
 	{"forwarder", []string{"internal/crashpoint"}},
-	{"internal/server", []string{"internal/certs", "internal/pagestyle"}},
+	{"process/server", []string{"internal/certs", "process/pagestyle"}},
 	// A library of its own: nothing of Kafka, and no telemetry.
 	{"idempotency", nil},
 	{"idempotency/embedded", []string{"idempotency", "internal/durable", "internal/hashlog",
@@ -64,19 +64,19 @@ var layers = []struct {
 	{"pipeline", []string{"consumer", "dedup", "forwarder", "internal/crashpoint", "internal/pause",
 		"internal/telemetry", "internal/outage"}},
 	// Work on topics beside the pipelines, for commands of their own.
-	{"internal/report", []string{"dedup", "dedup/messageid", "internal/idorder",
-		"internal/jsonpath", "internal/logreader", "internal/pagestyle"}},
-	{"internal/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath",
-		"internal/logreader", "internal/report"}},
-	{"internal/backfill", []string{"dedup", "internal/logreader"}},
-	{"internal/dryrun", []string{"dedup"}},
-	{"internal/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "internal/dryrun",
-		"internal/logreader", "internal/pause"}},
-	{"internal/offsets", []string{"dedup", "internal/logreader"}},
-	{"internal/migrate", []string{"dedup", "internal/pause"}},
+	{"command/report", []string{"dedup", "dedup/messageid", "command/idorder",
+		"internal/jsonpath", "connect/logreader", "process/pagestyle"}},
+	{"command/proposal", []string{"dedup", "dedup/messageid", "internal/jsonpath",
+		"connect/logreader", "command/report"}},
+	{"command/backfill", []string{"dedup", "connect/logreader"}},
+	{"dedup/dryrun", []string{"dedup"}},
+	{"process/redrive", []string{"dedup", "forwarder", "internal/crashpoint", "dedup/dryrun",
+		"connect/logreader", "internal/pause"}},
+	{"command/offsets", []string{"dedup", "connect/logreader"}},
+	{"command/migration/migrate", []string{"dedup", "internal/pause"}},
 	{"internal/certs", nil},
-	{"internal/kafka", []string{"config", "internal/brokers", "internal/certs",
-		"internal/editdistance", "internal/pause"}},
+	{"connect/kafka", []string{"config", "internal/brokers", "internal/certs",
+		"config/editdistance", "internal/pause"}},
 	// What traces and metrics have in common on their way to a collector, and the metrics' way.
 	{"internal/otlp", nil},
 	{"internal/otlp/push", []string{"internal/otlp", "internal/outage"}},
@@ -85,59 +85,57 @@ var layers = []struct {
 		"internal/outage", "pipeline"}},
 	{"internal/testkit/...", []string{"internal/durable", "internal/testkit/..."}},
 	{"internal/brokers", nil},
-	{"internal/editdistance", nil},
-	{"internal/idorder", nil},
+	{"config/editdistance", nil},
+	{"command/idorder", nil},
 	{"internal/pause", nil},
 	{"internal/outage", nil},
-	{"internal/logqueue", nil},
+	{"process/logqueue", nil},
 	{"internal/jsonpath", nil},
-	{"internal/bloom", nil},
+	{"internal/hashlog/bloom", nil},
 	{"internal/durable", nil},
-	{"internal/hashlog", []string{"internal/bloom", "internal/durable", "internal/siphash",
-		"internal/uuidtext"}},
-	{"internal/uuidtext", nil},
-	{"internal/siphash", nil},
+	{"internal/hashlog", []string{"internal/durable", "internal/hashlog/..."}},
+	{"internal/hashlog/uuidtext", nil},
+	{"internal/hashlog/siphash", nil},
 	{"internal/steadyclock", []string{"internal/durable"}},
-	{"internal/workload", []string{"internal/pause"}},
-	{"internal/torture", []string{"internal/pause", "internal/workload"}},
+	{"lab/workload", []string{"internal/pause"}},
+	{"lab/torture", []string{"internal/pause", "lab/workload"}},
 	// The contestants are not part of the product and share nothing with it: they stand for other
 	// people's programs.
 	{"bench/contestants/...", []string{"bench/contestants/member"}},
-	{"bench", []string{"internal/testkit/servers", "internal/torture", "internal/workload"}},
-	// Everything meets in the command. Nothing but it, the traces and the end-to-end tests imports
-	// pipeline. A command may use the process, never the other way round.
-	{"cmd/kdedup/internal/build", nil},
-	{"cmd/kdedup/internal/wiring", []string{
+	{"bench", []string{"internal/testkit/servers", "lab/torture", "lab/workload"}},
+	// Everything meets in the commands. Nothing but they, the process, the traces and the
+	// end-to-end tests imports pipeline. A command may use the process, never the other way round.
+	{"process/build", nil},
+	{"connect", []string{
 		"config", "consumer/client", "dedup/...", "fence", "forwarder", "idempotency/...",
-		"internal/api", "internal/brokers", "internal/certs", "internal/kafka",
-		"internal/logreader", "internal/registry", "pipeline",
+		"internal/api", "internal/brokers", "internal/certs", "connect/kafka",
+		"connect/logreader", "dedup/messageid/registry", "pipeline",
 	}},
-	{"cmd/kdedup/internal/lookup", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
-		"fence", "internal/kafka", "internal/server"}},
-	{"cmd/kdedup/internal/redriving", []string{"cmd/kdedup/internal/wiring", "config", "dedup",
-		"dedup/embedded", "forwarder", "internal/kafka", "internal/logreader", "internal/redrive",
+	{"process/lookup", []string{"connect", "config", "dedup",
+		"fence", "connect/kafka", "process/server"}},
+	{"process/redriving", []string{"connect", "config", "dedup",
+		"dedup/embedded", "forwarder", "connect/kafka", "connect/logreader", "process/redrive",
 		"pipeline"}},
-	{"cmd/kdedup/internal/migration", []string{"cmd/kdedup/internal/wiring", "config", "dedup/...",
-		"fence", "internal/brokers", "internal/kafka", "internal/migrate"}},
-	{"cmd/kdedup/internal/process", []string{
-		"cmd/kdedup/internal/build", "cmd/kdedup/internal/lookup",
-		"cmd/kdedup/internal/redriving", "cmd/kdedup/internal/wiring",
+	{"command/migration", []string{"connect", "config", "dedup/...",
+		"fence", "internal/brokers", "connect/kafka", "command/migration/migrate"}},
+	{"process", []string{
+		"process/build", "process/lookup",
+		"process/redriving", "connect",
 		"config", "consumer", "consumer/client", "dedup/...", "fence", "forwarder",
-		"internal/api", "internal/certs", "internal/claimmetrics", "internal/kafka",
-		"internal/logreader", "internal/otlp/...", "internal/pause", "internal/redrive",
-		"internal/registry", "internal/server", "internal/telemetry", "internal/outage", "pipeline",
+		"internal/api", "internal/certs", "dedup/claimmetrics", "connect/kafka",
+		"connect/logreader", "internal/otlp/...", "internal/pause", "process/redrive",
+		"dedup/messageid/registry", "process/server", "internal/telemetry", "internal/outage",
+		"pipeline",
 		"pipeline/tracing",
 	}},
-	{"cmd/...", []string{
-		"cmd/kdedup/internal/...", "config", "consumer", "consumer/client", "dedup/...", "fence",
-		"forwarder", "internal/api", "internal/backfill", "internal/brokers",
-		"internal/claimmetrics", "internal/dryrun",
-		"internal/editdistance", "internal/idorder", "internal/kafka",
-		"internal/logqueue", "internal/logreader", "internal/offsets", "internal/otlp/push",
-		"internal/pause", "internal/proposal", "internal/redrive", "internal/report",
-		"internal/telemetry", "internal/torture", "internal/workload", "pipeline",
-		"pipeline/tracing",
+	{"command/gendoc", []string{"config", "connect/kafka", "consumer", "dedup/...", "internal/api",
+		"internal/otlp/push", "internal/telemetry", "pipeline", "pipeline/tracing"}},
+	{"command", []string{
+		"command/...", "config", "config/editdistance", "connect", "connect/...", "consumer",
+		"dedup/...", "fence", "forwarder", "internal/brokers", "internal/pause",
+		"internal/telemetry", "lab/torture", "lab/workload", "pipeline", "process", "process/...",
 	}},
+	{"cmd/kdedup", []string{"command"}},
 	{"e2e/...", []string{"..."}},
 }
 
@@ -156,12 +154,12 @@ var dependencies = []struct {
 	{"github.com/jackc/pgx/v5/pgxpool", []string{"dedup/postgres", "idempotency/postgres",
 		"examples/..."}, false},
 	{"github.com/spf13/viper", []string{"config"}, false},
-	{"github.com/spf13/cobra", []string{"cmd/kdedup"}, false},
+	{"github.com/spf13/cobra", []string{"command"}, false},
 	// demos
 	{"github.com/twmb/franz-go/pkg/kfake",
-		[]string{"internal/testkit", "cmd/kdedup", "examples/consumer"}, true},
+		[]string{"internal/testkit", "command", "examples/consumer"}, true},
 	// It also serves on http.DefaultServeMux, which nobody may use.
-	{"net/http/pprof", []string{"internal/server"}, false},
+	{"net/http/pprof", []string{"process/server"}, false},
 	{"github.com/anishathalye/porcupine", nil, true},
 	{"github.com/chromedp/chromedp", []string{"internal/testkit/browser"}, true},
 	{"connectrpc.com/...", []string{"api/...", "internal/api"}, true},
@@ -249,7 +247,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"config/load.go", "github.com/spf13/viper", nil},
 		{"config/load.go", module + "dedup",
 			[]string{"config/load.go imports dedup: of this module config may import " +
-				"internal/editdistance, internal/jsonpath"}},
+				"config/editdistance, internal/jsonpath"}},
 		{"config/internal/gendoc/main.go", module + "config", nil},
 		{"consumer/member.go", module + "forwarder", []string{"consumer/member.go imports " +
 			"forwarder: of this module consumer may import fence, internal/crashpoint, " +
@@ -265,47 +263,43 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"idempotency/lease.go", module + "dedup",
 			[]string{"idempotency/lease.go imports dedup: of this module idempotency may import " +
 				"nothing"}},
-		{"internal/server/page.go", module + "pipeline",
-			[]string{"internal/server/page.go imports pipeline: of this module internal/server " +
-				"may import internal/certs, internal/pagestyle"}},
+		{"process/server/page.go", module + "pipeline",
+			[]string{"process/server/page.go imports pipeline: of this module process/server " +
+				"may import internal/certs, process/pagestyle"}},
 		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports " +
 			"pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
-		{"cmd/kdedup/internal/wiring/cassandra.go", module + "dedup/cassandra", nil},
-		{"cmd/kdedup/demo.go", module + "internal/testkit", []string{
-			"cmd/kdedup/demo.go imports internal/testkit: of this module cmd/... may import " +
-				"cmd/kdedup/internal/..., config, consumer, consumer/client, dedup/..., " +
-				"fence, forwarder, internal/api, internal/backfill, internal/brokers, " +
-				"internal/claimmetrics, internal/dryrun, internal/editdistance, internal/idorder, internal/kafka, " +
-				"internal/logqueue, internal/logreader, " +
-				"internal/offsets, internal/otlp/push, internal/pause, internal/proposal, " +
-				"internal/redrive, internal/report, internal/telemetry, internal/torture, " +
-				"internal/workload, pipeline, pipeline/tracing",
+		{"connect/cassandra.go", module + "dedup/cassandra", nil},
+		{"command/demo.go", module + "internal/testkit", []string{
+			"command/demo.go imports internal/testkit: of this module command may import " +
+				"command/..., config, config/editdistance, connect, connect/..., consumer, " +
+				"dedup/..., fence, forwarder, internal/brokers, internal/pause, internal/telemetry, " +
+				"lab/torture, lab/workload, pipeline, process, process/...",
 		}},
-		{"cmd/kdedup/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
-		{"cmd/kdedup/internal/process/reload.go", "github.com/spf13/cobra", []string{
-			"cmd/kdedup/internal/process/reload.go imports github.com/spf13/cobra: only " +
-				"cmd/kdedup may",
+		{"command/demo.go", "github.com/twmb/franz-go/pkg/kfake", nil},
+		{"process/reload.go", "github.com/spf13/cobra", []string{
+			"process/reload.go imports github.com/spf13/cobra: only " +
+				"command may",
 		}},
 		{"e2e/crash_test.go", "github.com/gocql/gocql", nil},
 		{"pipeline/lane_test.go", "github.com/gocql/gocql", []string{"pipeline/lane_test.go " +
 			"imports github.com/gocql/gocql: only dedup/cassandra, " +
 			"dedup/claimlog/cassandralog, idempotency/cassandra, " +
 			"e2e/..., bench/... may"}},
-		{"cmd/kdedup/internal/wiring/postgres.go", "github.com/jackc/pgx/v5",
-			[]string{"cmd/kdedup/internal/wiring/postgres.go imports github.com/jackc/pgx/v5: " +
+		{"connect/postgres.go", "github.com/jackc/pgx/v5",
+			[]string{"connect/postgres.go imports github.com/jackc/pgx/v5: " +
 				"only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, " +
-				"cmd/kdedup, examples/consumer may",
+				"command, examples/consumer may",
 		}},
 		{"pipeline/lane_test.go", "github.com/twmb/franz-go/pkg/kfake", nil},
 		{"bench/contestants/lwt/main.go", module + "dedup",
 			[]string{"bench/contestants/lwt/main.go imports dedup: of this module " +
 				"bench/contestants/... may import bench/contestants/member"}},
-		{"internal/server/browser_test.go", "github.com/chromedp/chromedp", nil},
-		{"internal/server/page.go", "github.com/chromedp/chromedp", []string{
-			"internal/server/page.go imports github.com/chromedp/chromedp: only " +
+		{"process/server/browser_test.go", "github.com/chromedp/chromedp", nil},
+		{"process/server/page.go", "github.com/chromedp/chromedp", []string{
+			"process/server/page.go imports github.com/chromedp/chromedp: only " +
 				"internal/testkit/browser may"}},
 		{"pipeline/tracing/record.go", "go.opentelemetry.io/otel/trace", nil},
 		{"pipeline/tracing/record.go", module + "pipeline", nil},
@@ -319,8 +313,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 				"internal/telemetry, internal/outage",
 		}},
 		{"pipeline/trace_test.go", "go.opentelemetry.io/otel/sdk/trace/tracetest", nil},
-		{"internal/server/server.go", "testing", []string{
-			"internal/server/server.go imports testing: only internal/testkit/..., " +
+		{"process/server/server.go", "testing", []string{
+			"process/server/server.go imports testing: only internal/testkit/..., " +
 				"dedup/storetest, dedup/claimlog/logtest, idempotency/storetest may"}},
 	} {
 		got := violations(source{name: c.file, imports: []string{c.imported}})

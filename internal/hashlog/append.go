@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kdedup/kdedup/internal/siphash"
+	"github.com/kdedup/kdedup/internal/hashlog/siphash"
 )
 
 // Batch is a set of records that are appended together. Its memory is kept from use to use.

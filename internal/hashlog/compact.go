@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kdedup/kdedup/internal/uuidtext"
+	"github.com/kdedup/kdedup/internal/hashlog/uuidtext"
 )
 
 // Shape says what the records of a log have in common with those before them: the first bytes of

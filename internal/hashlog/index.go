@@ -9,7 +9,7 @@ import (
 	"os"
 	"sort"
 
-	"github.com/kdedup/kdedup/internal/bloom"
+	"github.com/kdedup/kdedup/internal/hashlog/bloom"
 )
 
 // An index file is pages of entries, sorted by hash and place, and behind them: the first hash of

@@ -8,8 +8,8 @@ import (
 	"hash/crc32"
 	"slices"
 
-	"github.com/kdedup/kdedup/internal/bloom"
 	"github.com/kdedup/kdedup/internal/durable"
+	"github.com/kdedup/kdedup/internal/hashlog/bloom"
 )
 
 // indexWriter writes a new index from entries in order.

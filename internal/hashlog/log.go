@@ -27,7 +27,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kdedup/kdedup/internal/durable"
-	"github.com/kdedup/kdedup/internal/siphash"
+	"github.com/kdedup/kdedup/internal/hashlog/siphash"
 )
 
 // Options of a log; the zero value is good.

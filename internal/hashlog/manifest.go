@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/kdedup/kdedup/internal/durable"
-	"github.com/kdedup/kdedup/internal/siphash"
+	"github.com/kdedup/kdedup/internal/hashlog/siphash"
 )
 
 // The file MANIFEST names what counts. It is replaced as a whole, so that a crash leaves the old or

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/kdedup/kdedup/internal/durable"
-	"github.com/kdedup/kdedup/internal/siphash"
+	"github.com/kdedup/kdedup/internal/hashlog/siphash"
 )
 
 // recover opens what the manifest names, deletes what it does not name, and makes again the indexes

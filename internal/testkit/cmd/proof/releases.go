@@ -34,7 +34,7 @@ func kafka(version string) []release {
 	r := release{env: servers.KafkaVersionEnv + "=" + version, with: "kafka",
 		instead: []string{testkit.KafkaEnv}}
 	suite, whole := r, r
-	suite.pkgs, suite.tests = []string{"./internal/kafka", "./internal/logreader", "./consumer/...",
+	suite.pkgs, suite.tests = []string{"./connect/kafka", "./connect/logreader", "./consumer/...",
 		"./fence"}, "/real$"
 	whole.pkgs = []string{"./e2e"}
 	whole.tests =

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package command
+
+func used() usage { return usage{} }

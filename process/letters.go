@@ -1,0 +1,214 @@
+package process
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kdedup/kdedup/connect"
+	"github.com/kdedup/kdedup/connect/logreader"
+	"github.com/kdedup/kdedup/dedup"
+	"github.com/kdedup/kdedup/dedup/messageid"
+	"github.com/kdedup/kdedup/forwarder"
+	"github.com/kdedup/kdedup/process/redrive"
+	"github.com/kdedup/kdedup/process/redriving"
+	"github.com/kdedup/kdedup/process/server"
+)
+
+const (
+	lettersShown    = 50
+	lettersLooked   = 2_000  // the newest records of the topic, where any letter is shown
+	lettersSearched = 20_000 // where some are looked for
+	lettersKept     = 2_000  // of those found, before the newest are taken
+	shownBytes      = 4 << 10
+	mostRedrives    = 3 // into the input, as the command's default
+)
+
+// processLetters has the page read letters and send them, as `kdedup redrive` does, by the store of
+// the process: the embedded one belongs to it.
+type processLetters struct{ p *Process }
+
+// request is what is asked, of an entry that has such letters.
+func (l processLetters) request(
+	q server.LetterQuery, into redrive.Into,
+) (r redriving.Request, err error) {
+	if waiting := l.p.starting.Load(); waiting != nil {
+		return r, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
+	}
+	c := l.p.Config()
+	r = redriving.Request{Into: into, Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
+	if r.Topic, err = connect.FindTopic(c.Topics, q.Topic); err != nil {
+		return r, server.Senseless{Err: fmt.Errorf("the topic %w", err)}
+	}
+	if err := r.Check(c); err != nil {
+		return r, server.Senseless{Err: err}
+	}
+	known := func(reason string) bool { return strings.HasPrefix(reason, q.Why) }
+	if reasons := l.Reasons(); !slices.ContainsFunc(reasons, known) {
+		return r, server.Senseless{Err: fmt.Errorf("no letter has the reason %q: they are %s",
+			q.Why, strings.Join(reasons, ", "))}
+	}
+	return r, nil
+}
+
+// Reasons implements server.Letters.
+func (processLetters) Reasons() []string {
+	return append(redriving.Reasons(false), dedup.VerdictDuplicate.String())
+}
+
+// Find implements server.Letters.
+func (l processLetters) Find(
+	ctx context.Context, q server.LetterQuery,
+) (found server.FoundLetters, err error) {
+	r, err := l.request(q, redrive.Clean)
+	if err != nil {
+		return found, err
+	}
+	extractor, err := connect.ExtractorOf(r.Topic, l.p.schemas)
+	if err != nil {
+		return found, err
+	}
+	bounds := logreader.Bounds{MaxRecords: lettersLooked}
+	if q.Why != "" || len(q.ID) > 0 {
+		bounds.MaxRecords = lettersSearched
+	}
+	log, err := logreader.Describe(ctx, l.p.clusters.Output, r.Letters(), bounds)
+	if err != nil {
+		return found, err
+	}
+	found.From = r.Letters()
+	wanted := wantedLetters{query: q, input: r.Topic.Input, extractor: extractor}
+	connection := l.p.forwards.AdminOptions("kdedup-"+l.p.Config().Instance+"-letters", l.p.log)
+	err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
+		found.Looked += len(records)
+		for _, record := range records {
+			if one, ok := wanted.letter(ctx, record); ok && len(found.All) < lettersKept {
+				found.All = append(found.All, one)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(found.All, func(a, b server.Letter) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Offset, a.Offset))
+	})
+	found.All = found.All[:min(len(found.All), lettersShown)]
+	return found, err
+}
+
+// wantedLetters tells which records of a topic are looked for.
+type wantedLetters struct {
+	query     server.LetterQuery
+	input     string
+	extractor *messageid.Extractor
+}
+
+func (w *wantedLetters) letter(
+	ctx context.Context, record *kgo.Record,
+) (one server.Letter, ok bool) {
+	one = server.Letter{Partition: record.Partition, Offset: record.Offset, At: record.Timestamp}
+	opened, err := forwarder.Open(record)
+	source := record
+	if one.Opaque = err != nil; !one.Opaque {
+		source = opened.Record
+		if source.Topic != w.input {
+			return one, false
+		}
+		one.Source = fmt.Sprintf("%s[%d]@%d", source.Topic, source.Partition, source.Offset)
+		one.Why, one.Differs = cmp.Or(opened.Reason, opened.Verdict), opened.Differs
+		if one.Owner = opened.Owner; one.Owner != "" {
+			one.Owner += " of the topic, or of another one of its scope"
+		}
+	}
+	if w.query.Why != "" && !strings.HasPrefix(one.Why, w.query.Why) {
+		return one, false
+	}
+	// a registry that does not answer leaves the ID unknown
+	id, missing, err := dedup.ExtractNow(ctx, w.extractor, source)
+	if has := err == nil && missing == dedup.NotMissing; has {
+		one.ID = shownText([]byte(id))
+	} else {
+		id = ""
+	}
+	if len(w.query.ID) > 0 && (id == "" || id != w.extractor.Of(w.query.ID)) {
+		return one, false
+	}
+	one.Key, one.Value = shownText(source.Key), shownText(source.Value)
+	one.Cut = len(source.Value) > shownBytes
+	if opened.Stub {
+		one.Value, one.Cut = "not kept: it was too large for the topic", false
+	}
+	for _, h := range source.Headers {
+		one.Headers = append(one.Headers, server.Row{Name: h.Key, Text: shownText(h.Value)})
+	}
+	return one, true
+}
+
+// shownText is the beginning of some bytes, in hexadecimal digits if they are no text.
+func shownText(text []byte) string {
+	cut := text[:min(len(text), shownBytes)]
+	valid := bytes.ToValidUTF8(cut, nil)
+	switch {
+	case text == nil:
+		return "null"
+	case len(cut)-len(valid) < utf8.UTFMax && (len(cut) < len(text) || len(cut) == len(valid)):
+		return string(valid)
+	}
+	return "hexadecimal: " + hex.EncodeToString(cut)
+}
+
+// Redrive implements server.Letters.
+func (l processLetters) Redrive(
+	ctx context.Context, q server.LetterQuery, one server.Redrive,
+) (said string, sent bool, err error) {
+	into := redrive.Clean
+	if one.Input {
+		into = redrive.Input
+	}
+	r, err := l.request(q, into)
+	if err != nil {
+		return "", false, err
+	}
+	r.Conflicts = one.Conflicts
+	r.Select = redrive.Selection{Partitions: []int32{one.Partition},
+		Offsets: []redrive.OffsetRange{{First: one.Offset, Last: one.Offset}}}
+	task, err := redriving.Open(ctx, l.p.Config(), r, l.store, l.p.log)
+	if err != nil {
+		return "", false, err
+	}
+	defer task.Close()
+	found, err := task.Scan(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	if found.Letters == 0 {
+		return "", false, server.Senseless{Err: fmt.Errorf("there is no letter of %s at %s[%d]@%d",
+			r.Topic.Input, task.From(), one.Partition, one.Offset)}
+	}
+	report, err := task.Run(ctx, found, func(line string) { l.p.log.Info(line) })
+	if err != nil {
+		return "", false, fmt.Errorf("redrive %s[%d]@%d: %w", task.From(), one.Partition,
+			one.Offset, err)
+	}
+	word, sent := report.Single()
+	said = fmt.Sprintf("%s[%d]@%d: %s", task.From(), one.Partition, one.Offset, word)
+	message := "a letter was not redriven, though somebody asked for it on the page"
+	if sent {
+		message = "a letter was redriven from the page"
+	}
+	l.p.log.Info(message, "topic", r.Topic.Input, "said", said)
+	return said, sent, nil
+}
+
+// store lends that of the process, which a redrive does not close.
+func (l processLetters) store(
+	context.Context, map[dedup.ID]bool,
+) (dedup.Store, func() error, error) {
+	return l.p.store, func() error { return nil }, nil
+}
