@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-//go:generate go run . -out ../../../docs/metrics.md
+//go:generate go run . -out ../../docs/metrics.md
 
 func main() {
 	out := flag.String("out", "", "file to write")
