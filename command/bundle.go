@@ -2,6 +2,7 @@ package command
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -54,7 +56,7 @@ func newBundle() *cobra.Command {
 	f.login.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "",
-		"the `FILE` to write (default kdedup-bundle-INSTANCE-TIME.tar.gz)")
+		"the `FILE` to write (default kdedup-bundle-INSTANCE-PORT-TIME.tar.gz)")
 	flags.StringVar(&f.log, "log", "", "`FILE` with the log of the process, or - for standard input")
 	flags.BoolVar(&f.ids, "ids", false, "keep the message IDs of dropped copies")
 	return cmd
@@ -101,12 +103,17 @@ func (f *bundleFlags) run(cmd *cobra.Command, server string) error {
 	}
 	path := f.output
 	if path == "" {
-		path = fmt.Sprintf("kdedup-bundle-%s-%s.tar.gz", instance, now.Format("20060102T150405Z"))
+		at, err := url.Parse(server)
+		if err != nil {
+			return err
+		}
+		path = fmt.Sprintf("kdedup-bundle-%s-%s-%s.tar.gz", instance, cmp.Or(at.Port(), at.Scheme),
+			now.Format("20060102T150405Z"))
 	}
 	if err := writeBundle(path, members, now); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s has\n", path)
+	fmt.Fprintf(out, "%s has, of %s\n", path, server)
 	for _, m := range members {
 		fmt.Fprintf(out, "  %-15s %d bytes\n", m.name, len(m.text))
 	}

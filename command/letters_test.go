@@ -76,7 +76,7 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 		}
 	}
 	find(url.Values{}, []string{"2 of the newest 2 records of " + topic + ".dlq", topic + "[0]@1",
-		"conflict: the value in total", `{"id":"1","total":6}`, "<b>none</b>", "header trace",
+		"differs from its owner in", "the value in total", `{"id":"1","total":6}`, "<b>none</b>", "header trace",
 		"missing_id_unparsable"}, nil)
 	find(url.Values{"why": {"missing_id"}}, []string{"1 of the newest 2"}, []string{`"total":6`})
 	find(url.Values{"id": {"1"}}, []string{"1 of the newest 2", `"total":6`}, []string{"none"})
@@ -93,7 +93,8 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 		}
 	}
 	send("0", "clean", "refused, and stays where it is: another record with other content owns")
-	send("0", "clean-conflict", "sent to "+topic+".clean")
+	send("0", "clean", "(into=clean-conflict) forwards it all the same")
+	send("0", "clean-conflict", `{"said":"`+topic+".dlq[0]@0: sent to "+topic+".clean")
 	send("0", "clean-conflict", "was redriven before, and is not sent again")
 	send("1", "clean", "refused, and stays where it is: the configured message_id does not find")
 	send("900", "clean", "there is no letter of "+topic+" at "+topic+".dlq[0]@900")

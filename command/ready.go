@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kdedup/kdedup/config"
 )
 
 // newReady exists for container health checks: the image has no shell and no curl.
@@ -43,9 +45,22 @@ func newReady() *cobra.Command {
 }
 
 // addressOf is the address of a path at the server of the argument, which may be told as host:port
-// or by the address of any of its pages. Without one it is that of this machine.
+// or by the address of any of its pages. Without one it is that of this machine, at the address
+// that the environment tells a process to listen at.
 func (t trusted) addressOf(args []string, path string) (string, error) {
 	scheme, server := "http", "127.0.0.1:9480"
+	if listen := os.Getenv(config.EnvName("server.listen")); listen != "" && len(args) == 0 {
+		host, port, err := net.SplitHostPort(listen)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", config.EnvName("server.listen"), err)
+		}
+		if config.IsAnyAddress(host) {
+			host = "127.0.0.1"
+		}
+		if port != "0" { // any free one: the log of the process tells which
+			server = net.JoinHostPort(host, port)
+		}
+	}
 	if t != (trusted{}) {
 		scheme = "https"
 	}

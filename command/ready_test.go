@@ -3,6 +3,7 @@ package command
 import (
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
@@ -118,5 +120,32 @@ func TestReadyAsksReadyzWhateverThePathAndBelievesOnlyItsAnswer(t *testing.T) {
 		if code, _ := kdedup(t.Context(), "ready", wrong); code != 2 {
 			t.Errorf("%s: exit code %d", wrong, code)
 		}
+	}
+}
+
+func TestCommandsAskAtTheAddressOfTheEnvironment(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ready\n"))
+	}))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, listen := range []string{"127.0.0.1:" + port, ":" + port, "0.0.0.0:" + port,
+		"[::]:" + port} {
+		t.Setenv(config.EnvName("server.listen"), listen)
+		if code, text := kdedup(t.Context(), "ready"); code != 0 {
+			t.Errorf("%s: %d: %s", listen, code, text)
+		}
+	}
+	t.Setenv(config.EnvName("server.listen"), "9480")
+	if code, text := kdedup(t.Context(), "ready"); code != 2 ||
+		!strings.Contains(text, "KDEDUP_SERVER_LISTEN: address 9480: missing port") {
+		t.Errorf("%d: %s", code, text)
+	}
+	t.Setenv(config.EnvName("server.listen"), "127.0.0.1:1")
+	if code, text := kdedup(t.Context(), "ready", server.URL); code != 0 {
+		t.Errorf("an argument counts before the environment: %d: %s", code, text)
 	}
 }

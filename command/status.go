@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,8 +31,10 @@ func newStatus() *cobra.Command {
 		Use:   "status [URL]",
 		Short: "Show the pipelines of a running kdedup in the terminal",
 		Long: "Ask /api/status of a running kdedup, by default that of this machine, and show its " +
-			"pipelines, its store and its last\nwarnings, as its page does. With --watch the " +
-			"terminal keeps up until Ctrl-C. The exit code is 1 unless the process\nis ready.",
+			"pipelines, its store and its last\nwarnings, as its page does. DUPLICATES and PROBLEMS " +
+			"are of the last five minutes; FORWARDED, COPIES and DEAD\nLETTERS are counted since " +
+			"the start of the process; - is not known yet, or nothing was read. With --watch\nthe " +
+			"terminal keeps up until Ctrl-C. The exit code is 1 unless the process is ready.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url, err := f.addressOf(args, "/api/status")
@@ -65,7 +68,7 @@ func (f *statusFlags) run(ctx context.Context, url string, out io.Writer) error 
 		}
 		switch {
 		case err == nil:
-			now.show(printed{out})
+			now.show(printed{out}, url)
 		case !f.watch || errors.As(err, new(usageError)):
 			return err
 		default:
@@ -127,6 +130,18 @@ type pipelineNow struct {
 	Duplicates struct{ Share *float64 }
 	Problems   struct{ Count float64 }
 	Lag        struct{ Records *int64 }
+	Outcomes   []rateNow // since the start
+}
+
+// total is that of the outcomes with these names.
+func (p pipelineNow) total(names ...string) string {
+	sum := 0.0
+	for _, o := range p.Outcomes {
+		if slices.Contains(names, o.Name) {
+			sum += o.Total
+		}
+	}
+	return report.Number(int64(sum))
 }
 
 // err tells that the process is not ready.
@@ -145,19 +160,21 @@ func (s *statusNow) showPipelines(out io.Writer) {
 		return
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS")
+	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS\tFORWARDED\tCOPIES\tDEAD LETTERS")
 	for _, p := range s.Pipelines {
-		fmt.Fprintf(table, "%s\t%s -> %s\t%s\t%s\t%s\t%.0f\n",
+		fmt.Fprintf(table, "%s\t%s -> %s\t%s\t%s\t%s\t%.0f\t%s\t%s\t%s\n",
 			strings.ReplaceAll(p.State, "_", " "), p.Input, p.Output,
 			perSecond(p.Records.PerSecond), shareOf(p.Duplicates.Share), lagOf(p.Lag.Records),
-			p.Problems.Count)
+			p.Problems.Count, p.total("forwarded"), p.total("duplicate", "conflict"),
+			p.total("dead_lettered"))
 	}
 	_ = table.Flush()
 }
 
-func (s *statusNow) show(out io.Writer) {
-	fmt.Fprintf(out, "%s  %s  %s  %s\n", s.Process.Instance,
-		strings.ReplaceAll(s.State, "_", " "), s.Process.Version, s.Time)
+func (s *statusNow) show(out io.Writer, asked string) {
+	fmt.Fprintf(out, "%s  %s  %s  %s  %s\n", s.Process.Instance,
+		strings.ReplaceAll(s.State, "_", " "), s.Process.Version, s.Time,
+		strings.TrimSuffix(asked, "/api/status"))
 	for _, c := range s.Checks {
 		if !c.OK {
 			fmt.Fprintf(out, "  %s: %s\n", c.Name, c.Error)

@@ -197,14 +197,24 @@ func (l processLetters) Redrive(
 			one.Offset, err)
 	}
 	word, sent := report.Single()
-	said = fmt.Sprintf("%s[%d]@%d: %s", task.From(), one.Partition, one.Offset, word)
-	message := "a letter was not redriven, though somebody asked for it on the page"
+	said = fmt.Sprintf("%s[%d]@%d: %s", task.From(), one.Partition, one.Offset,
+		inWordsOfThePage.Replace(word))
+	message := "a redrive from the page was refused"
 	if sent {
 		message = "a letter was redriven from the page"
 	}
 	l.p.log.Info(message, "topic", r.Topic.Input, "said", said)
 	return said, sent, nil
 }
+
+// inWordsOfThePage names its buttons, and the fields of its form, in the place of flags.
+var inWordsOfThePage = strings.NewReplacer(
+	"--into clean --conflicts forwards", "\"as another record of its ID\" (into=clean-conflict) "+
+		"forwards",
+	"--into clean", "send it to the clean topic",
+	"raise --max-redrives", "send it by kdedup redrive --max-redrives",
+	"--timestamp now", "kdedup redrive --timestamp now",
+)
 
 // store lends that of the process, which a redrive does not close.
 func (l processLetters) store(

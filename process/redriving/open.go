@@ -55,7 +55,8 @@ func (r Request) Check(c config.Config) error {
 	t := r.Topic
 	switch {
 	case r.Letters() == "" && r.Duplicates:
-		return fmt.Errorf("the entry of %s has no duplicates_topic", t.Input)
+		return fmt.Errorf("the entry of %s has no duplicates_topic, so dropped copies are counted "+
+			"and kept nowhere: set it, and run kdedup setup", t.Input)
 	case r.Letters() == "":
 		return fmt.Errorf("the entry of %s has no dead_letter_topic", t.Input)
 	case marksTopic(t) == t.FenceTopic:

@@ -124,8 +124,18 @@ type lettersView struct {
 	Found FoundLetters
 	Said  string // what became of the letter that was to be sent
 	Sent  bool
+	Which Redrive // that letter
 	Error string
 }
+
+// WasSent reports whether a letter is the one that this answer is about.
+func (v lettersView) WasSent(l Letter) bool {
+	return v.Sent && l.Partition == v.Which.Partition && l.Offset == v.Which.Offset
+}
+
+// CanGo reports whether a letter can be sent to the input. That of a conflict would come back: its
+// ID has an owner with other content.
+func (l Letter) CanGo() bool { return l.Why != "conflict" }
 
 // letterForm is what the form holds. It stays there with the answer.
 type letterForm struct {
@@ -213,10 +223,11 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		v.Error = err.Error()
-		b.reply(w, http.StatusBadRequest, v)
+		b.answer(w, r, http.StatusBadRequest, v)
 		return
 	}
 	code := http.StatusOK
+	v.Which = sent
 	select {
 	case b.sending <- struct{}{}:
 		ctx, cancel := context.WithTimeout(r.Context(), redriveTimeout)
@@ -232,7 +243,25 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		v.Error, code = b.clean(err.Error()), codeOf(err)
 	}
-	b.show(w, r, v, code)
+	b.answer(w, r, code, v)
+}
+
+// answer is the page for who reads pages, and JSON for a script, as for a change of an ID.
+func (b *letterBox) answer(w http.ResponseWriter, r *http.Request, code int, v lettersView) {
+	switch {
+	case strings.Contains(r.Header.Get("Accept"), "text/html"):
+		if code == http.StatusBadRequest {
+			b.reply(w, code, v)
+			return
+		}
+		b.show(w, r, v, code)
+	case v.Error != "":
+		writeJSON(w, code, map[string]string{"error": v.Error})
+	case !v.Sent:
+		writeJSON(w, code, map[string]string{"error": v.Said})
+	default:
+		writeJSON(w, code, map[string]string{"said": v.Said})
+	}
 }
 
 func redriveOf(r *http.Request) (sent Redrive, err error) {

@@ -21,7 +21,8 @@ func (b *box) Find(_ context.Context, q LetterQuery) (FoundLetters, error) {
 	return FoundLetters{From: q.Topic + ".dlq", Looked: 7, All: []Letter{{Partition: 1, Offset: 5,
 		Source: "orders[3]@812", At: noon, Why: "conflict", Differs: "the value in total",
 		ID: "o-17", Key: "k", Value: "<script>alert(1)</script>",
-		Headers: []Row{{"trace", "t-1"}}}, {Offset: 6, At: noon, Opaque: true, Key: "null"}}}, nil
+		Headers: []Row{{"trace", "t-1"}}}, {Offset: 6, At: noon, Opaque: true, Key: "null"},
+		{Offset: 7, At: noon, Why: "missing_id_absent", Key: "k"}}}, nil
 }
 
 func (b *box) Redrive(_ context.Context, q LetterQuery, r Redrive) (string, bool, error) {

@@ -51,6 +51,46 @@ func (g *growing) count(first, copies, conflicts, missing, refused float64) {
 	g.pipeline.Undeliverable = refused
 }
 
+// starting has a pipeline from its second look on, as a process that waits for its servers, and
+// loses it for a look, as in a reload.
+type starting struct {
+	growing
+	hidden bool
+}
+
+func (s *starting) Snapshot() Snapshot {
+	if s.hidden {
+		return Snapshot{}
+	}
+	return s.growing.Snapshot()
+}
+
+// A backlog is through before the second look.
+func TestWhatAPipelineDoesBeforeItIsFirstSeenCounts(t *testing.T) {
+	source := &starting{growing: growing{pipeline: Pipeline{Input: "orders"}}, hidden: true}
+	s := newSampler(Options{Source: source}, &prober{}, Cleaner(nil))
+	s.sample(noon)
+	source.hidden = false
+	source.count(1000, 250, 10, 10, 10)
+	s.sample(noon.Add(2 * time.Second))
+	seen := func() pipelineStatus { return s.latest.Load().Pipelines[0] }
+	if got := seen(); got.Duplicates.Share == nil || got.Problems.Count != 30 {
+		t.Fatalf("share %v, problems %+v", got.Duplicates.Share, got.Problems)
+	}
+	source.hidden = true
+	s.sample(noon.Add(4 * time.Second))
+	source.hidden = false
+	s.sample(noon.Add(6 * time.Second))
+	if got := seen(); got.Duplicates.Share == nil || got.Problems.Count != 30 {
+		t.Errorf("after a reload: share %v, problems %+v", got.Duplicates.Share, got.Problems)
+	}
+	source.count(10, 5, 1, 1, 1) // its topic was made again, and its counters
+	s.sample(noon.Add(8 * time.Second))
+	if got := seen(); got.Problems.Count < 3 {
+		t.Errorf("after counters began again: %+v", got.Problems)
+	}
+}
+
 func TestSharesAndProblemsAreOfFiveMinutes(t *testing.T) {
 	source := &growing{pipeline: Pipeline{Input: "orders"}}
 	s := newSampler(Options{Source: source}, &prober{}, Cleaner(nil))

@@ -25,6 +25,7 @@ type sampler struct {
 	last     time.Time
 	counters map[string]*counter
 	lags     map[string]*history
+	gone     map[string]int // samples without a pipeline that has counters
 	states   map[string]sighting
 	batches  []Durations // the last few, the oldest first
 }
@@ -42,7 +43,7 @@ func newSampler(o Options, probes *prober, clean func(string) string) *sampler {
 	return &sampler{
 		source: o.Source, about: o.About, probes: probes, clean: clean, lookup: o.Lookup,
 		counters: make(map[string]*counter), lags: make(map[string]*history),
-		states: make(map[string]sighting),
+		gone: make(map[string]int), states: make(map[string]sighting),
 	}
 }
 
@@ -218,18 +219,23 @@ func (s *sampler) events(events []Event, now time.Time) []eventStatus {
 	return shown
 }
 
-// forgetOthers drops the series of pipelines that are gone: one of the same name begins with empty
-// charts.
+// forgetOthers drops the series of pipelines that have been gone for as long as the charts show. One
+// that a reload changes is away for a moment, and what it counted before is shown all the same.
 func (s *sampler) forgetOthers(pipelines []Pipeline) {
-	runs := func(name string) bool {
-		return name == "" || name == ofStore || name == ofAPI ||
-			slices.ContainsFunc(pipelines, func(p Pipeline) bool {
-				return p.Input == name
-			})
+	for of := range s.lags {
+		if of == "" || slices.ContainsFunc(pipelines, func(p Pipeline) bool {
+			return p.Input == of
+		}) {
+			delete(s.gone, of)
+		} else {
+			s.gone[of]++
+		}
 	}
+	forgotten := func(of string) bool { return s.gone[of] > historyLength }
 	maps.DeleteFunc(s.counters, func(key string, _ *counter) bool {
 		of, _, _ := strings.Cut(key, "\x00")
-		return !runs(of)
+		return forgotten(of)
 	})
-	maps.DeleteFunc(s.lags, func(of string, _ *history) bool { return !runs(of) })
+	maps.DeleteFunc(s.lags, func(of string, _ *history) bool { return forgotten(of) })
+	maps.DeleteFunc(s.gone, func(of string, _ int) bool { return forgotten(of) })
 }

@@ -49,17 +49,20 @@ func threeDigits(v float64) float64 {
 type counter struct {
 	history
 	total  float64
-	known  bool
 	totals history // where each interval began
 }
 
-// set takes the total after another interval.
+// set takes the total after another interval. A counter that is first seen after the first interval
+// has begun at zero since, and so has one that is lower than before: its pipeline began again.
 func (c *counter) set(total float64, interval time.Duration) {
-	if c.known && interval > 0 {
-		c.push(max(0, total-c.total) / interval.Seconds())
+	if interval > 0 && total < c.total {
+		c.total = 0
+	}
+	if interval > 0 {
+		c.push((total - c.total) / interval.Seconds())
 		c.totals.push(c.total)
 	}
-	c.total, c.known = total, true
+	c.total = total
 }
 
 // perSecond is the average of the last intervals, nil before the first one ended.

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,6 +95,10 @@ func New(o Options) (*Server, error) {
 		s.http.TLSConfig, s.tls = files.Listening(), true
 	}
 	listener, err := net.Listen("tcp", o.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: another process has the address; give this one another, such as "+
+			"KDEDUP_SERVER_LISTEN=127.0.0.1:9580", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("server.listen: %w", err)
 	}
