@@ -117,8 +117,8 @@ type statusNow struct {
 	}
 	API    *apiNow
 	Events []struct {
-		Level, Message, Error, Hint, Topic, Last string
-		Count                                    int
+		Level, Message, Error, Hint, Topic, Lane, Details, Last string
+		Count                                                   int
 	}
 }
 
@@ -199,7 +199,11 @@ func (s *statusNow) show(out io.Writer, asked string) {
 			break
 		}
 		fmt.Fprintf(out, "%s  %-5s  %s", e.Last, e.Level, e.Message)
-		for _, more := range []string{e.Topic, e.Error, e.Hint} {
+		place := e.Topic
+		if e.Lane != "" {
+			place += " lane " + e.Lane
+		}
+		for _, more := range []string{place, e.Error, e.Details, e.Hint} {
 			if more != "" {
 				fmt.Fprint(out, "; ", more)
 			}

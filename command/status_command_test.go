@@ -41,7 +41,7 @@ func TestStatusShowsWhatThePageShows(t *testing.T) {
 			"kdedup-0  not ready  v1.2.3", "topic refunds: lane 0: has not joined",
 			server.URL + "\n", "FORWARDED  COPIES  DEAD LETTERS",
 			"blocked  orders -> orders.clean    13,888     11.1 %", "orders[5] held at offset 7",
-			"error  lane stopped; orders; the input topic was replaced; reset the group",
+			"error  lane stopped; orders lane 1; the input topic was replaced; reset the group",
 			"api  http://127.0.0.1:9481  waiting  12,345 requests/s, 3 under way, 2 refused: stranger",
 			"the store <is> away", "mails  12,345", "shop    12,345      token",
 			"kafka  input  up  a:9092,b:9092  MkU3OEVBNTcwNTJENDM2Qk",
