@@ -76,7 +76,8 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 		}
 	}
 	find(url.Values{}, []string{"2 of the newest 2 records of " + topic + ".dlq", topic + "[0]@1",
-		"differs from its owner in", "the value in total", `{"id":"1","total":6}`, "<b>none</b>", "header trace",
+		"differs from its owner in", "the value in total",
+		`{"id":"1","total":6}`, "<b>none</b>", "header trace",
 		"missing_id_unparsable"}, nil)
 	find(url.Values{"why": {"missing_id"}}, []string{"1 of the newest 2"}, []string{`"total":6`})
 	find(url.Values{"id": {"1"}}, []string{"1 of the newest 2", `"total":6`}, []string{"none"})

@@ -219,8 +219,8 @@ func (s *sampler) events(events []Event, now time.Time) []eventStatus {
 	return shown
 }
 
-// forgetOthers drops the series of pipelines that have been gone for as long as the charts show. One
-// that a reload changes is away for a moment, and what it counted before is shown all the same.
+// forgetOthers drops the series of pipelines that have been gone for as long as the charts show.
+// One that a reload changes is away for a moment, and what it counted before is shown all the same.
 func (s *sampler) forgetOthers(pipelines []Pipeline) {
 	for of := range s.lags {
 		if of == "" || slices.ContainsFunc(pipelines, func(p Pipeline) bool {
