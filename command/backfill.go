@@ -178,7 +178,7 @@ func (f *backfillFlags) claimer(
 		err = store.Register(opening, e.ClaimScope())
 	}
 	if err == nil {
-		err = connect.Await(ctx, store, e.ClaimScope())
+		err = connect.WaitReady(ctx, store, e.ClaimScope())
 	}
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (b *claimBench) reread(
 		return nil, err
 	}
 	b.store = store
-	if err := connect.Await(ctx, b.store, scope); err != nil {
+	if err := connect.WaitReady(ctx, b.store, scope); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)

@@ -113,7 +113,7 @@ func openClaims(
 		return nil, err
 	}
 	if err = e.Compare(ctx, store); err == nil {
-		err = connect.AwaitShowing(ctx, store, e.ClaimScope(), show)
+		err = connect.WaitReadyShowing(ctx, store, e.ClaimScope(), show)
 	}
 	return store, err
 }

@@ -52,7 +52,7 @@ func selfTest(
 		return strings.HasPrefix(scope, selftest.Scope)
 	})
 	if err == nil {
-		err = connect.Await(ctx, store, dedup.Scope{ConsumerGroup: group})
+		err = connect.WaitReady(ctx, store, dedup.Scope{ConsumerGroup: group})
 	}
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)

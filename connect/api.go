@@ -63,7 +63,7 @@ func registerAPIScope(ctx context.Context, store dedup.Store, scope dedup.Scope)
 	if err := store.Register(ctx, scope); err != nil {
 		return err
 	}
-	if err := Await(ctx, store, scope); err != nil {
+	if err := WaitReady(ctx, store, scope); err != nil {
 		return err
 	}
 	return dedup.Lost(ctx, store, scope, time.Time{})
@@ -71,7 +71,7 @@ func registerAPIScope(ctx context.Context, store dedup.Store, scope dedup.Scope)
 
 // APIReady says why claims in the scopes cannot be decided now.
 func APIReady(ctx context.Context, store dedup.Store, scopes []config.APIScope) error {
-	if err := Reading(store); err != nil {
+	if err := CheckReady(store); err != nil {
 		return err
 	}
 	_, err := store.Lookup(ctx, APIScope(scopes[0]), "readiness probe")

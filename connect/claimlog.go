@@ -104,9 +104,9 @@ func OpenStoreFor(
 	return claimlog.Open(options), nil
 }
 
-// Await returns when the store can decide claims of the scope soon: a claim log is read first,
+// WaitReady returns when the store can decide claims of the scope soon: a claim log is read first,
 // however long that takes.
-func Await(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
+func WaitReady(ctx context.Context, store dedup.Store, scope dedup.Scope) error {
 	if log, is := dedup.Unwrapped(store).(*claimlog.Store); is {
 		return log.Await(ctx, scope)
 	}
@@ -142,8 +142,8 @@ func CheckClaimLogs(ctx context.Context, clusters kafka.Clusters, c config.Confi
 	return checkClaimLogs(ctx, clusters, c)
 }
 
-// AwaitShowing is Await that shows how far the log is read, in blocks.
-func AwaitShowing(
+// WaitReadyShowing is WaitReady that shows how far the log is read, in blocks.
+func WaitReadyShowing(
 	ctx context.Context, store dedup.Store, scope dedup.Scope, show func(done, total int64),
 ) error {
 	log, is := dedup.Unwrapped(store).(*claimlog.Store)
@@ -179,8 +179,8 @@ func LogStates(store dedup.Store) []claimlog.State {
 	return log.States()
 }
 
-// Reading returns an error while claims wait for a claim log.
-func Reading(store dedup.Store) error {
+// CheckReady returns an error while claims wait for a claim log.
+func CheckReady(store dedup.Store) error {
 	var problems []error
 	for _, s := range LogStates(store) {
 		switch {

@@ -93,7 +93,7 @@ func (a *AtLeastOnce) Commit(ctx context.Context, b *Batch) error {
 		return fmt.Errorf("write fence: %w", err)
 	}
 	crashpoint.At("fences-acknowledged")
-	a.opts.Room.took(b.amount, time.Since(a.started))
+	a.opts.Limit.finished(b.amount, time.Since(a.started))
 	commit := newOffsetCommit()
 	a.offsets.Store(commit)
 	a.client.Commit(ctx, b.offsets(), commit.end)

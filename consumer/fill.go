@@ -36,7 +36,7 @@ const waitingBelow = time.Millisecond
 func (m *member) fill(ctx context.Context, fetches kgo.Fetches, waiting bool) kgo.Fetches {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
-	room := m.opts.Room.limits()
+	room := m.opts.Limit.limits()
 	for latest := fetches; ; waiting = false {
 		room.records -= latest.NumRecords()
 		timeout := fillingFor(latest, waiting)

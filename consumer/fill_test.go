@@ -80,8 +80,8 @@ func TestABatchIsFilledWhileMoreIsKnownToBeThere(t *testing.T) {
 			true, 10, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := &member{opts: Options{Room: NewRoom(test.records, test.room*tenBytes, time.Minute,
-				nil)}}
+			m := &member{opts: Options{Limit: NewBatchLimit(test.records, test.room*tenBytes,
+				time.Minute, nil)}}
 			polls := 0
 			poll := func(ctx context.Context, most int) kgo.Fetches {
 				if polls++; polls < len(test.polled) {
@@ -115,7 +115,8 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &member{opts: Options{Room: NewRoom(test.records, 1<<20, time.Minute, nil)}}
+				m := &member{opts: Options{
+					Limit: NewBatchLimit(test.records, 1<<20, time.Minute, nil)}}
 				next := int64(0)
 				poll := func(ctx context.Context, _ int) kgo.Fetches {
 					select {
@@ -140,7 +141,7 @@ func TestABatchIsFilledAsLongAsTheBrokerAnswers(t *testing.T) {
 }
 
 func TestErrorsThatAFillMeetsAreKept(t *testing.T) {
-	m := &member{opts: Options{Room: NewRoom(100, 1<<20, time.Minute, nil)}}
+	m := &member{opts: Options{Limit: NewBatchLimit(100, 1<<20, time.Minute, nil)}}
 	broken := errors.New("broken")
 	m.client = &polled{poll: func(context.Context, int) kgo.Fetches {
 		return kgo.NewErrFetch(broken)

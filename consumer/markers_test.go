@@ -61,7 +61,7 @@ func (c *coordinator) Fences(context.Context, []int32) (fence.Found, error) {
 func (c *coordinator) session(t *testing.T) *Transactional {
 	t.Helper()
 	opts := memberOf(t, 0).opts
-	opts.Room, opts.TransactionTimeout = NewRoom(1, 1, time.Minute, nil), time.Minute
+	opts.Limit, opts.TransactionTimeout = NewBatchLimit(1, 1, time.Minute, nil), time.Minute
 	session, err := NewTransactional(opts, func(e Events) (TransactionalClient, error) {
 		e.Assigned([]int32{0})
 		return c, nil

@@ -150,8 +150,8 @@ func (m *Metrics) Skipped(partition int32, from, to int64) {
 	m.passed[partition] = max(to, m.passed[partition])
 }
 
-// Room is the gauge of a lane's Room.
-func (m *Metrics) Room(lane int) prometheus.Gauge {
+// BatchLimit is the gauge of a lane's BatchLimit.
+func (m *Metrics) BatchLimit(lane int) prometheus.Gauge {
 	return m.room.WithLabelValues(strconv.Itoa(lane))
 }
 

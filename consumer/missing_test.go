@@ -16,11 +16,11 @@ import (
 // ends.
 func TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMember(Options{TTL: time.Hour, Room: NewRoom(10, 1<<20, time.Minute, nil),
+		m := newMember(Options{TTL: time.Hour, Limit: NewBatchLimit(10, 1<<20, time.Minute, nil),
 			Metrics: NewCollectors(prometheus.NewRegistry()).For("in"),
 			Logger:  slog.New(slog.DiscardHandler)})
 		m.partitions[0] = newPartition(0)
-		m.partitions[0].doubt(m.opts.Room.Records())
+		m.partitions[0].doubt(m.opts.Limit.Records())
 		before := fence.Fence{}.Advance(fence.Span{Next: 3})
 		commit := func(offset int64) *Batch {
 			b := NewBatch(fetched(0, offset, 1, 100), only(before), "group", t.Context())
@@ -49,11 +49,12 @@ func TestWhatIsMissingIsKeptWhileCopiesRenewItsClaims(t *testing.T) {
 	for name, first := range map[string]time.Duration{"always": 0, "since then": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := newMember(Options{TTL: first, Room: NewRoom(10, 1<<20, time.Minute, nil),
+				m := newMember(Options{TTL: first,
+					Limit:   NewBatchLimit(10, 1<<20, time.Minute, nil),
 					Metrics: NewCollectors(prometheus.NewRegistry()).For("in"),
 					Logger:  slog.New(slog.DiscardHandler)})
 				m.partitions[0] = newPartition(0)
-				m.partitions[0].doubt(m.opts.Room.Records())
+				m.partitions[0].doubt(m.opts.Limit.Records())
 				before := fence.Fence{}.Advance(fence.Span{Next: 3})
 				commit := func(offset int64) *Batch {
 					b := NewBatch(fetched(0, offset, 1, 100), only(before), "group",

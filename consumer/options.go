@@ -14,7 +14,7 @@ type Options struct {
 	ConsumerGroup string
 	FenceTopic    string
 	AcceptSkips   bool          // do not return to the fences from offsets above them
-	Room          *Room         // of the lane's batches
+	Limit         *BatchLimit   // of the lane's batches
 	TTL           time.Duration // how long a claim holds; 0: for as long as copies come
 	// TransactionTimeout bounds how long a dead member blocks its partitions and the readers of the
 	// output. A batch's offsets join the transaction while it is claimed, for claimPatience at the

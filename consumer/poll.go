@@ -102,7 +102,7 @@ func (m *member) wait(ctx context.Context) (kgo.Fetches, error) {
 	}
 	m.setIdle(end)
 	asked := time.Now()
-	fetches := m.client.Poll(polling, m.opts.Room.limits().records)
+	fetches := m.client.Poll(polling, m.opts.Limit.limits().records)
 	waiting := time.Since(asked) < waitingBelow
 	m.filled = size(fetches)
 	m.setIdle(nil)
@@ -192,7 +192,7 @@ func (m *member) readFences(ctx context.Context, fetches kgo.Fetches) (back Offs
 			p.done = at.Offset
 		}
 		p.heed(found, number)
-		p.doubt(m.opts.Room.Records())
+		p.doubt(m.opts.Limit.Records())
 	}
 	return back, nil
 }

@@ -35,7 +35,7 @@ func (m *member) giveBack(b *Batch) Offsets {
 		}
 		back[s.Partition] = kgo.EpochOffset{Epoch: p.fence.EpochBelow(s.TopicID), Offset: first}
 		p.returned = first
-		p.doubt(m.opts.Room.Records())
+		p.doubt(m.opts.Limit.Records())
 	}
 	return back
 }

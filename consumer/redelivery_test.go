@@ -69,7 +69,7 @@ func TestAPartitionThatCameBackIsNotHeldToTheOldBatch(t *testing.T) {
 func memberOf(t *testing.T, partition int32) *member {
 	t.Helper()
 	m := newMember(Options{
-		Input: "orders", Room: NewRoom(100, 1<<20, time.Minute, nil),
+		Input: "orders", Limit: NewBatchLimit(100, 1<<20, time.Minute, nil),
 		TransactionTimeout: time.Minute,
 		Metrics:            NewCollectors(prometheus.NewRegistry()).For("orders"),
 		Logger:             slog.New(slog.DiscardHandler),

@@ -63,7 +63,7 @@ func takeOverMany(b *testing.B, inputs, outputs []string, killed bool) time.Dura
 	fences := testkit.Topic(b, outputs, "fence", manyPartitions, nil)
 	clean := testkit.Topic(b, outputs, "clean", manyPartitions, nil)
 	options := memberOptions(b, inputs, input, fences, input+"-group-a-0")
-	options.Room = consumer.NewRoom(10*manyPartitions, 1<<20, 15*time.Second, nil)
+	options.Limit = consumer.NewBatchLimit(10*manyPartitions, 1<<20, 15*time.Second, nil)
 	options.Static, options.SessionTimeout = killed, 30*time.Second
 	options.Logger = slog.New(slog.DiscardHandler)
 	if !slices.Equal(inputs, outputs) {

@@ -178,9 +178,9 @@ func (t *Transactional) timed(b *Batch, committed bool) {
 	t.started = time.Time{}
 	switch {
 	case committed:
-		t.opts.Room.took(b.amount, took)
+		t.opts.Limit.finished(b.amount, took)
 	case took > t.opts.TransactionTimeout/2:
-		t.opts.Room.missed(b.amount)
+		t.opts.Limit.timedOut(b.amount)
 		t.opts.Logger.Warn("a batch did not get through in transaction_timeout: the next ones "+
 			"are smaller, until the brokers are faster",
 			"timeout", t.opts.TransactionTimeout, "records", b.amount.records,

@@ -84,7 +84,7 @@ func memberOptions(t testing.TB, brokers []string, input, fences, member string)
 	return client.Options{
 		Options: consumer.Options{
 			Input: input, ConsumerGroup: input + "-group", FenceTopic: fences,
-			Room:               consumer.NewRoom(100, 1<<20, 15*time.Second, nil),
+			Limit:              consumer.NewBatchLimit(100, 1<<20, 15*time.Second, nil),
 			TransactionTimeout: 15 * time.Second,
 			Metrics:            consumer.NewCollectors(prometheus.NewRegistry()).For(input),
 			Logger:             slog.New(slog.NewTextHandler(t.Output(), nil)),

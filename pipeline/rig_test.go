@@ -159,7 +159,7 @@ func (r *rig) session(
 	options := client.Options{
 		Options: consumer.Options{
 			Input: input, ConsumerGroup: group, FenceTopic: fence, TTL: r.ttl,
-			Room:               consumer.NewRoom(r.batch, 1<<20, 15*time.Second, nil),
+			Limit:              consumer.NewBatchLimit(r.batch, 1<<20, 15*time.Second, nil),
 			TransactionTimeout: 15 * time.Second,
 			Metrics:            metrics, Logger: log,
 		},

@@ -23,16 +23,16 @@ import (
 // pipeline puts the lanes of an entry together, whose scope is registered.
 func (p *Process) pipeline(e connect.Entry) *pipeline.Pipeline {
 	members := p.families.consumer.For(e.Input)
-	rooms := make([]*consumer.Room, e.Lanes) // they outlive sessions
-	for lane := range rooms {
-		rooms[lane] = consumer.NewRoom(e.BatchRecords, int(e.BatchBytes), batchTime(e.Topic),
-			members.Room(lane))
+	limits := make([]*consumer.BatchLimit, e.Lanes) // they outlive sessions
+	for lane := range limits {
+		limits[lane] = consumer.NewBatchLimit(e.BatchRecords, int(e.BatchBytes), batchTime(e.Topic),
+			members.BatchLimit(lane))
 	}
 	return pipeline.New(pipeline.Options{
 		Name:  e.Input,
 		Lanes: e.Lanes,
 		Join: func(ctx context.Context, lane int) (pipeline.Session, *forwarder.Topics, error) {
-			return p.join(ctx, e, lane, rooms[lane], members)
+			return p.join(ctx, e, lane, limits[lane], members)
 		},
 		Judge: func(lane int) pipeline.Judge {
 			return dedup.New(laneScope(e), p.store, dedup.Options{
@@ -59,10 +59,11 @@ func (p *Process) pipeline(e connect.Entry) *pipeline.Pipeline {
 // join makes a lane's member of the consumer group, once its claims can be decided. The output's
 // limits are read each time: they may be why the last session failed.
 func (p *Process) join(
-	ctx context.Context, e connect.Entry, lane int, room *consumer.Room, members *consumer.Metrics,
+	ctx context.Context, e connect.Entry, lane int, limit *consumer.BatchLimit,
+	members *consumer.Metrics,
 ) (pipeline.Session, *forwarder.Topics, error) {
 	t := e.Topic
-	if err := connect.Await(ctx, p.store, e.ClaimScope()); err != nil {
+	if err := connect.WaitReady(ctx, p.store, e.ClaimScope()); err != nil {
 		return nil, nil, err
 	}
 	limits, err := kafka.LimitsOf(ctx, p.clusters, t)
@@ -76,7 +77,7 @@ func (p *Process) join(
 	}
 	connect.Compress(t, topics)
 	options := p.memberOptions(t, lane)
-	options.Room = room
+	options.Limit = limit
 	options.Store = e.Store
 	options.CheckStore = func(ctx context.Context, partition int32, f fence.Fence) error {
 		return p.knowledge.CheckFence(ctx, e, partition, f)

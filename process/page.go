@@ -49,7 +49,7 @@ func (p *Process) checks() []server.Check {
 	checks := append(p.clusterChecks(), server.Check{Name: server.StoreCheck, Func: func(
 		ctx context.Context,
 	) error {
-		if err := connect.Reading(p.store); err != nil || len(now.config.Topics) == 0 {
+		if err := connect.CheckReady(p.store); err != nil || len(now.config.Topics) == 0 {
 			return err
 		}
 		scope := connect.ScopeOf(now.config.Topics[0], "")

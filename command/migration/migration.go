@@ -139,7 +139,7 @@ func (m *Migration) Run(ctx context.Context) error {
 func (m *Migration) DryRun(ctx context.Context) error {
 	for _, p := range m.pairs {
 		scope := p.olds[0].ClaimScope()
-		if err := connect.Await(ctx, m.old.store, scope); err != nil {
+		if err := connect.WaitReady(ctx, m.old.store, scope); err != nil {
 			return err
 		}
 		claims := int64(0)

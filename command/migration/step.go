@@ -100,7 +100,7 @@ func (s *step) run(ctx context.Context) error {
 		store dedup.Store
 		scope dedup.Scope
 	}{{s.Migration.old.store, s.from}, {s.Migration.new.store, s.to}} {
-		if err := connect.Await(ctx, await.store, await.scope); err != nil {
+		if err := connect.WaitReady(ctx, await.store, await.scope); err != nil {
 			return err
 		}
 	}

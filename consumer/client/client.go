@@ -69,7 +69,7 @@ const RebalanceTimeout = 60 * time.Second
 func (o *Options) producer() []kgo.Opt {
 	opts := append(slices.Clone(o.Producer), crashpoint.Hooks()...) // none but in test builds
 	return append(opts, kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.MaxBufferedRecords(2*o.Room.Records()+1024))
+		kgo.MaxBufferedRecords(2*o.Limit.Records()+1024))
 }
 
 // kafka returns the options of the member's client.

@@ -80,7 +80,7 @@ func laneOf(t *testing.T, brokers []string, group, fences string) Options {
 	t.Helper()
 	opts := *optionsOf(t, brokers, fences, "")
 	opts.Input, opts.ConsumerGroup = testkit.Topic(t, brokers, "orders", 1, nil), group
-	opts.Room, opts.TransactionTimeout = consumer.NewRoom(100, 1<<20, 15*time.Second, nil),
+	opts.Limit, opts.TransactionTimeout = consumer.NewBatchLimit(100, 1<<20, 15*time.Second, nil),
 		15*time.Second
 	opts.FetchBytes, opts.UnpackedBytes, opts.SessionTimeout = 1<<20, 1<<20, 10*time.Second
 	opts.Producer = []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())}

@@ -85,8 +85,8 @@ func Open(o Options) (*Store, error) {
 		path: o.Path, now: o.Now, elapsed: o.elapsed, log: o.Logger, disk: o.disk,
 		scopes: make(map[scopeName]*scopeState),
 		logs: hashlog.Options{
-			Logger: o.Logger, Disk: o.disk, Files: hashlog.NewFiles(mostOpen), Untended: o.untended,
-			SegmentBytes: o.segmentBytes,
+			Logger: o.Logger, Disk: o.disk, Files: hashlog.NewFiles(mostOpen),
+			ManualMaintenance: o.untended, SegmentBytes: o.segmentBytes,
 		},
 	}
 	if err := s.open(); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Tend makes the indexes that full segments wait for, and merges. The log does it by itself, unless
-// Options.Untended says otherwise; then Append waits while two segments have no index.
+// Options.ManualMaintenance says otherwise; then Append waits while two segments have no index.
 func (l *Log) Tend(ctx context.Context) error {
 	err := l.indexFull(ctx)
 	if err == nil {

@@ -32,12 +32,12 @@ import (
 
 // Options of a log; the zero value is good.
 type Options struct {
-	SegmentBytes int64        // a segment of this size is full; 0: 32 MiB
-	Logger       *slog.Logger // nil: nothing is logged
-	Disk         durable.Disk // nil: the system's
-	Files        *Files       // open files, to share them among logs; nil: 256 of this log
-	Untended     bool         // the caller calls Tend, in place of goroutines of the log
-	Shape        *Shape       // nil: records have nothing in common
+	SegmentBytes      int64        // a segment of this size is full; 0: 32 MiB
+	Logger            *slog.Logger // nil: nothing is logged
+	Disk              durable.Disk // nil: the system's
+	Files             *Files       // open files, to share them among logs; nil: 256 of this log
+	ManualMaintenance bool         // the caller calls Tend, in place of goroutines of the log
+	Shape             *Shape       // nil: records have nothing in common
 }
 
 const defaultSegmentBytes = 32 << 20
@@ -115,7 +115,7 @@ func Open(dir string, o Options) (*Log, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	if !l.o.Untended {
+	if !l.o.ManualMaintenance {
 		l.background.Go(func() { l.whenever(ctx, l.filled, l.indexFull) })
 		l.background.Go(func() { l.whenever(ctx, l.indexed, l.merge) })
 		signal(l.indexed) // a merge may have been interrupted

@@ -38,7 +38,8 @@ type powerTrial struct {
 }
 
 func (p *powerTrial) options() Options {
-	return Options{SegmentBytes: 1 << 10, Disk: p.Disk, Untended: true, Shape: anyShape(p.Random)}
+	return Options{SegmentBytes: 1 << 10, Disk: p.Disk, ManualMaintenance: true,
+		Shape: anyShape(p.Random)}
 }
 
 // workUntilTheCut works on the files that the last cut left, until the next one.
@@ -189,7 +190,7 @@ func powerCutsWhileOpening(t *testing.T, from string, check func(*Log)) {
 			t.Fatal(err)
 		}
 		disk.CutAfter(moment)
-		l, err := Open(dir, Options{Disk: disk, Untended: true})
+		l, err := Open(dir, Options{Disk: disk, ManualMaintenance: true})
 		if done = err == nil; done {
 			_ = l.Close()
 		} else if !errors.Is(err, powercut.ErrPower) {

@@ -16,8 +16,8 @@ var ofLane = []sabotage{
 	},
 	{
 		guard: "a batch that did not get through is followed by a smaller one",
-		file:  "consumer/room.go", old: "r.setLocked(batch.share(1. / roomCut))",
-		new:      "_ = roomCut",
+		file:  "consumer/batch_limit.go", old: "r.setLocked(batch.share(1. / cutBatch))",
+		new:      "_ = cutBatch",
 		caughtBy: "./consumer", tests: "TestBatchesAreAsLargeAsTheirTimeHasRoomFor",
 	},
 	{

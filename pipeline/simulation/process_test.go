@@ -37,7 +37,7 @@ type process struct {
 type slot struct {
 	pipelines *pipeline.Collectors
 	members   *consumer.Metrics
-	room      *consumer.Room
+	room      *consumer.BatchLimit
 	registry  *prometheus.Registry
 	txnID     *transactionalID
 	skew      time.Duration // of its clock
@@ -56,7 +56,7 @@ func (w *world) makeSlots() {
 		s := &slot{
 			registry: registry, pipelines: pipeline.NewCollectors(registry),
 			members: consumer.NewCollectors(registry).For(inputTopic), txnID: &transactionalID{},
-			room: consumer.NewRoom(w.mix.batch, 1<<20, transactionTimeout, nil),
+			room: consumer.NewBatchLimit(w.mix.batch, 1<<20, transactionTimeout, nil),
 		}
 		if w.mix.skewed {
 			s.skew = time.Duration(w.dice.n(120)-60) * time.Second
@@ -142,7 +142,7 @@ func (p *process) join(context.Context, int) (pipeline.Session, *forwarder.Topic
 	p.client = c
 	opts := consumer.Options{
 		Input: inputTopic, ConsumerGroup: w.group.name, FenceTopic: topicFence, TTL: ttl,
-		Room: slot.room, TransactionTimeout: transactionTimeout,
+		Limit: slot.room, TransactionTimeout: transactionTimeout,
 		Metrics: slot.members, Logger: slog.New(slog.DiscardHandler),
 	}
 	if w.on {

@@ -313,7 +313,7 @@ func (d *Task) openStore(ctx context.Context, found redrive.Found) error {
 			return err
 		}
 	}
-	return connect.Await(ctx, store, e.ClaimScope())
+	return connect.WaitReady(ctx, store, e.ClaimScope())
 }
 
 // Close ends what was opened, the last first.

@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Room is how much the batches of one lane may hold: what the configuration says, or as much as
-// gets through in time where the broker is slow or has a quota for its producers
+// BatchLimit is how much the batches of one lane may hold: what the configuration says, or as much
+// as gets through in time where the broker is slow or has a quota for its producers
 // (producer_byte_rate). It outlives the lane's sessions: a batch that was too large may have cost
 // the one before.
 //
 // A batch has its time from Begin to Commit. With exactly_once that is a transaction's, which the
 // broker ends after its timeout whatever was written; with at_least_once a rebalance waits for it.
-type Room struct {
+type BatchLimit struct {
 	time  time.Duration
 	most  amount
 	gauge prometheus.Gauge
@@ -26,9 +26,10 @@ type Room struct {
 // amount is the size of a batch.
 type amount struct{ records, bytes int }
 
-// NewRoom is the room of a lane whose batches have so much time. The gauge shows it; it may be nil.
-func NewRoom(records, bytes int, time time.Duration, gauge prometheus.Gauge) *Room {
-	r := &Room{time: time, most: amount{records, bytes}, gauge: gauge}
+// NewBatchLimit is that of a lane whose batches have so much time. The gauge shows it; it may be
+// nil.
+func NewBatchLimit(records, bytes int, time time.Duration, gauge prometheus.Gauge) *BatchLimit {
+	r := &BatchLimit{time: time, most: amount{records, bytes}, gauge: gauge}
 	r.setLocked(r.most)
 	return r
 }
@@ -36,44 +37,44 @@ func NewRoom(records, bytes int, time time.Duration, gauge prometheus.Gauge) *Ro
 const (
 	// A batch that takes more than a third of its time would not survive a broker that is three
 	// times as slow. Its successors get as much as takes a sixth.
-	roomSlow, roomAim = 3, 6
-	// The room grows by half while its batches take less than a tenth of their time.
-	roomFast = 10
+	slowBatch, aimedBatch = 3, 6
+	// The limit grows by half while its batches take less than a tenth of their time.
+	fastBatch = 10
 	// A batch that did not get through says nothing about how far it came. Two of these make 16 MiB
 	// 1 MiB.
-	roomCut = 4
+	cutBatch = 4
 )
 
 // Records are the most that a batch ever has.
-func (r *Room) Records() int { return r.most.records }
+func (r *BatchLimit) Records() int { return r.most.records }
 
 // limits of the next batch.
-func (r *Room) limits() amount {
+func (r *BatchLimit) limits() amount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now
 }
 
-// took is told how long a batch took that got through.
-func (r *Room) took(batch amount, d time.Duration) {
+// finished is told how long a batch took that got through.
+func (r *BatchLimit) finished(batch amount, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case d > r.time/roomSlow:
-		r.setLocked(batch.share(float64(r.time) / roomAim / float64(d)))
-	case d < r.time/roomFast && r.now != r.most && batch.fills(r.now):
+	case d > r.time/slowBatch:
+		r.setLocked(batch.share(float64(r.time) / aimedBatch / float64(d)))
+	case d < r.time/fastBatch && r.now != r.most && batch.fills(r.now):
 		r.setLocked(amount{r.now.records + r.now.records/2 + 1, r.now.bytes + r.now.bytes/2 + 1})
 	}
 }
 
-// missed is told that a batch did not get through in its time.
-func (r *Room) missed(batch amount) {
+// timedOut is told that a batch did not get through in its time.
+func (r *BatchLimit) timedOut(batch amount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.setLocked(batch.share(1. / roomCut))
+	r.setLocked(batch.share(1. / cutBatch))
 }
 
-func (r *Room) setLocked(a amount) {
+func (r *BatchLimit) setLocked(a amount) {
 	r.now = amount{min(max(a.records, 1), r.most.records), min(max(a.bytes, 1), r.most.bytes)}
 	if r.gauge != nil {
 		r.gauge.Set(float64(r.now.bytes))

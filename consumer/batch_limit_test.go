@@ -35,13 +35,13 @@ func TestBatchesAreAsLargeAsTheirTimeHasRoomFor(t *testing.T) {
 		{"those in between let it be", []attempt{{missed: true}, {took: 5 * time.Second}}, 4000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			room := NewRoom(16000, 16000*kib, 30*time.Second, nil)
+			room := NewBatchLimit(16000, 16000*kib, 30*time.Second, nil)
 			for _, a := range c.attempts {
 				batch := room.limits()
 				if a.missed {
-					room.missed(batch)
+					room.timedOut(batch)
 				} else {
-					room.took(batch, a.took)
+					room.finished(batch, a.took)
 				}
 			}
 			if got := room.limits().records; got != c.want {
@@ -52,9 +52,9 @@ func TestBatchesAreAsLargeAsTheirTimeHasRoomFor(t *testing.T) {
 }
 
 func TestABatchThatWasNotFullDoesNotMakeRoom(t *testing.T) {
-	room := NewRoom(1000, 1<<20, time.Minute, nil)
-	room.missed(room.limits())
-	room.took(amount{10, 10_000}, time.Millisecond)
+	room := NewBatchLimit(1000, 1<<20, time.Minute, nil)
+	room.timedOut(room.limits())
+	room.finished(amount{10, 10_000}, time.Millisecond)
 	if got := room.limits(); got != (amount{250, 1 << 18}) {
 		t.Errorf("%+v", got)
 	}
