@@ -127,7 +127,7 @@ func cassandraKeys(c config.Config) keyscassandra.Options {
 	return keyscassandra.Options{Table: c.Store.Cassandra.Keyspace + "." + c.API.Keys.Table}
 }
 
-// setupAPIKeys makes the table of the keys. It comes after setupStore.
+// setupAPIKeys makes the table of the keys. It comes after the setup of the store.
 func setupAPIKeys(
 	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
 ) error {

@@ -110,7 +110,8 @@ func otherLayout(ctx context.Context, c config.Store) (dedup.Store, error) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	if c.Cassandra.Layout == config.LayoutLog {
-		rows, err := openCassandra(ctx, c.Cassandra, prometheus.NewRegistry(), log)
+		rows, err := drivers[config.StoreCassandra].open(ctx, config.Config{Store: c},
+			prometheus.NewRegistry(), log)
 		if cassandra.Missing(err) {
 			return nil, nil
 		}

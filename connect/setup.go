@@ -24,7 +24,7 @@ func Setup(
 ) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	if err := setupStore(ctx, c, log, dryRun, say); err != nil {
+	if err := driverOf(c.Store).setup(ctx, c, log, dryRun, say); err != nil {
 		return err
 	}
 	if err := setupAPIKeys(ctx, c, log, dryRun, say); err != nil {

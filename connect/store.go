@@ -13,7 +13,6 @@ import (
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup"
-	"github.com/kdedup/kdedup/dedup/embedded"
 	"github.com/kdedup/kdedup/internal/certs"
 )
 
@@ -21,25 +20,7 @@ import (
 func OpenStore(
 	ctx context.Context, c config.Config, reg prometheus.Registerer, log *slog.Logger,
 ) (dedup.Store, error) {
-	switch c.Store.Type {
-	case config.StoreCassandra:
-		if c.Store.Logs() {
-			return openClaimLog(ctx, c, reg, log)
-		}
-		return openCassandra(ctx, c.Store.Cassandra, reg, log)
-	case config.StoreRedis:
-		return openRedis(ctx, c.Store.Redis, reg, log)
-	case config.StorePostgres:
-		return openPostgres(ctx, c.Store.Postgres, reg, log)
-	case config.StoreKafka:
-		return openClaimLog(ctx, c, reg, log)
-	}
-	store, err := embedded.Open(embedded.Options{Path: c.Store.Embedded.Path, Logger: log,
-		Registerer: reg})
-	if err != nil {
-		return nil, fmt.Errorf("store.embedded.path: %w", err)
-	}
-	return store, nil
+	return driverOf(c.Store).open(ctx, c, reg, log)
 }
 
 // CheckRights asks a store that has rights whether it may do what run does.
@@ -49,26 +30,6 @@ func CheckRights(ctx context.Context, store dedup.Store) error {
 		return nil
 	}
 	return guarded.CheckRights(ctx)
-}
-
-func setupStore(
-	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
-) error {
-	switch c.Store.Type {
-	case config.StoreCassandra:
-		if c.Store.Logs() {
-			return setupCassandraLogs(ctx, c, log, dryRun, say)
-		}
-		return setupCassandra(ctx, c.Store.Cassandra, log, dryRun, say)
-	case config.StoreRedis:
-		return setupRedis(ctx, c.Store.Redis, log, say)
-	case config.StorePostgres:
-		return setupPostgres(ctx, c.Store.Postgres, log, dryRun, say)
-	case config.StoreKafka:
-		return nil // see SetupClaimLogs
-	}
-	say("store " + c.Store.Embedded.Path + " needs no setup: run creates its directory")
-	return nil
 }
 
 // Encryption returns what connections are made with, which follows the files; nil if none is

@@ -269,7 +269,7 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 		{"internal/new/new.go", module + "pipeline", []string{"internal/new/new.go imports " +
 			"pipeline: the table layers does not say yet what internal/new may import"}},
 		{"pipeline/lane.go", module + "consumer", nil},
-		{"connect/cassandra.go", module + "dedup/cassandra", nil},
+		{"connect/drivers.go", module + "dedup/cassandra", nil},
 		{"command/demo.go", module + "internal/testkit", []string{
 			"command/demo.go imports internal/testkit: of this module command may import " +
 				"command/..., config, config/editdistance, connect, connect/..., consumer, " +
@@ -286,8 +286,8 @@ func TestViolationsNameTheImportAndTheRule(t *testing.T) {
 			"imports github.com/gocql/gocql: only dedup/cassandra, " +
 			"dedup/claimlog/cassandralog, idempotency/cassandra, " +
 			"e2e/..., bench/... may"}},
-		{"connect/postgres.go", "github.com/jackc/pgx/v5",
-			[]string{"connect/postgres.go imports github.com/jackc/pgx/v5: " +
+		{"connect/drivers.go", "github.com/jackc/pgx/v5",
+			[]string{"connect/drivers.go imports github.com/jackc/pgx/v5: " +
 				"only dedup/postgres, idempotency/postgres, examples/..., e2e/... may"}},
 		{"pipeline/lane.go", "github.com/twmb/franz-go/pkg/kfake", []string{
 			"pipeline/lane.go imports github.com/twmb/franz-go/pkg/kfake: only internal/testkit, " +
