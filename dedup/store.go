@@ -122,7 +122,8 @@ type Outcome uint8
 const (
 	// Undecided: the store cannot say yet; the claim may or may not have been applied. Claim again.
 	Undecided Outcome = iota
-	// Applied: this very call made the claimant the owner.
+	// Applied: this very call made the claimant the owner. A store that sends a claim a second
+	// time when the first one is slow may answer Exists for it, with the claimant as the owner.
 	Applied
 	// Exists: somebody owns the ID, perhaps the claimant itself through an earlier call.
 	Exists
@@ -140,13 +141,14 @@ type Answer struct {
 // Store decides who owns a message ID. Every implementation passes the suite in dedup/storetest.
 //
 // For one scope and ID the calls are linearizable until the claim's TTL ends: of any number of
-// concurrent claimants, in any number of processes that may share the store, exactly one gets
-// Applied. A decided answer is durable when it is returned: a crash of the process, or of what the
-// store calls a survivable part of itself, does not take it back.
+// concurrent claimants, in any number of processes that may share the store, exactly one becomes
+// the owner and is told so, by Applied or by Exists with itself as the owner. A decided answer is
+// durable when it is returned: a crash of the process, or of what the store calls a survivable part
+// of itself, does not take it back.
 //
 // Claim may be repeated with the same owner at any time and never does harm: after an Undecided
-// answer the caller repeats that claim until it is decided. A store does not repeat by itself
-// what a deadline or a broken connection left open; it may repeat what it knows was not applied.
+// answer the caller repeats that claim until it is decided. A store may ask a second place where
+// the first one is slow, as keepers do. It does not repeat by itself what a deadline left open.
 // The IDs of one call are distinct. The caller does not change claims while the call runs; the
 // store keeps no reference to them afterwards.
 //

@@ -44,7 +44,7 @@ func TestConformanceOfKeepers(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) dedup.Store {
 				return storetest.InTurn(next(t), next(t),
 					open(t, Options{Opener: logs, Wait: 20 * time.Second})) // an earlier version
-			}, storetest.Features{ExpiryGranularity: 50 * time.Millisecond})
+			}, storetest.Features{ExpiryGranularity: 50 * time.Millisecond, Repeats: true})
 		})
 	}
 }

@@ -25,7 +25,7 @@ func firstClaim(t *testing.T, s *subject) {
 	c := claimOf("order-1", 1)
 	before := time.Now().Truncate(time.Millisecond)
 	got := s.claim(t, newScope(), c)[0]
-	wantApplied(t, got, c)
+	s.wantApplied(t, got, c)
 	if got.ClaimedAt.Before(before) || got.ClaimedAt.After(time.Now()) {
 		t.Errorf("ClaimedAt %v is outside of the call", got.ClaimedAt)
 	}
@@ -50,7 +50,7 @@ func claimAfter(t *testing.T, s *subject) {
 	scope, c, plain := newScope(), claimOf("order-1", 1), claimOf("order-2", 2)
 	c.After = time.Now().Add(5 * time.Minute).Truncate(time.Millisecond)
 	answers := s.claim(t, scope, plain, c)
-	wantApplied(t, answers[1], c)
+	s.wantApplied(t, answers[1], c)
 	if got := answers[1].ClaimedAt; !got.After(c.After) || got.After(c.After.Add(time.Second)) {
 		t.Errorf("ClaimedAt = %v, want the first time after %v", got, c.After)
 	}
@@ -100,7 +100,7 @@ func coordinates(t *testing.T, s *subject) {
 		t.Run(row.name, func(t *testing.T) {
 			scope := newScope()
 			c := dedup.Claim{ID: "id", Owner: row.owner, Fingerprint: dedup.Fingerprint(full)}
-			wantApplied(t, s.claim(t, scope, c)[0], c)
+			s.wantApplied(t, s.claim(t, scope, c)[0], c)
 			wantExists(t, s.claim(t, scope, claimOf("id", 2))[0], c)
 			wantExists(t, s.lookup(t, scope, "id"), c)
 		})
@@ -129,7 +129,7 @@ func mixedBatch(t *testing.T, s *subject) {
 		case repeated:
 			wantOwner(t, answers[i], c)
 		default:
-			wantApplied(t, answers[i], c)
+			s.wantApplied(t, answers[i], c)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func idsAreBytes(t *testing.T, s *subject) {
 	for n, row := range strangeIDs {
 		t.Run(row.name, func(t *testing.T) {
 			scope, c := newScope(), claimOf(row.id, n)
-			wantApplied(t, s.claim(t, scope, c)[0], c)
+			s.wantApplied(t, s.claim(t, scope, c)[0], c)
 			wantExists(t, s.claim(t, scope, claimOf(row.id, n+100))[0], c)
 			wantExists(t, s.lookup(t, scope, c.ID), c)
 			s.release(t, scope, c.ID)
@@ -62,7 +62,7 @@ func similarIDs(t *testing.T, s *subject) {
 		claims[n] = claimOf(row.id, n)
 	}
 	for i, a := range s.claim(t, scope, claims...) {
-		wantApplied(t, a, claims[i])
+		s.wantApplied(t, a, claims[i])
 	}
 	for i, a := range s.claim(t, scope, claims...) {
 		wantExists(t, a, claims[i])

@@ -33,13 +33,13 @@ func claimExpires(t *testing.T, s *subject) {
 	scope.TTL = briefly
 	start := time.Now()
 	first := s.claim(t, scope, c)[0]
-	wantApplied(t, first, c)
+	s.wantApplied(t, first, c)
 	var got dedup.Answer
 	eventually(t, s.expiry(), "the claim ends", func() bool {
 		got = s.claim(t, scope, other)[0]
 		return got.Outcome == dedup.Applied
 	})
-	wantApplied(t, got, other)
+	s.wantApplied(t, got, other)
 	if lived := time.Since(start); lived < briefly-s.features.ExpiryGranularity {
 		t.Errorf("the claim ended after %v, its ttl is %v", lived, briefly)
 	}
@@ -107,7 +107,7 @@ func releaseFrees(t *testing.T, s *subject) {
 	s.claim(t, scope, c)
 	s.release(t, scope, c.ID)
 	s.wantFree(t, scope, c.ID)
-	wantApplied(t, s.claim(t, scope, next)[0], next)
+	s.wantApplied(t, s.claim(t, scope, next)[0], next)
 	wantExists(t, s.claim(t, scope, c)[0], next)
 }
 
@@ -117,7 +117,7 @@ func releaseTwice(t *testing.T, s *subject) {
 	s.claim(t, scope, c)
 	s.release(t, scope, c.ID)
 	s.release(t, scope, c.ID)
-	wantApplied(t, s.claim(t, scope, c)[0], c)
+	s.wantApplied(t, s.claim(t, scope, c)[0], c)
 }
 
 func releaseTouchesNoOther(t *testing.T, s *subject) {

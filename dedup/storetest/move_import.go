@@ -66,7 +66,7 @@ func importEnds(t *testing.T, s *subject) {
 		got = s.claim(t, scope, other)[0]
 		return got.Outcome == dedup.Applied
 	})
-	wantApplied(t, got, other)
+	s.wantApplied(t, got, other)
 	early := time.Until(c.Ends) - s.features.ExpiryGranularity - 100*time.Millisecond
 	if early > 0 {
 		t.Errorf("the claim ended %v early", early)
@@ -107,7 +107,7 @@ func importReleased(t *testing.T, s *subject) {
 	wantTold(t, s.lookup(t, scope, "order-1"), dedup.Exists, c)
 	s.release(t, scope, "order-1")
 	s.wantFree(t, scope, "order-1")
-	wantApplied(t, s.claim(t, scope, next)[0], next)
+	s.wantApplied(t, s.claim(t, scope, next)[0], next)
 }
 
 func importStrangeIDs(t *testing.T, s *subject) {

@@ -30,7 +30,7 @@ func scopesAreNamespaces(t *testing.T, s *subject) {
 	scopes := []dedup.Scope{scope, otherGroup, otherName}
 	for n, scope := range scopes {
 		c := claimOf("order-1", n)
-		wantApplied(t, s.claim(t, scope, c)[0], c)
+		s.wantApplied(t, s.claim(t, scope, c)[0], c)
 	}
 	s.release(t, otherGroup, "order-1")
 	s.wantFree(t, otherGroup, "order-1")
@@ -49,7 +49,7 @@ func scopeNamesAreNotRunTogether(t *testing.T, s *subject) {
 		scope.ConsumerGroup += row.group
 		scope.Name = row.name + "t"
 		c := claimOf(row.id, n)
-		wantApplied(t, s.claim(t, scope, c)[0], c)
+		s.wantApplied(t, s.claim(t, scope, c)[0], c)
 	}
 }
 
@@ -66,7 +66,7 @@ func registerAgain(t *testing.T, s *subject) {
 	s.register(t, scope)
 	s.register(t, scope)
 	c := claimOf("order-1", 1)
-	wantApplied(t, s.claim(t, scope, c)[0], c)
+	s.wantApplied(t, s.claim(t, scope, c)[0], c)
 	s.register(t, scope)
 }
 
@@ -199,7 +199,7 @@ func amendScope(t *testing.T, s *subject) {
 		t.Fatalf("Register with the settings of before: %v, want ErrScopeMismatch", err)
 	}
 	c := claimOf("order-1", 1)
-	wantApplied(t, s.claim(t, amended, c)[0], c)
+	s.wantApplied(t, s.claim(t, amended, c)[0], c)
 	wantClaims(amended, true)
 	s.release(t, amended, "order-1")
 	if reopen := s.features.Reopen; reopen != nil {
@@ -227,7 +227,7 @@ func forgottenScope(t *testing.T, s *subject) {
 	other.Extractor = "key"
 	s.register(t, other)
 	for i, a := range s.claim(t, other, claimsOf(100, 100)...) {
-		wantApplied(t, a, claimsOf(100, 100)[i])
+		s.wantApplied(t, a, claimsOf(100, 100)[i])
 	}
 	for i, a := range s.claim(t, neighbour, claimsOf(100, 100)...) {
 		wantExists(t, a, claimsOf(100, 0)[i])

@@ -13,6 +13,7 @@ import (
 type window struct {
 	scope       dedup.Scope
 	granularity time.Duration
+	repeats     bool // see Features
 	owned       bool
 	claim       dedup.Claim
 	from, until time.Time // the claim ends between them
@@ -20,7 +21,8 @@ type window struct {
 }
 
 func (s *subject) window(scope dedup.Scope) *window {
-	return &window{scope: scope, granularity: s.features.ExpiryGranularity}
+	return &window{scope: scope, granularity: s.features.ExpiryGranularity,
+		repeats: s.features.Repeats}
 }
 
 // take compares an answer with the model, which follows it where both answers are right.
@@ -28,12 +30,16 @@ func (w *window) take(t *testing.T, c dedup.Claim, got dedup.Answer, began, ende
 	t.Helper()
 	mayStand := w.owned && began.Before(w.until)
 	mayBeFree := !w.owned || !ended.Before(w.from)
+	if w.repeats && mayBeFree && got.Owner == c.Owner && (!mayStand || c.Owner != w.claim.Owner) {
+		got.Outcome = dedup.Applied // by this call, which the store has sent twice
+	}
 	switch got.Outcome {
 	case dedup.Applied:
 		if !mayBeFree {
 			t.Fatalf("%s was claimed %v before the claim could end", c.ID, w.from.Sub(ended))
 		}
-		wantApplied(t, got, c)
+		wantAnswer(t, got, dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner,
+			Fingerprint: c.Fingerprint})
 		if w.owned {
 			w.ends++
 		}

@@ -143,9 +143,12 @@ func (s *subject) release(t *testing.T, scope dedup.Scope, id dedup.ID) {
 }
 
 // wantApplied checks that the claim was applied just now.
-func wantApplied(t *testing.T, got dedup.Answer, c dedup.Claim) {
+func (s *subject) wantApplied(t *testing.T, got dedup.Answer, c dedup.Claim) {
 	t.Helper()
 	want := dedup.Answer{Outcome: dedup.Applied, Owner: c.Owner, Fingerprint: c.Fingerprint}
+	if s.features.Repeats && got.Outcome == dedup.Exists {
+		want.Outcome = dedup.Exists
+	}
 	wantAnswer(t, got, want)
 }
 

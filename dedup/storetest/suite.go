@@ -27,6 +27,10 @@ type Features struct {
 	// are Undecided and the error is not nil. Without it the suite does not check that case.
 	Ambiguous func(t *testing.T, store dedup.Store)
 
+	// Repeats says that the store may send a claim twice by itself. Then what this call has applied
+	// may be answered by Exists, with the claim's own owner.
+	Repeats bool
+
 	// LongestID is how long the IDs may be that the store can export; 0: it exports all. Longer
 	// ones it keeps in another form.
 	LongestID int
