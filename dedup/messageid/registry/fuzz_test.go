@@ -35,7 +35,7 @@ func bounded(t *testing.T, look func()) {
 // serialized are the schemas and records that serializers made for the tests of messageid.
 func serialized(f *testing.F, visit func(schema string, record []byte)) {
 	f.Helper()
-	data, err := os.ReadFile("../../dedup/messageid/testdata/serializers.json")
+	data, err := os.ReadFile("../testdata/serializers.json")
 	if err != nil {
 		f.Fatal(err)
 	}
