@@ -341,4 +341,11 @@ var ofProcess = []sabotage{
 		caughtBy: "./process/redrive",
 		tests:    "TestADroppedCopyIsNoNewMessageBecauseItsClaimHasEnded",
 	},
+	{
+		guard:    "offsets are not moved to a cluster on which the group works",
+		file:     "command/offsets.go",
+		old:      "[]side{m.from, m.to} {",
+		new:      "[]side{m.from} {",
+		caughtBy: "./command", tests: "TestAGroupThatWorksOnTheOtherClusterIsNotMovedThere",
+	},
 }
