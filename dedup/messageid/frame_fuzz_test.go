@@ -16,9 +16,9 @@ import (
 	"github.com/kdedup/kdedup/dedup/messageid"
 )
 
-// mostForOne bounds what a look at one record allocates in all, which may be a bomb of zlib: what is
-// unpacked, at most 64 MiB, what it grew out of, and copies of it. The race detector makes more of
-// them.
+// mostForOne bounds what a look at one record allocates in all, which may be a bomb of zlib: what
+// is unpacked, at most 64 MiB, what it grew out of, and copies of it. The race detector makes more
+// of them.
 const mostForOne = 1 << 30
 
 // readsOnce wants an ID or a reason of a record, the same one again, and no more memory than that.
