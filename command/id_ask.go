@@ -163,19 +163,26 @@ func send(
 	return json.Unmarshal(body, answer)
 }
 
+// askedAt is where this machine asks a process with that server.listen. The port is 0 for any free
+// one, which the log of the process tells.
+func askedAt(listen string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(listen)
+	if config.IsAnyAddress(host) {
+		host = "127.0.0.1"
+	}
+	return host, port, err
+}
+
 // clientOf sends the password to nobody but the process: to an address of this machine and, with
 // TLS, to the holder of the certificate in the file.
 func clientOf(c config.Server) (*http.Client, string, error) {
-	host, port, err := net.SplitHostPort(c.Listen)
+	host, port, err := askedAt(c.Listen)
 	if err != nil {
 		return nil, "", err
 	}
 	if port == "0" {
 		return nil, "", errors.New("server.listen has no fixed port, at which the process could " +
 			"be asked")
-	}
-	if config.IsAnyAddress(host) {
-		host = "127.0.0.1"
 	}
 	transport, scheme := &http.Transport{}, "http" // without a proxy
 	if c.TLS.CertFile != "" {

@@ -60,7 +60,7 @@ func onlyOne(names []string) string {
 	return ""
 }
 
-// respell *looks for IDs in more than one spelling. Of UUIDs it makes one ID; other IDs that differ
+// respell looks for IDs in more than one spelling. Of UUIDs it makes one ID; other IDs that differ
 // in case may be different, and are for the reader of the file to decide.
 func (f *initFlags) respell(p *plan, sample proposal.Sample) error {
 	e, err := p.extractor()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -159,20 +158,18 @@ func (f *initFlags) takeID(
 // takeKind takes what the preset stands for.
 func (p *plan) takeKind(k proposal.Kind) {
 	p.id = config.MessageID{Preset: k.Name, Format: k.Format}
-	p.seen = []string{capital(k.Seen()) + ".", "What the preset stands for, what repeats and what " +
+	p.seen = []string{report.Capital(k.Seen()) + ".", "What the preset stands for, what repeats and what " +
 		"stays open is in docs/recipes/" + k.Name + ".md."}
 }
 
 func (p *plan) take(c *proposal.Candidate, j proposal.Judgement) {
 	p.id, p.ignore, p.trusted = messageID(c), c.Ignore, c.Trusted
-	p.seen = []string{capital(c.String()) + ": " + c.Seen() + "."}
+	p.seen = []string{report.Capital(c.String()) + ": " + c.Seen() + "."}
 	if c.Doubt != "" {
 		p.seen = append(p.seen, c.Doubt)
 	}
 	p.tombstones = j.Tombstones > 0 && c.OfValue()
 }
-
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 func records(n int) string {
 	if n == 1 {

@@ -50,14 +50,11 @@ func newReady() *cobra.Command {
 func (t trusted) addressOf(args []string, path string) (string, error) {
 	scheme, server := "http", "127.0.0.1:9480"
 	if listen := os.Getenv(config.EnvName("server.listen")); listen != "" && len(args) == 0 {
-		host, port, err := net.SplitHostPort(listen)
+		host, port, err := askedAt(listen)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", config.EnvName("server.listen"), err)
 		}
-		if config.IsAnyAddress(host) {
-			host = "127.0.0.1"
-		}
-		if port != "0" { // any free one: the log of the process tells which
+		if port != "0" {
 			server = net.JoinHostPort(host, port)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/command/proposal"
+	"github.com/kdedup/kdedup/command/report"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/connect"
 )
@@ -231,7 +232,7 @@ func (f *initFlags) chooseRegistry(
 	for {
 		known := r.HasRegistry() || len(r.Schemas) > 0
 		if !known {
-			fmt.Fprintf(f.talk, "\n%s.\n", capital(seen.Seen()))
+			fmt.Fprintf(f.talk, "\n%s.\n", report.Capital(seen.Seen()))
 			answer, err := f.askRegistry(ctx, &r, seen.Type)
 			if err != nil || answer == noRegistry {
 				return nil, err

@@ -160,7 +160,8 @@ func (s *statusNow) showPipelines(out io.Writer) {
 		return
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS\tFORWARDED\tCOPIES\tDEAD LETTERS")
+	fmt.Fprintln(table, "STATE\tPIPELINE\tRECORDS/S\tDUPLICATES\tLAG\tPROBLEMS\tFORWARDED\t"+
+		"COPIES\tDEAD LETTERS")
 	for _, p := range s.Pipelines {
 		fmt.Fprintf(table, "%s\t%s -> %s\t%s\t%s\t%s\t%.0f\t%s\t%s\t%s\n",
 			strings.ReplaceAll(p.State, "_", " "), p.Input, p.Output,

@@ -19,21 +19,20 @@ type Acceptance struct{ EmptyStore, Cluster bool }
 func AcceptStore(
 	ctx context.Context, c config.Config, log *slog.Logger, a Acceptance, dryRun bool,
 	say func(string),
-) error {
+) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	clusters, err := AdminClients(ctx, c, log)
+	servers := NewServers(c, log)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return err
 	}
-	defer clusters.Close()
 	// A claim log is judged without the index that this machine may have: others have none.
-	store, err := OpenStoreFor(ctx, c, nil, log)
-	if err != nil {
+	if _, err := servers.StoreFor(ctx, nil); err != nil {
 		return err
 	}
-	defer store.Close()
-	k, err := NewKnowledge(ctx, clusters.Input, store, c.Store)
+	k, err := servers.Knowledge(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@
 package connect
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -18,22 +17,7 @@ import (
 // StartTimeout bounds every command's talk with the servers before the work begins.
 const StartTimeout = 60 * time.Second
 
-// AdminClients are clients that join no group, for a command.
-func AdminClients(
-	ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt,
-) (kafka.Clusters, error) {
-	input, err := kafka.NewConnector(ctx, c.Kafka, log)
-	if err != nil {
-		return kafka.Clusters{}, err
-	}
-	output, err := kafka.NewOutputConnector(ctx, c.Kafka, input, log)
-	if err != nil {
-		return kafka.Clusters{}, err
-	}
-	return NewClients(input, output, c, log, more...)
-}
-
-// NewClients is AdminClients over connectors that there are already.
+// NewClients join no group.
 func NewClients(
 	input, output *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt,
 ) (kafka.Clusters, error) {
@@ -49,18 +33,7 @@ func NewClients(
 	return clusters, nil
 }
 
-// AdminClient is a client of the input's cluster that joins no group, for a command.
-func AdminClient(
-	ctx context.Context, c config.Config, log *slog.Logger, more ...kgo.Opt,
-) (*kgo.Client, error) {
-	connector, err := kafka.NewConnector(ctx, c.Kafka, log)
-	if err != nil {
-		return nil, err
-	}
-	return NewClient(connector, c, log, more...)
-}
-
-// NewClient is AdminClient over a connector that there is already.
+// NewClient joins no group.
 func NewClient(
 	connector *kafka.Connector, c config.Config, log *slog.Logger, more ...kgo.Opt,
 ) (*kgo.Client, error) {

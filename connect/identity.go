@@ -62,6 +62,15 @@ func StoreName(c config.Store) string {
 	return "store.embedded.path " + path
 }
 
+// StoreInUse is StoreName that names the topics of a claim log, of which the configuration has one
+// for each consumer group.
+func StoreInUse(c config.Config) string {
+	if topics := ClaimTopics(c); len(topics) > 0 {
+		return "topics " + someOf(topics, 4)
+	}
+	return StoreName(c.Store)
+}
+
 // Check changes nothing.
 func (k Knowledge) Check(ctx context.Context, clusters kafka.Clusters, e *Entry) error {
 	if err := k.checkCluster(ctx, e); err != nil {

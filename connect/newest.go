@@ -124,15 +124,14 @@ func (n Newest) Error() string {
 	}{{"headers", n.headers}, {"JSON fields", n.field}} {
 		if len(seen.names) > 0 {
 			text += fmt.Sprintf("; %s seen: %s", seen.what,
-				someOf(slices.Sorted(maps.Keys(seen.names))))
+				someOf(slices.Sorted(maps.Keys(seen.names)), 10))
 		}
 	}
 	return text + n.Remark()
 }
 
 // someOf keeps a message short.
-func someOf(names []string) string {
-	const most = 10
+func someOf(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
 	}

@@ -88,14 +88,15 @@ func sayIDs(ctx context.Context, servers *Servers, topics []config.Topic, say fu
 // them is not to be forwarded.
 func AdoptOffsets(
 	ctx context.Context, c config.Config, log *slog.Logger, dryRun bool, say func(string),
-) error {
+) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	clusters, err := AdminClients(ctx, c, log, client.Writes()...)
+	servers := NewServers(c, log, client.Writes()...)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	clusters, err := servers.Clusters(ctx)
 	if err != nil {
 		return err
 	}
-	defer clusters.Close()
 	return Each(Entries(c.Topics), func(e *Entry) error {
 		group, at := GroupAt(clusters, e.Topic)
 		return group.Adopt(ctx, at, dryRun, say)

@@ -10,9 +10,7 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,7 +179,7 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	p.log.Info("the store is open", "store", storeNamed(p.knowledge.Name, c))
+	p.log.Info("the store is open", "store", connect.StoreInUse(c))
 	if len(entries) > 0 {
 		entries, err = p.admit(ctx, entries, func(some []connect.Entry) error {
 			return p.register(ctx, some)
@@ -206,20 +204,6 @@ func (p *Process) open(ctx context.Context, file config.Config) (err error) {
 	p.starting.Store(nil)
 	p.families.started.Set(1)
 	return nil
-}
-
-// storeNamed names the topics of a claim log, which the file has as one for each consumer group.
-func storeNamed(name string, c config.Config) string {
-	topics := connect.ClaimTopics(c)
-	if len(topics) == 0 {
-		return name
-	}
-	const most = 4
-	name = "topics " + strings.Join(topics[:min(len(topics), most)], ", ")
-	if n := len(topics) - most; n > 0 {
-		name += fmt.Sprintf(" and %d more", n)
-	}
-	return name
 }
 
 // ServerName is what the server of a process calls itself in each answer.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kdedup/kdedup/command/report"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/messageid"
 )
@@ -104,15 +105,13 @@ func (t *table) keyDoubt() string {
 	if !seen.before {
 		return ""
 	}
-	doubt := capital(seen.Seen()) + ". That counts with it: a copy under another version of the " +
+	doubt := report.Capital(seen.Seen()) + ". That counts with it: a copy under another version of the " +
 		"key's schema, or in another framing, has another ID."
 	if t.schemas == nil || t.schemas.ofKeys == "" {
 		doubt += " With --registry, kdedup init looks for the ID within the key."
 	}
 	return doubt
 }
-
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 type judge struct {
 	*table

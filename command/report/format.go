@@ -42,6 +42,9 @@ func Counted(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
+// Capital begins a sentence with a text.
+func Capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
 // Number, Percent and Span are for what shows the same numbers elsewhere.
 func Number(n int64) string { return count(n) }
 

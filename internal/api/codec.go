@@ -32,7 +32,7 @@ func (codec) MarshalAppend(to []byte, message any) ([]byte, error) {
 	case proto.Message:
 		return proto.MarshalOptions{}.MarshalAppend(to, m)
 	}
-	return nil, fmt.Errorf("marshal: %T is no message of Protocol Buffers", message)
+	return nil, notAMessage("marshal", message)
 }
 
 // Unmarshal keeps nothing of data, which connect uses again.
@@ -45,7 +45,11 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	if m, ok := message.(proto.Message); ok {
 		return proto.Unmarshal(data, m)
 	}
-	return fmt.Errorf("unmarshal: %T is no message of Protocol Buffers", message)
+	return notAMessage("unmarshal", message)
+}
+
+func notAMessage(what string, message any) error {
+	return fmt.Errorf("%s: %T is no message of Protocol Buffers", what, message)
 }
 
 // IsBinary is an optional part of a codec: without it connect would take the messages for text.

@@ -31,14 +31,14 @@ func (jsonCodec) MarshalAppend(to []byte, message any) ([]byte, error) {
 	if m, ok := message.(proto.Message); ok {
 		return protojson.MarshalOptions{}.MarshalAppend(to, m)
 	}
-	return nil, fmt.Errorf("marshal: %T is no message of Protocol Buffers", message)
+	return nil, notAMessage("marshal", message)
 }
 
 func (jsonCodec) Unmarshal(data []byte, message any) error {
 	m, ok := message.(proto.Message)
 	switch {
 	case !ok:
-		return fmt.Errorf("unmarshal: %T is no message of Protocol Buffers", message)
+		return notAMessage("unmarshal", message)
 	case len(data) == 0:
 		return errors.New("the body is empty, send a JSON object")
 	}
