@@ -83,7 +83,13 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 	find(url.Values{"id": {"1"}}, []string{"1 of the newest 2", `"total":6`}, []string{"none"})
 	find(url.Values{"id": {"31"}, "hex": {"1"}}, []string{"1 of the newest 2", `"total":6`}, nil)
 	find(url.Values{"id": {"2"}}, []string{"0 of the newest 2"}, nil)
-	find(url.Values{"kind": {"duplicates"}}, []string{"1 of the newest 1", "duplicate"}, nil)
+	find(url.Values{"kind": {"duplicates"}}, []string{"1 of the newest 1", "duplicate",
+		"another record with this content owns its ID"}, []string{"<button name=\"into\""})
+	find(url.Values{"why": {"conflict"}}, []string{`value="clean-conflict"`,
+		"The clean topic has the ID twice then. The input would give it back"},
+		[]string{`value="clean"`, `value="input"`})
+	find(url.Values{"why": {"missing_id"}}, []string{"It cannot be sent: the configured message_id",
+		"a list of places"}, []string{"<button name=\"into\""})
 
 	send := func(offset, into, want string) {
 		t.Helper()
@@ -97,6 +103,8 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 	send("0", "clean", "(into=clean-conflict) forwards it all the same")
 	send("0", "clean-conflict", `{"said":"`+topic+".dlq[0]@0: sent to "+topic+".clean")
 	send("0", "clean-conflict", "was redriven before, and is not sent again")
+	find(url.Values{"why": {"conflict"}}, []string{"sent to " + topic + ".clean, 2"},
+		[]string{"<button name=\"into\""})
 	send("1", "clean", "refused, and stays where it is: the configured message_id does not find")
 	send("900", "clean", "there is no letter of "+topic+" at "+topic+".dlq[0]@900")
 	send("0", "elsewhere", "into must be clean, clean-conflict or input")
