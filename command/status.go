@@ -200,7 +200,10 @@ func (s *statusNow) show(out io.Writer, asked string) {
 		}
 		fmt.Fprintf(out, "%s  %-5s  %s", e.Last, e.Level, e.Message)
 		place := e.Topic
-		if e.Lane != "" {
+		switch {
+		case strings.Contains(e.Lane, ","):
+			place += " lanes " + e.Lane
+		case e.Lane != "":
 			place += " lane " + e.Lane
 		}
 		for _, more := range []string{place, e.Error, e.Details, e.Hint} {

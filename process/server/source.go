@@ -214,7 +214,7 @@ type Event struct {
 	Error   string
 	Hint    string
 	Topic   string
-	Lane    string
+	Lane    string // of several: "0, 2"
 	Details string // what else was logged with the last one, as key=value
 	Count   int
 	First   time.Time

@@ -191,10 +191,13 @@ type eventStatus struct {
 	Last    moment `json:"last"`
 }
 
-// Where is the pipeline and lane of an event.
+// Where is the pipeline and the lanes of an event.
 func (e eventStatus) Where() string {
-	if e.Lane == "" {
+	switch {
+	case e.Lane == "":
 		return e.Topic
+	case strings.Contains(e.Lane, ","):
+		return strings.TrimSpace(e.Topic + " lanes " + e.Lane)
 	}
 	return strings.TrimSpace(e.Topic + " lane " + e.Lane)
 }

@@ -148,7 +148,7 @@
       d.alike = d.conflict ? 'other' : 'same';
       d.hex = d.id_is_hex ? '1' : '';
     }
-    for (const e of status.events) e.where = e.lane === '' ? e.topic : `${e.topic} lane ${e.lane}`.trim();
+    for (const e of status.events) e.where = e.lane === '' ? e.topic : `${e.topic} ${e.lane.includes(',') ? 'lanes' : 'lane'} ${e.lane}`.trim();
     fill(document.body, status);
     document.title = (status.state === 'ready' ? '' : formats.words(status.state) + ': ') + 'kdedup ' + status.process.instance;
   };
