@@ -269,8 +269,15 @@ func (l *eventLog) latest() []server.Event {
 	return events
 }
 
-// together is the latest of two events, with the lanes and the number of both.
+// together is the latest of two events, with the lanes, the number and the details of both: numbers
+// in them are of one lane.
 func together(latest, earlier server.Event) server.Event {
+	if latest.Details+earlier.Details != "" {
+		if !strings.Contains(latest.Lane, ",") {
+			latest.Details = "lane " + latest.Lane + ": " + latest.Details
+		}
+		latest.Details = cut(latest.Details + "; lane " + earlier.Lane + ": " + earlier.Details)
+	}
 	lanes := append(strings.Split(latest.Lane, ", "), earlier.Lane)
 	slices.SortFunc(lanes, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) // numbers

@@ -115,7 +115,7 @@ func TestWhatSeveralLanesMeetIsOneEvent(t *testing.T) {
 		want := []string{
 			"WARN records have no ID|||refunds|2||1",
 			"WARN records have no ID|||orders|||1",
-			"WARN records have no ID|||orders|2, 10|records=9|3",
+			"WARN records have no ID|||orders|2, 10|lane 2: records=9; lane 10: records=17|3",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("kept (-want +got):\n%s", diff)

@@ -122,9 +122,9 @@ func TestTheDuplicatesTopicIsOfferedWhereThereIsOne(t *testing.T) {
 		offered bool
 		want    string
 	}{
-		"all are kept":   {nil, true, ""},
-		"some are kept":  {[]string{"orders"}, true, "Dropped copies of orders are kept nowhere"},
-		"none are kept":  {[]string{"orders", "refunds"}, false, "Dropped copies are kept nowhere"},
+		"all are kept":  {nil, true, ""},
+		"some are kept": {[]string{"orders"}, true, "Dropped copies of orders are kept nowhere"},
+		"none are kept": {[]string{"orders", "refunds"}, false, "Dropped copies are kept nowhere"},
 		"many have none": {slices.Repeat([]string{"a"}, 7), false,
 			"Dropped copies are kept nowhere"},
 	} {

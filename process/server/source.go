@@ -155,7 +155,15 @@ type DroppedCopy struct {
 	ClaimedAt time.Time
 	Conflict  bool   // it has other content than the owner
 	Differs   string // in what; empty: not known
+	Became    string
 }
+
+// What became of a dropped copy.
+const (
+	BecameNothing   = "dropped"
+	BecameDuplicate = "kept" // on the duplicates topic
+	BecameLetter    = "dead_letter"
+)
 
 // Count is a counter by name.
 type Count struct {

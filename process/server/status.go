@@ -155,7 +155,8 @@ type droppedStatus struct {
 	Age      *float64 `json:"age_seconds"` // from the owner's claim to the drop
 	Conflict bool     `json:"conflict"`
 	Differs  string   `json:"differs"` // in what a conflict differs; empty: not known
-	ID       string   `json:"id"`      // empty where look-ups are off
+	Became   string   `json:"became"`
+	ID       string   `json:"id"` // empty where look-ups are off
 	Hex      bool     `json:"id_is_hex"`
 }
 

@@ -53,6 +53,8 @@
     return Math.floor(s / 86400) + ' d';
   };
 
+  const age = (v) => (!nothing(v) && v < 1 ? '<1 s' : lasting(v));
+
   const ago = (at) => (at ? lasting((now - Date.parse(at)) / 1000) : none);
 
   const share = (v) => {
@@ -63,7 +65,7 @@
   };
 
   const formats = {
-    count, rate, seconds, ago, lasting, share,
+    count, rate, seconds, ago, age, share,
     bytes: (v) => (nothing(v) ? none : bytes(v)),
     done: (v) => (v === 0 ? none : count(v)),
     fact: (f) => (f.unit === 'bytes' ? bytes(f.value) : count(f.value)),
