@@ -121,3 +121,40 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 		t.Errorf("the log tells of %d letters that were sent, want 1", n)
 	}
 }
+
+// More match than are kept while the topic is read: those that are shown are the newest.
+func TestOfManyLettersTheNewestAreShown(t *testing.T) {
+	const letters = 2100
+	_, brokers := testkit.FakeKafka(t)
+	topic := testkit.Topic(t, brokers, "orders", 1, nil)
+	path := write(t, brokers, fmt.Sprintf(`
+  - {input: %s, output: %[1]s.clean, dead_letter_topic: %[1]s.dlq, consumer_group: %[1]s.dedup,
+     message_id: {from: json, path: id}}`, topic))
+	if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+		t.Fatal(text)
+	}
+	var all []*kgo.Record
+	for n := range letters {
+		all = append(all, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, `{"n":%d}`, n)})
+	}
+	for n := range 200 { // a start refuses an input whose newest records have no ID
+		all = append(all, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, `{"id":"%d"}`, n)})
+	}
+	client := testkit.KafkaClient(t, brokers)
+	if err := client.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, path)
+	testkit.Eventually(t, time.Minute, "the letters", func() bool {
+		return count(t, topic+".dlq", brokers) == letters
+	})
+	base := r.url()
+	testkit.Eventually(t, time.Minute, "the pipeline on the page", func() bool {
+		return strings.Contains(get(t, base+"/"), "pipeline-"+topic)
+	})
+	_, page := postForm(t, base+"/letters", url.Values{"why": {"missing_id"}})
+	if last := fmt.Sprintf(`{"n":%d}`, letters-1); !strings.Contains(page, last) {
+		t.Errorf("%s is missing in:\n%s", last, page)
+	}
+	r.stopsWell()
+}

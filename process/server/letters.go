@@ -155,7 +155,9 @@ type letterForm struct {
 }
 
 // AllUnkept reports whether no dropped copy is kept.
-func (v lettersView) AllUnkept() bool { return len(v.Unkept) >= len(v.Topics) }
+func (v lettersView) AllUnkept() bool {
+	return len(v.Unkept) > 0 && len(v.Unkept) >= len(v.Topics)
+}
 
 // mostUnkept are named.
 const mostUnkept = 5
