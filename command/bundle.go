@@ -80,6 +80,9 @@ var pages = []struct {
 	{"/debug/pprof/goroutine?debug=2", "goroutines.txt", true},
 }
 
+// mostAtOnce are the bundles of one process in one second.
+const mostAtOnce = 9
+
 func (f *bundleFlags) run(cmd *cobra.Command, server string) error {
 	out, now := cmd.OutOrStdout(), time.Now().UTC()
 	members := []member{{"version.txt", []byte(fmt.Sprintf("%s\n%s/%s\nwritten %s\n",
@@ -110,7 +113,13 @@ func (f *bundleFlags) run(cmd *cobra.Command, server string) error {
 		path = fmt.Sprintf("kdedup-bundle-%s-%s-%s.tar.gz", instance, cmp.Or(at.Port(), at.Scheme),
 			now.Format("20060102T150405Z"))
 	}
-	if err := writeBundle(path, members, now); err != nil {
+	err := writeBundle(path, members, now)
+	name := strings.TrimSuffix(path, ".tar.gz")
+	for n := 2; errors.Is(err, os.ErrExist) && f.output == "" && n <= mostAtOnce; n++ {
+		path = fmt.Sprintf("%s-%d.tar.gz", name, n)
+		err = writeBundle(path, members, now)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s has, of %s\n", path, server)

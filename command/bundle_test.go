@@ -104,6 +104,23 @@ func TestABundleHasWhatTheProcessAnswersAndNoMessageIDs(t *testing.T) {
 	}
 }
 
+// A script makes one of each process, or one again.
+func TestBundlesOfOneSecondStandBesideEachOther(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"process":{"instance":"one"}}`))
+	}))
+	defer server.Close()
+	t.Chdir(t.TempDir())
+	for n := range 3 { // two of them at least within one second, whenever it ends
+		if code, text := kdedup(t.Context(), "bundle", server.URL); code != 0 {
+			t.Fatalf("bundle %d: exit code %d: %s", n, code, text)
+		}
+	}
+	if all, err := filepath.Glob("kdedup-bundle-one-*.tar.gz"); err != nil || len(all) != 3 {
+		t.Errorf("%v: %q", err, all)
+	}
+}
+
 func TestABundleOfNothingIsRefusedAndOverwritesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine")
 	code, text := kdedup(t.Context(), "bundle", "-o", path, "http://"+nobody(t))

@@ -83,7 +83,13 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 	find(url.Values{"id": {"1"}}, []string{"1 of the newest 2", `"total":6`}, []string{"none"})
 	find(url.Values{"id": {"31"}, "hex": {"1"}}, []string{"1 of the newest 2", `"total":6`}, nil)
 	find(url.Values{"id": {"2"}}, []string{"0 of the newest 2"}, nil)
-	find(url.Values{"kind": {"duplicates"}}, []string{"1 of the newest 1", "duplicate"}, nil)
+	find(url.Values{"kind": {"duplicates"}}, []string{"1 of the newest 1", "duplicate",
+		"another record with this content owns its ID"}, []string{"<button name=\"into\""})
+	find(url.Values{"why": {"conflict"}}, []string{`value="clean-conflict"`,
+		"The clean topic has the ID twice then. The input would give it back"},
+		[]string{`value="clean"`, `value="input"`})
+	find(url.Values{"why": {"missing_id"}}, []string{"It cannot be sent: the configured message_id",
+		"a list of places"}, []string{"<button name=\"into\""})
 
 	send := func(offset, into, want string) {
 		t.Helper()
@@ -97,6 +103,8 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 	send("0", "clean", "(into=clean-conflict) forwards it all the same")
 	send("0", "clean-conflict", `{"said":"`+topic+".dlq[0]@0: sent to "+topic+".clean")
 	send("0", "clean-conflict", "was redriven before, and is not sent again")
+	find(url.Values{"why": {"conflict"}}, []string{"sent to " + topic + ".clean, 2"},
+		[]string{"<button name=\"into\""})
 	send("1", "clean", "refused, and stays where it is: the configured message_id does not find")
 	send("900", "clean", "there is no letter of "+topic+" at "+topic+".dlq[0]@900")
 	send("0", "elsewhere", "into must be clean, clean-conflict or input")
@@ -112,4 +120,41 @@ func TestLettersAreReadFoundAndSentOnThePage(t *testing.T) {
 	if n := strings.Count(r.out.String(), "a letter was redriven from the page"); n != 1 {
 		t.Errorf("the log tells of %d letters that were sent, want 1", n)
 	}
+}
+
+// More match than are kept while the topic is read: those that are shown are the newest.
+func TestOfManyLettersTheNewestAreShown(t *testing.T) {
+	const letters = 2100
+	_, brokers := testkit.FakeKafka(t)
+	topic := testkit.Topic(t, brokers, "orders", 1, nil)
+	path := write(t, brokers, fmt.Sprintf(`
+  - {input: %s, output: %[1]s.clean, dead_letter_topic: %[1]s.dlq, consumer_group: %[1]s.dedup,
+     message_id: {from: json, path: id}}`, topic))
+	if code, text := kdedup(t.Context(), "setup", "-c", path, "--skip-self-test"); code != 0 {
+		t.Fatal(text)
+	}
+	var all []*kgo.Record
+	for n := range letters {
+		all = append(all, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, `{"n":%d}`, n)})
+	}
+	for n := range 200 { // a start refuses an input whose newest records have no ID
+		all = append(all, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, `{"id":"%d"}`, n)})
+	}
+	client := testkit.KafkaClient(t, brokers)
+	if err := client.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, path)
+	testkit.Eventually(t, time.Minute, "the letters", func() bool {
+		return count(t, topic+".dlq", brokers) == letters
+	})
+	base := r.url()
+	testkit.Eventually(t, time.Minute, "the pipeline on the page", func() bool {
+		return strings.Contains(get(t, base+"/"), "pipeline-"+topic)
+	})
+	_, page := postForm(t, base+"/letters", url.Values{"why": {"missing_id"}})
+	if last := fmt.Sprintf(`{"n":%d}`, letters-1); !strings.Contains(page, last) {
+		t.Errorf("%s is missing in:\n%s", last, page)
+	}
+	r.stopsWell()
 }

@@ -127,7 +127,7 @@ func (t trusted) askReady(ctx context.Context, url string, out io.Writer) error 
 	}
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("not ready: %s", answer.Status)
+		return fmt.Errorf("not ready: %s answers %s", url, answer.Status)
 	case !saysReady(string(body)):
 		return fmt.Errorf("%s answered, but not as a kdedup that is ready: does another server "+
 			"listen there?", url)

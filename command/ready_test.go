@@ -112,7 +112,7 @@ func TestReadyAsksReadyzWhateverThePathAndBelievesOnlyItsAnswer(t *testing.T) {
 	} {
 		status, answer = c.status, c.answer
 		code, out := kdedup(t.Context(), "ready", server.URL)
-		if (code == 0) != c.ready {
+		if (code == 0) != c.ready || code != 0 && !strings.Contains(out, server.URL) {
 			t.Errorf("%d %q: exit code %d: %s", c.status, c.answer, code, out)
 		}
 	}

@@ -18,8 +18,9 @@ type DroppedCopy struct {
 	ID        dedup.ID  // empty if nobody extracts it, see Options.Extract
 	Partition int32
 	Offset    int64
-	Conflict  bool   // its content is not that of the record that owns the ID
-	Differs   string // in what; empty: not known
+	Became    Outcome // Duplicate or Conflict: dropped, or on the duplicates topic; or DeadLettered
+	Conflict  bool    // its content is not that of the record that owns the ID
+	Differs   string  // in what; empty: not known
 	Owner     dedup.Coordinates
 	Elsewhere bool      // the owner stands on another topic, which shares the scope
 	ClaimedAt time.Time // by the owner
@@ -49,7 +50,9 @@ func (d *droppedCopies) add(b *consumer.Batch, p *plan, now time.Time) {
 		if o := p.became[i]; o == Duplicate || o == Conflict ||
 			o == DeadLettered && p.judgements[i].Verdict == dedup.VerdictConflict {
 			j := noted{&p.judgements[i], p.differs[i]}
-			latest = append(latest, d.copyOf(b.Records[i], j, now))
+			one := d.copyOf(b.Records[i], j, now)
+			one.Became = o
+			latest = append(latest, one)
 			left--
 		}
 	}

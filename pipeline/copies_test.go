@@ -32,7 +32,8 @@ func TestTheLastDroppedCopiesAreKept(t *testing.T) {
 			t.Errorf("the latest is %s, want %s", latest, want)
 		}
 		for i, c := range copies[1:] {
-			if c.ID != "a" || c.Conflict || c.Offset != int64(31-i) || c.Owner.Offset != 0 {
+			if c.ID != "a" || c.Conflict || c.Became != pipeline.Duplicate ||
+				c.Offset != int64(31-i) || c.Owner.Offset != 0 {
 				t.Errorf("copy %d is %+v", i+1, c)
 			}
 			if c.ClaimedAt.Before(began) || c.At.Before(c.ClaimedAt) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,13 +251,41 @@ func (k *keptEvents) due(now time.Time) (lines []line) {
 	return lines
 }
 
-// latest lists what is kept, the latest first.
+// latest lists what is kept, the latest first. What several lanes of a topic meet is one event.
 func (l *eventLog) latest() []server.Event {
 	l.kept.mu.Lock()
 	defer l.kept.mu.Unlock()
 	events := make([]server.Event, 0, len(l.kept.events))
+	at := make(map[string]int)
 	for _, kept := range slices.Backward(l.kept.events) {
+		place := kept.cause + "\x00" + kept.Topic
+		if i, known := at[place]; known && kept.Lane != "" && events[i].Lane != "" {
+			events[i] = together(events[i], kept.Event)
+			continue
+		}
+		at[place] = len(events)
 		events = append(events, kept.Event)
 	}
 	return events
+}
+
+// together is the latest of two events, with the lanes, the number and the details of both: numbers
+// in them are of one lane.
+func together(latest, earlier server.Event) server.Event {
+	if latest.Details+earlier.Details != "" {
+		if !strings.Contains(latest.Lane, ",") {
+			latest.Details = "lane " + latest.Lane + ": " + latest.Details
+		}
+		latest.Details = cut(latest.Details + "; lane " + earlier.Lane + ": " + earlier.Details)
+	}
+	lanes := append(strings.Split(latest.Lane, ", "), earlier.Lane)
+	slices.SortFunc(lanes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) // numbers
+	})
+	latest.Lane = strings.Join(lanes, ", ")
+	latest.Count += earlier.Count
+	if earlier.First.Before(latest.First) {
+		latest.First = earlier.First
+	}
+	return latest
 }

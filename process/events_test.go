@@ -89,11 +89,41 @@ func TestLoggersShareWhatIsKept(t *testing.T) {
 	for range 4 {
 		<-done
 	}
-	for _, e := range events.latest() {
-		if e.Count != 100 {
-			t.Errorf("lane %s: %d", e.Lane, e.Count)
-		}
+	all := events.latest()
+	if len(all) != 1 || all[0].Count != 400 || all[0].Lane != "0, 1, 2, 3" {
+		t.Errorf("%+v", all)
 	}
+}
+
+// Two lanes that meet the same are one row, with the time of the last one and the number of both.
+func TestWhatSeveralLanesMeetIsOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := newEventLog(slog.DiscardHandler)
+		log := slog.New(events).With("topic", "orders")
+		begin := time.Now()
+		for _, lane := range []int{10, 2, 2} {
+			log.With("lane", lane).Warn("records have no ID", "records", 7+lane)
+			time.Sleep(time.Second) // of the bubble
+		}
+		log.Warn("records have no ID")
+		slog.New(events).With("topic", "refunds", "lane", 2).Warn("records have no ID")
+		all := events.latest()
+		var got []string
+		for _, e := range all {
+			got = append(got, told(e))
+		}
+		want := []string{
+			"WARN records have no ID|||refunds|2||1",
+			"WARN records have no ID|||orders|||1",
+			"WARN records have no ID|||orders|2, 10|lane 2: records=9; lane 10: records=17|3",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("kept (-want +got):\n%s", diff)
+		}
+		if e := all[2]; !e.First.Equal(begin) || !e.Last.Equal(begin.Add(2*time.Second)) {
+			t.Errorf("from %v to %v", e.First, e.Last)
+		}
+	})
 }
 
 // Lanes that fail the same way for an hour write a line a minute, with how many it stands for.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,6 +28,7 @@ const (
 	lettersLooked   = 2_000  // the newest records of the topic, where any letter is shown
 	lettersSearched = 20_000 // where some are looked for
 	lettersKept     = 2_000  // of those found, before the newest are taken
+	marksLooked     = 20_000 // the newest that tell what was redriven
 	shownBytes      = 4 << 10
 	mostRedrives    = 3 // into the input, as the command's default
 )
@@ -63,6 +65,16 @@ func (processLetters) Reasons() []string {
 	return append(redriving.Reasons(false), dedup.VerdictDuplicate.String())
 }
 
+// Unkept implements server.Letters.
+func (l processLetters) Unkept() (inputs []string) {
+	for _, t := range l.p.Config().Topics {
+		if t.DuplicatesTopic == "" {
+			inputs = append(inputs, t.Input)
+		}
+	}
+	return inputs
+}
+
 // Find implements server.Letters.
 func (l processLetters) Find(
 	ctx context.Context, q server.LetterQuery,
@@ -84,22 +96,68 @@ func (l processLetters) Find(
 		return found, err
 	}
 	found.From = r.Letters()
-	wanted := wantedLetters{query: q, input: r.Topic.Input, extractor: extractor}
 	connection := l.p.forwards.AdminOptions("kdedup-"+l.p.Config().Instance+"-letters", l.p.log)
+	wanted := wantedLetters{query: q, input: r.Topic.Input, extractor: extractor,
+		sent: l.earlier(ctx, connection, r.Marks()),
+		prospect: redrive.Prospect{Passes: redriving.Passes(r.Topic), TTL: r.Topic.TTL,
+			Apart: l.p.Config().Kafka.Output.Apart(), MaxRedrives: mostRedrives}}
+	var all []foundLetter
 	err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
 		found.Looked += len(records)
 		for _, record := range records {
-			if one, ok := wanted.letter(ctx, record); ok && len(found.All) < lettersKept {
-				found.All = append(found.All, one)
+			if one, ok := wanted.letter(ctx, record); ok {
+				all = append(all, one)
 			}
+		}
+		if len(all) > lettersKept {
+			all = newest(all)
 		}
 		return nil
 	})
-	slices.SortFunc(found.All, func(a, b server.Letter) int {
+	for _, one := range newest(all) {
+		if one.copyOf != "" {
+			l.judge(ctx, connect.ScopeOf(r.Topic, extractor.String()), &one)
+		}
+		found.All = append(found.All, one.Letter)
+	}
+	return found, err
+}
+
+// foundLetter is shown, with the ID of a dropped copy, whose owner is to be looked up.
+type foundLetter struct {
+	server.Letter
+	copyOf dedup.ID
+}
+
+func newest(all []foundLetter) []foundLetter {
+	slices.SortFunc(all, func(a, b foundLetter) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Offset, a.Offset))
 	})
-	found.All = found.All[:min(len(found.All), lettersShown)]
-	return found, err
+	return all[:min(len(all), lettersShown)]
+}
+
+// earlier are the letters that were sent before. Without the right to read them none is marked, and
+// a redrive refuses them all the same.
+func (l processLetters) earlier(
+	ctx context.Context, connection []kgo.Opt, marks string,
+) redrive.Earlier {
+	sent, err := redrive.ReadEarlier(ctx, l.p.clusters.Output, connection, marks, marksLooked)
+	if err != nil && ctx.Err() == nil {
+		l.p.log.Warn("the page does not tell which letters were sent before", "marks", marks,
+			"error", err)
+	}
+	return sent
+}
+
+// judge leaves a dropped copy no way while a record of its content owns its ID.
+func (l processLetters) judge(ctx context.Context, scope dedup.Scope, one *foundLetter) {
+	answer, err := l.p.store.Lookup(ctx, scope, one.copyOf)
+	switch {
+	case err != nil:
+		one.Ways = server.Ways{First: "The store does not tell who owns its ID: " + err.Error()}
+	case answer.Outcome == dedup.Exists:
+		one.Ways = server.Ways{First: redrive.OwnedStill()}
+	}
 }
 
 // wantedLetters tells which records of a topic are looked for.
@@ -107,12 +165,15 @@ type wantedLetters struct {
 	query     server.LetterQuery
 	input     string
 	extractor *messageid.Extractor
+	sent      redrive.Earlier
+	prospect  redrive.Prospect
 }
 
 func (w *wantedLetters) letter(
 	ctx context.Context, record *kgo.Record,
-) (one server.Letter, ok bool) {
-	one = server.Letter{Partition: record.Partition, Offset: record.Offset, At: record.Timestamp}
+) (one foundLetter, ok bool) {
+	one.Letter = server.Letter{Partition: record.Partition, Offset: record.Offset,
+		At: record.Timestamp}
 	opened, err := forwarder.Open(record)
 	source := record
 	if one.Opaque = err != nil; !one.Opaque {
@@ -129,7 +190,6 @@ func (w *wantedLetters) letter(
 	if w.query.Why != "" && !strings.HasPrefix(one.Why, w.query.Why) {
 		return one, false
 	}
-	// a registry that does not answer leaves the ID unknown
 	id, missing, err := dedup.ExtractNow(ctx, w.extractor, source)
 	if has := err == nil && missing == dedup.NotMissing; has {
 		one.ID = shownText([]byte(id))
@@ -138,6 +198,12 @@ func (w *wantedLetters) letter(
 	}
 	if len(w.query.ID) > 0 && (id == "" || id != w.extractor.Of(w.query.ID)) {
 		return one, false
+	}
+	if !one.Opaque {
+		w.ways(&one, opened, missing, err)
+	}
+	if one.Ways.Clean && opened.Verdict == dedup.VerdictDuplicate.String() {
+		one.copyOf = dedup.ID(strings.Clone(string(id)))
 	}
 	one.Key, one.Value = shownText(source.Key), shownText(source.Value)
 	one.Cut = len(source.Value) > shownBytes
@@ -148,6 +214,26 @@ func (w *wantedLetters) letter(
 		one.Headers = append(one.Headers, server.Row{Name: h.Key, Text: shownText(h.Value)})
 	}
 	return one, true
+}
+
+// ways are those of a letter that was not sent yet.
+func (w *wantedLetters) ways(
+	one *foundLetter, opened forwarder.Letter, missing dedup.MissingReason, unresolved error,
+) {
+	if sent, was := w.sent.Of(opened.Record); was {
+		one.Sent = fmt.Sprintf("sent to %s, %s", sent.Into, sent.At.UTC().Format(time.DateTime)+"Z")
+		return
+	}
+	if unresolved != nil {
+		one.Ways.First = "its ID is not known while the schema registry does not answer: " +
+			unresolved.Error()
+		return
+	}
+	prospect := w.prospect
+	prospect.Letter, prospect.Missing = opened, missing
+	ways := prospect.Ways(time.Now())
+	ways.First = inWordsOfThePage.Replace(ways.First)
+	one.Ways = server.Ways(ways)
 }
 
 // shownText is the beginning of some bytes, in hexadecimal digits if they are no text.

@@ -197,7 +197,7 @@ func (p *Process) pipelineNow(r *pipelineRun, blocked []string) server.Pipeline 
 		Verdicts: counts(dedup.Verdicts(), totals.Verdicts),
 		Batches:  counts(pipeline.Results(), totals.Batches),
 		TTL:      t.TTL, Undeliverable: totals.Refused,
-		Dropped: droppedNow(t.Input, r.DroppedCopies()),
+		Dropped: droppedNow(t, r.DroppedCopies()),
 	}
 	for _, l := range r.Lanes() {
 		number := strconv.Itoa(l.Lane)
@@ -220,7 +220,8 @@ func counts[Name any](order []Name, totals map[string]float64) (all []server.Cou
 }
 
 // droppedNow names the places. A claim does not tell the name of the topic that shares the scope.
-func droppedNow(input string, copies []pipeline.DroppedCopy) (all []server.DroppedCopy) {
+func droppedNow(t config.Topic, copies []pipeline.DroppedCopy) (all []server.DroppedCopy) {
+	input := t.Input
 	for _, c := range copies {
 		owner := fmt.Sprintf("%s[%d]@%d", input, c.Owner.Partition, c.Owner.Offset)
 		switch {
@@ -231,10 +232,22 @@ func droppedNow(input string, copies []pipeline.DroppedCopy) (all []server.Dropp
 		}
 		all = append(all, server.DroppedCopy{
 			At: c.At, ID: []byte(c.ID), Owner: owner, ClaimedAt: c.ClaimedAt, Conflict: c.Conflict,
-			Differs: c.Differs, Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
+			Differs: c.Differs, Became: becameOf(t, c.Became),
+			Place: fmt.Sprintf("%s[%d]@%d", input, c.Partition, c.Offset),
 		})
 	}
 	return all
+}
+
+// becameOf is where a copy is now.
+func becameOf(t config.Topic, o pipeline.Outcome) string {
+	switch {
+	case o == pipeline.DeadLettered:
+		return server.BecameLetter
+	case t.DuplicatesTopic != "":
+		return server.BecameDuplicate
+	}
+	return server.BecameNothing
 }
 
 func laneNow(l pipeline.LaneState, blocked bool) server.Lane {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -15,10 +16,11 @@ const (
 
 // announce says what a pipeline does, in the line that one looks for when it does something else.
 func (p *Process) announce(r *pipelineRun) {
-	t := r.topic
+	t, one := r.topic, p.Config()
+	one.Topics = []config.Topic{t}
 	p.log.Info("pipeline: "+t.Input+" → "+t.Output, "group", t.ConsumerGroup,
 		"mode", string(t.Mode), "delivery", string(t.Delivery), "ttl", t.TTL, "id", r.id,
-		"store", p.knowledge.Name, "lanes", t.Lanes)
+		"store", storeNamed(p.knowledge.Name, one), "lanes", t.Lanes)
 }
 
 // tally is what all pipelines together have done with records, by outcome.

@@ -1,6 +1,7 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -48,12 +49,9 @@ func (r *run) identify(ctx context.Context, l *letter) (err error) {
 }
 
 // why is the reason of a dead letter, or the verdict about a duplicate.
-func (l *letter) why() string {
-	if l.Reason != "" {
-		return l.Reason
-	}
-	return l.Verdict
-}
+func (l *letter) why() string { return whyOf(l.Letter) }
+
+func whyOf(l forwarder.Letter) string { return cmp.Or(l.Reason, l.Verdict) }
 
 func (l *letter) String() string { return placeOf(l.topic, l.place.Partition, l.place.Offset) }
 

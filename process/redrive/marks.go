@@ -108,11 +108,15 @@ func awaitStable(ctx context.Context, admin *kadm.Client, topic string) error {
 	})
 }
 
+func errNoMark(r *kgo.Record) error {
+	return fmt.Errorf("%s: the key %q is none of a mark: does another program write there?",
+		placeOf(r.Topic, r.Partition, r.Offset), r.Key)
+}
+
 func (m *marks) read(r *kgo.Record) error {
 	name, err := hex.DecodeString(string(r.Key))
 	if err != nil || len(name) != len(mark{}) {
-		return fmt.Errorf("%s: the key %q is none of a mark: does another program write there?",
-			placeOf(r.Topic, r.Partition, r.Offset), r.Key)
+		return errNoMark(r)
 	}
 	key := mark(name)
 	if r.Value == nil {

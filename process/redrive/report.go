@@ -38,8 +38,9 @@ var remedies = map[string]string{
 	TooOld: "it is older than retention.ms of the topic, and could be deleted before it is read: " +
 		"--timestamp now",
 	NoPartition: "the topic has fewer partitions than the input had: add partitions",
-	MissingID: "the configured message_id does not find its ID: correct message_id first; a value " +
-		"that was cut off has none, whatever message_id says: its producer has to send it again",
+	MissingID: "the configured message_id does not find its ID: correct message_id first, for " +
+		"example with a list of places; a value that was cut off has none, whatever message_id " +
+		"says: its producer has to send it again",
 	Tombstone: "on_tombstone keeps it from the clean topic: --into clean",
 	Duplicate: "another record with this content owns its ID: it was, or will be, forwarded; if " +
 		"not, see kdedup id release",

@@ -86,6 +86,9 @@ func Reasons(duplicates bool) []string {
 // marksTopic tells which letters were redriven.
 func marksTopic(t config.Topic) string { return t.ConsumerGroup + ".redrive" }
 
+// Marks is the topic that tells which letters were redriven.
+func (r Request) Marks() string { return marksTopic(r.Topic) }
+
 // Opener opens the store for the claims of these IDs, and says how to close it.
 type Opener func(ctx context.Context, ids map[dedup.ID]bool) (dedup.Store, func() error, error)
 
@@ -139,7 +142,7 @@ func Open(
 		Select: r.Select, Limit: r.Limit, DryRun: r.DryRun, Progress: r.Progress,
 		Into: r.Into, Input: t.Input, Now: r.Now,
 		Conflicts: r.Conflicts, MaxRedrives: r.MaxRedrives, Scope: d.entry.ClaimScope(),
-		Extractor: extractor, Passes: passes(t), Marks: marksTopic(t),
+		Extractor: extractor, Passes: Passes(t), Marks: marksTopic(t),
 		TransactionalID: t.ConsumerGroup + "-redrive", TransactionTimeout: t.TransactionTimeout,
 		BatchRecords: t.BatchRecords, BatchBytes: int(t.BatchBytes), Logger: log,
 	}
@@ -208,8 +211,8 @@ func (d *Task) Run(
 	return redrive.Run(ctx, d.options)
 }
 
-// passes tells what the pipeline lets through.
-func passes(t config.Topic) func(dedup.Verdict) bool {
+// Passes tells what the pipeline lets through to the clean topic.
+func Passes(t config.Topic) func(dedup.Verdict) bool {
 	policy := connect.PolicyOf(t)
 	return func(v dedup.Verdict) bool {
 		outcome, goesOn := policy.Outcome(v)

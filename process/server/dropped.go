@@ -18,7 +18,8 @@ func (s *sampler) dropped(pipelines []Pipeline, now time.Time) []droppedStatus {
 		for _, d := range p.Dropped {
 			age := max(0, d.At.Sub(d.ClaimedAt).Seconds()) // the claimant's clock may be ahead
 			one := droppedStatus{Topic: p.Input, At: moment{d.At, now}, Place: d.Place,
-				Owner: d.Owner, Age: &age, Conflict: d.Conflict, Differs: d.Differs}
+				Owner: d.Owner, Age: &age, Conflict: d.Conflict, Differs: d.Differs,
+				Became: d.Became}
 			if s.lookup {
 				one.ID, one.Hex = textOf(d.ID)
 			}

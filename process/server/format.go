@@ -124,6 +124,14 @@ func formatLasting(seconds *float64) string {
 	}
 }
 
+// formatAge is as formatLasting. In a backlog most ages are below a second.
+func formatAge(seconds *float64) string {
+	if seconds != nil && *seconds < 1 {
+		return "<1 s"
+	}
+	return formatLasting(seconds)
+}
+
 // formatTime is UTC, because logs of several machines are compared.
 func formatTime(t time.Time) string {
 	if t.IsZero() {

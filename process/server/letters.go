@@ -21,6 +21,8 @@ type Letters interface {
 	Redrive(ctx context.Context, q LetterQuery, r Redrive) (said string, sent bool, err error)
 	// Reasons are those of letters, and the verdicts.
 	Reasons() []string
+	// Unkept are the inputs whose dropped copies are kept nowhere.
+	Unkept() []string
 }
 
 // Senseless is the error of a question that no repeat answers.
@@ -67,10 +69,23 @@ type Letter struct {
 	ID        string // empty: it has none
 	Key       string
 	Value     string
-	Headers   []Row // of the record itself
-	Cut       bool  // more of the value is not shown
-	Opaque    bool  // it is not as kdedup writes letters, and cannot be sent
+	Headers   []Row  // of the record itself
+	Cut       bool   // more of the value is not shown
+	Opaque    bool   // it is not as kdedup writes letters, and cannot be sent
+	Sent      string // when it was redriven, and to which topic; empty: it was not, as far as known
+	Ways      Ways
 }
+
+// Ways are where a letter can be sent. What a store says about it shows when it is sent.
+type Ways struct {
+	Clean      bool
+	AsConflict bool   // to the clean topic, beside the owner of its ID
+	Input      bool   //
+	First      string // where it can go nowhere: why, and what to do first
+}
+
+// Any reports whether a letter can be sent.
+func (w Ways) Any() bool { return w.Clean || w.AsConflict || w.Input }
 
 // sendForm is a letter with the form that it was found by, to which its buttons come back.
 type sendForm struct {
@@ -107,7 +122,12 @@ func (b *letterBox) routes(mux *http.ServeMux) {
 func (b *letterBox) guarded(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !b.changes {
-			b.reply(w, http.StatusForbidden, lettersView{Error: errNoLetters.Error()})
+			refused := lettersView{Error: errNoLetters.Error()}
+			if r.URL.Path == "/redrive" && !readsPages(r) {
+				writeJSON(w, http.StatusForbidden, map[string]string{"error": refused.Error})
+				return
+			}
+			b.reply(w, http.StatusForbidden, refused)
 			return
 		}
 		serve(w, r)
@@ -119,28 +139,36 @@ type lettersView struct {
 	About   About
 	Topics  []string
 	Reasons []string
+	Unkept  []string // inputs without a duplicates topic
 	letterForm
 	Asked bool
 	Found FoundLetters
 	Said  string // what became of the letter that was to be sent
 	Sent  bool
-	Which Redrive // that letter
 	Error string
 }
-
-// WasSent reports whether a letter is the one that this answer is about.
-func (v lettersView) WasSent(l Letter) bool {
-	return v.Sent && l.Partition == v.Which.Partition && l.Offset == v.Which.Offset
-}
-
-// CanGo reports whether a letter can be sent to the input. That of a conflict would come back: its
-// ID has an owner with other content.
-func (l Letter) CanGo() bool { return l.Why != "conflict" }
 
 // letterForm is what the form holds. It stays there with the answer.
 type letterForm struct {
 	Topic, Why, ID  string
 	Hex, Duplicates bool
+}
+
+// AllUnkept reports whether no dropped copy is kept.
+func (v lettersView) AllUnkept() bool {
+	return len(v.Unkept) > 0 && len(v.Unkept) >= len(v.Topics)
+}
+
+// mostUnkept are named.
+const mostUnkept = 5
+
+// SomeUnkept names the inputs whose dropped copies are kept nowhere, where others are kept.
+func (v lettersView) SomeUnkept() string {
+	named := strings.Join(v.Unkept[:min(len(v.Unkept), mostUnkept)], ", ")
+	if n := len(v.Unkept) - mostUnkept; n > 0 {
+		named += fmt.Sprintf(" and %d more", n)
+	}
+	return named
 }
 
 // Form is for the template.
@@ -227,7 +255,6 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	code := http.StatusOK
-	v.Which = sent
 	select {
 	case b.sending <- struct{}{}:
 		ctx, cancel := context.WithTimeout(r.Context(), redriveTimeout)
@@ -249,7 +276,7 @@ func (b *letterBox) redrive(w http.ResponseWriter, r *http.Request) {
 // answer is the page for who reads pages, and JSON for a script, as for a change of an ID.
 func (b *letterBox) answer(w http.ResponseWriter, r *http.Request, code int, v lettersView) {
 	switch {
-	case strings.Contains(r.Header.Get("Accept"), "text/html"):
+	case readsPages(r):
 		if code == http.StatusBadRequest {
 			b.reply(w, code, v)
 			return
@@ -262,6 +289,10 @@ func (b *letterBox) answer(w http.ResponseWriter, r *http.Request, code int, v l
 	default:
 		writeJSON(w, code, map[string]string{"said": v.Said})
 	}
+}
+
+func readsPages(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 func redriveOf(r *http.Request) (sent Redrive, err error) {
@@ -283,6 +314,7 @@ func redriveOf(r *http.Request) (sent Redrive, err error) {
 
 func (b *letterBox) reply(w http.ResponseWriter, code int, v lettersView) {
 	v.Topics, v.Reasons = b.topics(), b.letters.Reasons()
+	v.Unkept = b.letters.Unkept()
 	v.About = b.sampler.latest.Load().About
 	b.page.write(w, code, "letters.html", v)
 }

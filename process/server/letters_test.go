@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,23 +16,35 @@ import (
 )
 
 // box has one letter, and notes what it is asked for.
-type box struct{ asked []string }
+type box struct {
+	asked  []string
+	sent   bool
+	unkept []string
+}
 
 func (b *box) Find(_ context.Context, q LetterQuery) (FoundLetters, error) {
 	b.asked = append(b.asked, "find "+q.Topic)
-	return FoundLetters{From: q.Topic + ".dlq", Looked: 7, All: []Letter{{Partition: 1, Offset: 5,
+	conflict := Letter{Partition: 1, Offset: 5,
 		Source: "orders[3]@812", At: noon, Why: "conflict", Differs: "the value in total",
 		ID: "o-17", Key: "k", Value: "<script>alert(1)</script>",
-		Headers: []Row{{"trace", "t-1"}}}, {Offset: 6, At: noon, Opaque: true, Key: "null"},
-		{Offset: 7, At: noon, Why: "missing_id_absent", Key: "k"}}}, nil
+		Headers: []Row{{"trace", "t-1"}}, Ways: Ways{AsConflict: true}}
+	if b.sent {
+		conflict.Sent, conflict.Ways = "sent to orders.clean", Ways{}
+	}
+	return FoundLetters{From: q.Topic + ".dlq", Looked: 7, All: []Letter{conflict,
+		{Offset: 6, At: noon, Opaque: true, Key: "null"},
+		{Offset: 7, At: noon, Why: "missing_id_absent", Key: "k",
+			Ways: Ways{First: "correct message_id first"}}}}, nil
 }
 
 func (b *box) Redrive(_ context.Context, q LetterQuery, r Redrive) (string, bool, error) {
-	b.asked = append(b.asked, "redrive "+q.Topic)
+	b.asked, b.sent = append(b.asked, "redrive "+q.Topic), true
 	return "sent", true, nil
 }
 
 func (b *box) Reasons() []string { return []string{"conflict", "missing_id"} }
+
+func (b *box) Unkept() []string { return b.unkept }
 
 func lettersServer(t *testing.T, local bool, change func(*Options)) (*box, string) {
 	t.Helper()
@@ -99,5 +113,54 @@ func TestPagesOfOtherSitesCannotSendLetters(t *testing.T) {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusForbidden || len(b.asked) > 0 {
 		t.Errorf("%s, and it was asked for %q", answer.Status, b.asked)
+	}
+}
+
+func TestTheDuplicatesTopicIsOfferedWhereThereIsOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		unkept  []string
+		offered bool
+		want    string
+	}{
+		"all are kept":  {nil, true, ""},
+		"some are kept": {[]string{"orders"}, true, "Dropped copies of orders are kept nowhere"},
+		"none are kept": {[]string{"orders", "refunds"}, false, "Dropped copies are kept nowhere"},
+		"many have none": {slices.Repeat([]string{"a"}, 7), false,
+			"Dropped copies are kept nowhere"},
+	} {
+		b, base := lettersServer(t, true, func(*Options) {})
+		b.unkept = c.unkept
+		answer, err := http.Get(base + "/letters")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(page), ">the duplicates topic<") != c.offered ||
+			!strings.Contains(string(page), c.want) ||
+			strings.Contains(string(page), "kept nowhere") != (c.want != "") {
+			t.Errorf("%s: the page is:\n%s", name, page)
+		}
+	}
+}
+
+// A script gets no page, whatever the answer is.
+func TestAScriptThatSendsLettersIsAnsweredWithJSON(t *testing.T) {
+	for want, local := range map[string]bool{`{"said":"sent"}`: true,
+		`{"error":"letters, `: false} {
+		_, base := lettersServer(t, local, func(*Options) {})
+		answer, err := http.PostForm(base+"/redrive", url.Values{"topic": {"orders"},
+			"partition": {"1"}, "offset": {"5"}, "into": {"clean"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("%v: %s, want %s", err, text, want)
+		}
 	}
 }

@@ -87,7 +87,7 @@ var formats = template.FuncMap{
 		return formatCount(float64(offset))
 	},
 	"rate": formatRate, "seconds": formatSeconds, "ago": formatAgo, "words": words,
-	"share": formatShare, "lasting": formatLasting, "meaning": func(name string) string {
+	"share": formatShare, "age": formatAge, "meaning": func(name string) string {
 		return meanings[name]
 	},
 	"time": func(m moment) string { return formatTime(m.at) }, "clock": formatTime,

@@ -155,7 +155,15 @@ type DroppedCopy struct {
 	ClaimedAt time.Time
 	Conflict  bool   // it has other content than the owner
 	Differs   string // in what; empty: not known
+	Became    string
 }
+
+// What became of a dropped copy.
+const (
+	BecameNothing   = "dropped"
+	BecameDuplicate = "kept" // on the duplicates topic
+	BecameLetter    = "dead_letter"
+)
 
 // Count is a counter by name.
 type Count struct {
@@ -214,7 +222,7 @@ type Event struct {
 	Error   string
 	Hint    string
 	Topic   string
-	Lane    string
+	Lane    string // of several: "0, 2"
 	Details string // what else was logged with the last one, as key=value
 	Count   int
 	First   time.Time

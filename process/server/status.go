@@ -155,7 +155,8 @@ type droppedStatus struct {
 	Age      *float64 `json:"age_seconds"` // from the owner's claim to the drop
 	Conflict bool     `json:"conflict"`
 	Differs  string   `json:"differs"` // in what a conflict differs; empty: not known
-	ID       string   `json:"id"`      // empty where look-ups are off
+	Became   string   `json:"became"`
+	ID       string   `json:"id"` // empty where look-ups are off
 	Hex      bool     `json:"id_is_hex"`
 }
 
@@ -191,10 +192,13 @@ type eventStatus struct {
 	Last    moment `json:"last"`
 }
 
-// Where is the pipeline and lane of an event.
+// Where is the pipeline and the lanes of an event.
 func (e eventStatus) Where() string {
-	if e.Lane == "" {
+	switch {
+	case e.Lane == "":
 		return e.Topic
+	case strings.Contains(e.Lane, ","):
+		return strings.TrimSpace(e.Topic + " lanes " + e.Lane)
 	}
 	return strings.TrimSpace(e.Topic + " lane " + e.Lane)
 }

@@ -53,6 +53,8 @@
     return Math.floor(s / 86400) + ' d';
   };
 
+  const age = (v) => (!nothing(v) && v < 1 ? '<1 s' : lasting(v));
+
   const ago = (at) => (at ? lasting((now - Date.parse(at)) / 1000) : none);
 
   const share = (v) => {
@@ -63,7 +65,7 @@
   };
 
   const formats = {
-    count, rate, seconds, ago, lasting, share,
+    count, rate, seconds, ago, age, share,
     bytes: (v) => (nothing(v) ? none : bytes(v)),
     done: (v) => (v === 0 ? none : count(v)),
     fact: (f) => (f.unit === 'bytes' ? bytes(f.value) : count(f.value)),
@@ -148,7 +150,7 @@
       d.alike = d.conflict ? 'other' : 'same';
       d.hex = d.id_is_hex ? '1' : '';
     }
-    for (const e of status.events) e.where = e.lane === '' ? e.topic : `${e.topic} lane ${e.lane}`.trim();
+    for (const e of status.events) e.where = e.lane === '' ? e.topic : `${e.topic} ${e.lane.includes(',') ? 'lanes' : 'lane'} ${e.lane}`.trim();
     fill(document.body, status);
     document.title = (status.state === 'ready' ? '' : formats.words(status.state) + ': ') + 'kdedup ' + status.process.instance;
   };
