@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/connect"
 	"github.com/kdedup/kdedup/process/server"
 )
 
@@ -94,8 +95,8 @@ func (p *Process) clustersNow(c config.Config) []server.Cluster {
 		}
 		add(t.Delivery == config.DeliveryExactlyOnce, t.FenceTopic) // with its transactions
 	}
-	if c.Store.Type == config.StoreKafka {
-		add(c.Store.Kafka.Cluster == config.ClusterOutput, c.Store.Kafka.Topic)
+	for _, topic := range connect.ClaimTopics(c) {
+		add(c.Store.Kafka.Cluster == config.ClusterOutput, topic)
 	}
 	return all
 }

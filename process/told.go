@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kdedup/kdedup/config"
+	"github.com/kdedup/kdedup/connect"
 	"github.com/kdedup/kdedup/pipeline"
 )
 
@@ -20,7 +21,7 @@ func (p *Process) announce(r *pipelineRun) {
 	one.Topics = []config.Topic{t}
 	p.log.Info("pipeline: "+t.Input+" → "+t.Output, "group", t.ConsumerGroup,
 		"mode", string(t.Mode), "delivery", string(t.Delivery), "ttl", t.TTL, "id", r.id,
-		"store", storeNamed(p.knowledge.Name, one), "lanes", t.Lanes)
+		"store", connect.StoreInUse(one), "lanes", t.Lanes)
 }
 
 // tally is what all pipelines together have done with records, by outcome.

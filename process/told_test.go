@@ -47,22 +47,6 @@ func TestTheLogOfARunTellsWhatRunsAndWhatItDid(t *testing.T) {
 	}
 }
 
-// The setting of a claim log has a place for the consumer group: the log tells the topics.
-func TestTheStoreOfAClaimLogIsNamedByItsTopics(t *testing.T) {
-	c := config.Config{Store: config.Store{Type: config.StoreKafka,
-		Kafka: config.ClaimLog{Topic: "{group}.claims", Shards: 1}}}
-	for _, group := range []string{"a", "b", "c"} {
-		c.Topics = append(c.Topics, config.Topic{ScopeGroup: group, TTL: time.Hour})
-	}
-	want := "topics a.claims, a.claims.scopes, b.claims, b.claims.scopes and 2 more"
-	if got := storeNamed("as configured", c); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if c.Store.Type = config.StoreRedis; storeNamed("as configured", c) != "as configured" {
-		t.Error("another store has another name")
-	}
-}
-
 func TestTotalsTellWhatBecameOfTheRecordsSinceTheLastLine(t *testing.T) {
 	r := startReloading(t, neverLook)
 	ctx, cancel := context.WithCancel(t.Context())
