@@ -130,7 +130,7 @@ func (p plan) storeSection() string {
 	return text + "  postgres: {hosts: " + hosts + "}\n"
 }
 
-// beside names a topic after the clean one: two pipelines of one input must not share their letters.
+// beside names a topic after the clean one: two pipelines of one input must not share letters.
 func (p plan) beside(suffix string) string {
 	return strings.TrimSuffix(p.output, ".clean") + suffix
 }

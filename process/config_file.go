@@ -109,6 +109,9 @@ func (p *Process) try(ctx context.Context, giveUp context.CancelFunc, f *ConfigF
 		return // in force; or the process ends, and the servers' answers are no longer awaited
 	}
 	p.families.config.Refused()
-	slog.New(p.events.everyLine()).Error("configuration refused, the one before runs on",
-		"error", err)
+	log := slog.New(p.events.everyLine())
+	if f.retry && p.Config().Reload.Watch {
+		log = log.With("tried_again_in", retryEvery)
+	}
+	log.Error("configuration refused, the one before runs on", "error", err)
 }
