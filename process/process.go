@@ -1,10 +1,10 @@
 // Package process is the kdedup that runs: the pipelines of a configuration, the file that it
 // follows, the server that shows what they do.
 //
-// New listens, and Run works until its context ends: it connects to Kafka and the store (running.go),
-// again and again while one does not answer (outage.go), begins the pipelines (pipelines.go,
-// lanes.go) and applies what the file says (config_file.go, reload.go). One goroutine, that of Run,
-// begins and ends pipelines. Close comes after Run.
+// New listens, and Run works until its context ends: it connects to Kafka and the store
+// (running.go), again and again while one does not answer (outage.go), begins the pipelines
+// (pipelines.go, lanes.go) and applies what the file says (config_file.go, reload.go). One
+// goroutine, that of Run, begins and ends pipelines. Close comes after Run.
 package process
 
 import (
