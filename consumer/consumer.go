@@ -38,8 +38,6 @@ import (
 	"github.com/kdedup/kdedup/fence"
 )
 
-
-
 // Options describe the work of one member of a consumer group.
 type Options struct {
 	Input         string
