@@ -97,8 +97,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 func checkSection(t *testing.T, f *dto.MetricFamily, section, text string) {
 	t.Helper()
-	if kind := "- Type: " + strings.ToLower(f.GetType().String()); !strings.Contains(section,
-		kind+"\n") {
+	kind := strings.ToLower(f.GetType().String())
+	if !strings.Contains(section, "** ("+kind+")\n") &&
+		!strings.Contains(section, "** ("+kind+" by `") {
 		t.Errorf("%s is documented as another type than %s", f.GetName(), kind)
 	}
 	for _, metric := range f.GetMetric() {

@@ -18,10 +18,9 @@ const (
 type Keepers struct {
 	// What this process keeps of the claim log's index. `all`: all shards; it asks nobody, and
 	// nobody asks it. `shared`: its part of them; it asks the others about the rest, which needs
-	// the settings below. `none`: nothing, also on no disk; it asks the others, at least one of
-	// which must be `shared` or `only`. `only`: its part of them, and nothing else: `kdedup run`
-	// then runs no pipelines and answers no API, and keeps what the processes of the same file with
-	// `none` or `shared` ask for. Processes with different values may run beside each other.
+	// the settings below. `none`: nothing, and no disk; it asks the others, at least one of which
+	// must be `shared` or `only`. `only`: its part, and no pipelines and no API. Processes with
+	// different values may run beside each other.
 	Keep string `mapstructure:"keep"`
 	// How many processes keep each shard, 1 or 2. With 2 nothing waits when a process is lost, and
 	// the indexes take twice as much. The same in all processes.

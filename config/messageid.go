@@ -64,25 +64,22 @@ type MessageID struct {
 	// list as a whole. `from` and `parts` are refused beside it.
 	Preset string `mapstructure:"preset"`
 	// Required, or set by `preset`. `header`: the header `name`. `key`: the record's key. `json`:
-	// the field `path` of a JSON document, the value or the key. The five bytes of a schema
-	// registry before it (a zero and the ID of a schema) are skipped, and so is a byte order mark;
-	// `NaN` and `Infinity` are numbers; what stands behind the field need not be JSON. `avro`,
-	// `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema, in the
-	// wire format of Confluent's serializers; the first two need `schema_registry`. `debezium`: a
-	// change in Debezium's envelope, known by its place in the log of the database, its key and
-	// what it did to the row. `maxwell`, `canal_json`, `ticdc`, `cockroachdb`, `mongodb` (its
-	// Kafka source) and `dms` (AWS): a change as these write it, known in the same way; what they
-	// write that is no change (marks of time, control records, initial loads without a place)
-	// passes as it is. `value_hash`: SHA-256 of the value, so that equal values are copies.
-	// `composite`: all of `parts` together. `first_of`: the first of `parts` that is not missing;
-	// an ID is the same whichever part has it.
+	// the field `path` of a JSON document, the value or the key. What a schema registry's
+	// serializer puts before it is skipped, and what stands behind the field need not be JSON.
+	// `avro`, `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema,
+	// in the wire format of Confluent's serializers; the first two need `schema_registry`.
+	// `debezium`: a change in Debezium's envelope, known by its place in the log of the database,
+	// its key and what it did to the row. `maxwell`, `canal_json`, `ticdc`, `cockroachdb`,
+	// `mongodb` (its Kafka source) and `dms` (AWS): a change as these write it, known in the same
+	// way; what is no change passes as it is. `value_hash`: SHA-256 of the value, so that equal
+	// values are copies. `composite`: all of `parts` together. `first_of`: the first of `parts`
+	// that is not missing; an ID is the same whichever part has it.
 	From string `mapstructure:"from"`
 	// Name of the header. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
 	// With `from: header`, whether capital and small letters of ASCII in the name are different:
-	// `exact` or `any`. Take `any` for headers that come from HTTP requests, where receivers write
-	// `X-GitHub-Delivery`, `X-Github-Delivery` or `x-github-delivery`. The ID is the same in any
-	// case of the name.
+	// `exact` or `any`. Take `any` for headers that come from HTTP requests. The ID is the same in
+	// any case of the name.
 	//
 	// Default: `exact`.
 	HeaderCase string `mapstructure:"header_case"`
@@ -93,11 +90,11 @@ type MessageID struct {
 	Occurrence string `mapstructure:"occurrence"`
 	// Place of the field, for example `order.id`; `items[0].id` or `items.0.id` is the one of an
 	// array's first element; `payload|json.id` is a field of the document that lies as text in the
-	// field `payload` (or lies there as it is). A backslash takes one of `\`, `.`, `[`, `]`, `|`
-	// and `$` for a character of a name: `order\.id`. With `avro` and `protobuf` a name is also the
-	// key of a map, and nothing lies as text. With `avro`, `$` is the whole of a value or a key
-	// that is no record: a string, say. Required with `from: json`, `avro`, `protobuf` and
-	// `json_schema`, refused otherwise.
+	// field `payload` (or lies there as it is). A backslash makes `\`, `.`, `[`, `]`, `|` and `$`
+	// part of a name: `order\.id`. With `avro` and `protobuf` a name is also the key of a map, and
+	// nothing lies as text. With `avro`, `$` is the whole of a value or a key that is no record: a
+	// string, say. Required with `from: json`, `avro`, `protobuf` and `json_schema`, refused
+	// otherwise.
 	Path string `mapstructure:"path"`
 	// With places that have a `path`, what of the record has the field: `value` or `key`.
 	//
@@ -107,18 +104,16 @@ type MessageID struct {
 	// validate` looks at. Empty: the input topic with `-value` or `-key` behind it, if there is
 	// such a subject.
 	Subject string `mapstructure:"subject"`
-	// What is done to the bytes of a header, a key or a field, in the given order, at most 8
-	// steps. `trim`: white space of ASCII at both ends is taken away. `payload`: a JSON object of
-	// `schema` and `payload` and nothing else, as Kafka Connect's JsonConverter writes it, is
-	// replaced by its payload, everything else stays. `unquote`: a JSON string is replaced by what
-	// it stands for, everything else stays. `lower`: letters of ASCII become small
-	// ones. `uuid`: a UUID in capitals, without hyphens, in braces or parentheses or behind
-	// `urn:uuid:` is written as `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`, everything else stays. An
-	// ID of which nothing is left is missing. Refused with other places; `parts` have their own.
+	// What is done to the bytes of a header, a key or a field, in the given order, at most 8 steps.
+	// `trim`: white space of ASCII at both ends is taken away. `payload`: a JSON object of `schema`
+	// and `payload`, as Kafka Connect's JsonConverter writes it, is replaced by its payload.
+	// `unquote`: a JSON string is replaced by what it stands for. `lower`: letters of ASCII become
+	// small ones. `uuid`: a UUID in another spelling is written as
+	// `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`. Everything else stays. `docs/message-ids.md` has the
+	// details. An ID of which nothing is left is missing. Refused with other places; `parts` have
+	// their own.
 	Normalize []string `mapstructure:"normalize"`
-	// With `from: value_hash`, fields of a value that do not count, as in `fingerprint.ignore`:
-	// values that differ in nothing else are copies. A value that is not of the `format` counts as
-	// a whole.
+	// With `from: value_hash`, fields of a value that do not count, as in `fingerprint.ignore`.
 	Ignore []string `mapstructure:"ignore"`
 	// With `from: value_hash`, the only fields of a value that count, as in `fingerprint.only`.
 	Only []string `mapstructure:"only"`

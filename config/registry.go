@@ -37,10 +37,8 @@ type SchemaRegistry struct {
 	// the name of the topic, or that of `message_id.subject`. Empty: `default-registry`.
 	RegistryName string `mapstructure:"registry_name"`
 	// Where records name their schema. `value`: a zero byte and a number before the value (or the
-	// key). `header`: in a header, `__value_schema_id` and `__key_schema_id` of Confluent's
-	// serializers or `apicurio.value.contentId` and so on of Apicurio's; the value has nothing
-	// before it. `any`: in a header where there is one, or else before the value, as Confluent's
-	// deserializers do; for a topic that changes from one to the other.
+	// key). `header`: in a header of Confluent's or Apicurio's serializers; the value has nothing
+	// before it. `any`: in a header where there is one, or else before the value.
 	//
 	// Default: `any`.
 	IDIn string `mapstructure:"id_in"`

@@ -92,10 +92,9 @@ type Cassandra struct {
 	// Required with `type: cassandra`. Some nodes as `host:port`, or `host` for port 9042. The
 	// others are found through them.
 	Hosts []string `mapstructure:"hosts"`
-	// How claims are kept. `rows`: a row for each, which takes no memory here however many there
-	// are. `log`: in the blocks of a log, which costs the nodes a twentieth of that, and each
-	// process an index of all claims. Neither knows the claims of the other: see
-	// `docs/stores.md#a-log-in-cassandra` before you change it.
+	// How claims are kept. `rows`: a row for each. `log`: in the blocks of a log, which costs the
+	// nodes a twentieth of that, and each process an index of all claims. Neither knows the claims
+	// of the other: see `docs/stores.md#a-log-in-cassandra` before you change it.
 	Layout string `mapstructure:"layout"`
 	// The log, with `layout: log`.
 	Log CassandraLog `mapstructure:"log"`
@@ -106,9 +105,8 @@ type Cassandra struct {
 	// `layout: log`.
 	Table string `mapstructure:"table"`
 	// The data centre whose nodes kdedup asks. It never asks others; `hosts` must lie in it.
-	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre: without it the driver
-	// may ask any node, and the `LOCAL_` levels below then mean that node's data centre, a
-	// different one each time. Empty means that the cluster has only one.
+	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre. Empty means that the
+	// cluster has only one.
 	LocalDC string `mapstructure:"local_dc"`
 	// Name for password authentication; needs `password`. Empty means no authentication.
 	Username string `mapstructure:"username"`

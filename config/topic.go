@@ -90,9 +90,8 @@ type Topic struct {
 	MessageID MessageID `mapstructure:"message_id"`
 	// Full name of the Avro record or the Protobuf message that every value of the input is, for
 	// values that name no schema: `shop.Order`. `schema_registry.schemas` has it. Nothing is looked
-	// for before a value then. Bytes of Avro do not tell by which version of a schema they were
-	// written: with another version than theirs kdedup would read another field. Name one only for
-	// a topic whose schema never changes; Protobuf's fields have numbers, which do not move.
+	// for before a value then. Name one in Avro only for a topic whose schema never changes: with
+	// another version than theirs kdedup would read another field.
 	Schema string `mapstructure:"schema"`
 	// Which records have a message ID, by what they have in a header, the key or a JSON field, for
 	// example `{from: header, name: type, is: [order]}`. All others are forwarded as they are, in
@@ -118,11 +117,10 @@ type Topic struct {
 	// store holds about rate x ttl claims. A change applies to new claims.
 	TTL time.Duration `mapstructure:"ttl"`
 	// Where the window begins. `first`: at the first copy, however many come. `last`: at the last
-	// one, so an ID stays known until no copy has come for the ttl. kdedup then renews the claim
-	// when a copy comes, but not within a tenth of the ttl after it did so last: a claim ends
-	// between nine tenths of the ttl and all of it after the last copy. The record that owns the
-	// ID is no copy: read again, it renews nothing. A change applies at once: claims that hold are
-	// renewed from then on, or end as they are.
+	// one, so an ID stays known until no copy has come for the ttl. A claim then ends between nine
+	// tenths of the ttl and all of it after the last copy. The record that owns the ID is no copy:
+	// read again, it renews nothing. A change applies at once: claims that hold are renewed from
+	// then on, or end as they are.
 	TTLFrom TTLFrom `mapstructure:"ttl_from"`
 	// Partitions that the scope's claims are spread over in Cassandra, 1 to 1000000. Claims of one
 	// bucket share a request: fewer buckets are faster, and each grows to rate x ttl / buckets
@@ -137,14 +135,14 @@ type Topic struct {
 	OnMissingID Action `mapstructure:"on_missing_id"`
 	// What a value must be for its record to have a message ID: `any`, or `whole`, one JSON
 	// document from its beginning to its end. A value that was cut off, or has something behind its
-	// end, has none then, for the reason `unparsable`; else it takes its ID, and the copy that is
-	// whole is in conflict with it. A tombstone is no document.
+	// end, has none then (`unparsable`); else the copy that is whole is in conflict with it. A
+	// tombstone is no document.
 	Documents Documents `mapstructure:"documents"`
 	// A tombstone, a record without a value, with which a compacted topic forgets a key. `as_any`:
-	// kdedup treats it as any other record, so with `from: json` it has no ID, and with `from: key`
-	// it is in conflict with the record that it is to delete. `forward`: kdedup forwards every
-	// tombstone, its copies too, in its place, and claims nothing for it. `dead_letter` (needs
-	// `dead_letter_topic`) or `drop`: kdedup keeps it from the clean topic. Verdict `tombstone`.
+	// as any other record, so with `from: json` it has no ID, and with `from: key` it is in
+	// conflict with the record that it is to delete. `forward`: kdedup forwards every tombstone in
+	// its place, its copies too. `dead_letter` (needs `dead_letter_topic`) or `drop`: kdedup keeps
+	// it from the clean topic. Verdict `tombstone`.
 	OnTombstone Action `mapstructure:"on_tombstone"`
 	// A record with a known ID but another key or value than its owner's: `drop`,
 	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
@@ -155,9 +153,8 @@ type Topic struct {
 	// A record that the clean topic refuses from any producer: too large, with a timestamp that it
 	// does not admit, without a key where it is compacted. `dead_letter`: it goes to
 	// `dead_letter_topic`, in a form that this topic takes. `drop`: it goes nowhere. In both cases
-	// its ID stays claimed, and kdedup_undeliverable_total counts it. `stop`: kdedup holds its
-	// partition until the topic takes the record or you change this setting. kdedup does so too
-	// with `dead_letter` where it can write no dead letter. The other partitions go on.
+	// its ID stays claimed. `stop`: kdedup holds its partition until the topic takes the record or
+	// you change this setting, as it does where it can write no dead letter.
 	OnUndeliverable Action `mapstructure:"on_undeliverable"`
 	// What to do when the group's offsets lie above what kdedup handled, because somebody moved
 	// them forward, they had expired, or a broker lost a transaction's markers. `reread`: go on
@@ -187,17 +184,15 @@ type Topic struct {
 	// least as many partitions as the input, and those of the input that it lacks wait. `by_key`:
 	// the partition follows from the key, as with Kafka's own producer.
 	Partitioner Partitioner `mapstructure:"partitioner"`
-	// How kdedup compresses what it writes. `input`: each batch as those are that it was made of,
-	// so that who could read the input can read the clean topic (KafkaJS has no Snappy). If they
-	// differ, it takes one of theirs. Else `none`, `gzip`, `snappy`, `lz4` or `zstd`.
+	// How kdedup compresses what it writes. `input`: as the input's batches are, so that who could
+	// read the input can read the clean topic. Else `none`, `gzip`, `snappy`, `lz4` or `zstd`.
 	// Brokers with `compression.type` on the topic compress it again. Azure Event Hubs takes `none`
 	// and `gzip` only.
 	Compression Compression `mapstructure:"compression"`
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
-	// start. That is decided once, for the partitions that the input has then, and for the topics
-	// that a pattern matches then. The fence topic remembers it. What comes later is read from its
-	// beginning: a partition that was added, a topic that was made or made again. A group whose
-	// offsets have expired goes on at its fences, whatever this says.
+	// start. That is decided once, for the partitions and topics that there are then. What comes
+	// later is read from its beginning: a partition that was added, a topic that was made or made
+	// again.
 	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
 	// Batches are smaller while the brokers take too long for large ones.

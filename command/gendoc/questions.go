@@ -25,17 +25,11 @@ var subjects = []subject{
 		{"kdedup_commit_duration_seconds", "Do commits slow it down?"},
 	}},
 	{"Duplicates", "Where copies come from, and whether the TTL is right.\n\n" +
-		"The age of a copy is counted from the claim of the first one, on the clock of kdedup, " +
-		"to the moment when the copy is judged: " +
-		"the TTL is compared with just that, for it begins with the claim. Timestamps of the " +
-		"records would tell when producers sent " +
-		"them, by their own clocks, and not whether the claim still held. Two things follow. A " +
-		"lag makes copies older: they are judged " +
-		"later. And while a backlog is worked off copies look younger than they will in normal " +
-		"traffic, because claims follow each " +
-		"other faster than the records did: read the age of a day without a backlog. Copies that " +
-		"come after the TTL pass as new " +
-		"and are in no metric; the ages shortly before it tell how many there may be.", []question{
+		"The age of a copy is counted from the claim of the first one to the moment when the copy " +
+		"is judged, as the TTL is. A lag makes copies older. While a backlog is worked off they " +
+		"look younger than they will in normal traffic: read the age of a day without one. Copies " +
+		"that come after the TTL pass as new and are in no metric; the ages shortly before it tell " +
+		"how many there may be.", []question{
 		{"kdedup_duplicate_age_seconds", "Is the TTL right?"},
 		{"kdedup_duplicates_near_ttl_total",
 			"Do copies come so late that others may come too late?"},

@@ -39,12 +39,11 @@ func render(families []family) ([]byte, error) {
 }
 
 func (f family) write(out *bytes.Buffer, question string) {
-	labels := "none"
+	kind := f.kind
 	if len(f.labels) > 0 {
-		labels = "`" + strings.Join(f.labels, "`, `") + "`"
+		kind += " by `" + strings.Join(f.labels, "`, `") + "`"
 	}
-	fmt.Fprintf(out, "\n### `%s`\n\n**%s**\n\n- Type: %s\n- Labels: %s\n\n%s\n", f.name, question,
-		f.kind, labels, f.help)
+	fmt.Fprintf(out, "\n### `%s`\n\n**%s** (%s)\n\n%s\n", f.name, question, kind, f.help)
 }
 
 func unasked(families []family) (names []string) {

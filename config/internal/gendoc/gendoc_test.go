@@ -71,15 +71,15 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"- Default: `168h`", "- Default: the host name", "- Environment: `KDEDUP_TOPICS_<N>_TTL`",
-		"- Environment: `KDEDUP_KAFKA_TLS_CA_FILE`, `KDEDUP_KAFKA_OUTPUT_TLS_CA_FILE`, " +
-			"`KDEDUP_STORE_CASSANDRA_TLS_CA_FILE`, " +
-			"`KDEDUP_STORE_REDIS_TLS_CA_FILE`, `KDEDUP_STORE_POSTGRES_TLS_CA_FILE`, " +
-			"`KDEDUP_SCHEMA_REGISTRY_TLS_CA_FILE`, `KDEDUP_METRICS_OTLP_TLS_CA_FILE`, " +
-			"`KDEDUP_TRACING_TLS_CA_FILE`",
+		"duration; default: `168h`; `KDEDUP_TOPICS_<N>_TTL`",
+		"text; default: the host name; `KDEDUP_INSTANCE`",
+		"text; default: empty; `KDEDUP_KAFKA_TLS_CA_FILE`",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the reference lacks the line %q", line)
 		}
+	}
+	if strings.Contains(string(text), "`topics[].-") {
+		t.Error("the reference shows a field that the file does not have")
 	}
 }

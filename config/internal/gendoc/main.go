@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 func main() {
@@ -35,15 +34,11 @@ func run(source, out, schema string) error {
 	return nil
 }
 
-// generate returns the whole document: the introduction, the full example, the reference.
+// generate returns the whole document: the introduction, and the reference.
 func generate(source string) ([]byte, error) {
-	example, err := os.ReadFile(filepath.Join(source, "..", "examples", "kdedup.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("read example: %w", err)
-	}
 	manual, err := readManual(source)
 	if err != nil {
 		return nil, err
 	}
-	return render(manual, string(example))
+	return render(manual)
 }

@@ -21,15 +21,12 @@ type section struct {
 	paths     []string
 }
 
-func render(m manual, example string) ([]byte, error) {
-	var out bytes.Buffer
-	fmt.Fprintf(&out,
-		"%s\n## Complete example\n\nAs in `examples/kdedup.yaml`.\n\n```yaml\n%s```\n", intro,
-		example)
+func render(m manual) ([]byte, error) {
+	out := bytes.NewBufferString(intro)
 	var sections []*section
 	sections = gather(sections, "", reflect.ValueOf(config.Default()))
 	for _, s := range sections {
-		if err := s.render(&out, m); err != nil {
+		if err := s.render(out, m); err != nil {
 			return nil, err
 		}
 	}
@@ -46,8 +43,10 @@ func gather(sections []*section, path string, defaults reflect.Value) []*section
 	}
 	sections = append(sections, &section{defaults.Type(), defaults, []string{path}})
 	for field, value := range defaults.Fields() {
-		inner := join(path, field.Tag.Get("mapstructure"))
+		key := field.Tag.Get("mapstructure")
+		inner := join(path, key)
 		switch {
+		case key == "-": // not of the file
 		case field.Type.Kind() == reflect.Struct:
 			sections = gather(sections, inner, value)
 		case field.Type == reflect.TypeFor[[]config.Topic]():
@@ -84,27 +83,24 @@ func (s *section) render(out *bytes.Buffer, m manual) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n### `%s`\n\n%s\n\n%s\n", join(s.paths[0], key), s.facts(key, value, e),
+		fmt.Fprintf(out, "\n### `%s`\n\n%s%s\n", join(s.paths[0], key), s.facts(key, value, e),
 			e.text)
 	}
 	return nil
 }
 
-// facts is the list of type, default and environment variables.
+// facts is the paragraph of type, default and environment variable. What has sections of its own
+// needs none. A variable of the first place stands for those of all: the introduction has the rule.
 func (s *section) facts(key string, value reflect.Value, e entry) string {
-	lines := []string{"- Type: " + typeName(value.Type()), "- Default: " + defaultText(value, e)}
-	switch {
-	case value.Kind() == reflect.Struct:
-		return lines[0]
-	case isList(value.Type()):
-		return strings.Join(lines, "\n")
+	if value.Kind() == reflect.Struct {
+		return ""
 	}
-	var names []string
-	for _, path := range s.paths {
-		path = strings.ReplaceAll(join(path, key), "[]", "[<n>]")
-		names = append(names, "`"+config.EnvName(path)+"`")
+	facts := typeName(value.Type()) + "; " + defaultText(value, e)
+	if isList(value.Type()) {
+		return facts + "\n\n"
 	}
-	return strings.Join(append(lines, "- Environment: "+strings.Join(names, ", ")), "\n")
+	path := strings.ReplaceAll(join(s.paths[0], key), "[]", "[<n>]")
+	return facts + "; `" + config.EnvName(path) + "`\n\n"
 }
 
 func typeName(t reflect.Type) string {
@@ -112,15 +108,13 @@ func typeName(t reflect.Type) string {
 	case t == reflect.TypeFor[time.Duration]():
 		return "duration"
 	case t == reflect.TypeFor[config.Bytes]():
-		return "size: a whole number, or a text such as `16MiB`"
+		return "size"
 	case t == reflect.TypeFor[config.Secret]():
 		return "secret"
 	case isList(t):
 		return "list of mappings"
 	case t.Kind() == reflect.Slice:
 		return "list of text"
-	case t.Kind() == reflect.Struct:
-		return "mapping"
 	case t.Kind() == reflect.Int:
 		return "whole number"
 	case t.Kind() == reflect.Float64:
@@ -135,16 +129,16 @@ func typeName(t reflect.Type) string {
 func defaultText(value reflect.Value, e entry) string {
 	switch {
 	case e.required:
-		return "none, required"
+		return "required"
 	case e.fallback != "":
-		return e.fallback
+		return "default: " + e.fallback
 	case value.Kind() == reflect.Slice || value.Kind() == reflect.String && value.Len() == 0:
-		return "empty"
+		return "default: empty"
 	}
 	if d, ok := value.Interface().(time.Duration); ok {
-		return "`" + short(d) + "`"
+		return "default: `" + short(d) + "`"
 	}
-	return fmt.Sprintf("`%v`", value.Interface())
+	return fmt.Sprintf("default: `%v`", value.Interface())
 }
 
 // short leaves out the zero minutes and seconds with which a time.Duration ends.
