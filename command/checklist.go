@@ -87,7 +87,7 @@ func (l *checklist) checkListen(ctx context.Context, c config.Server) {
 		l.check(what, listener.Close())
 	case errors.Is(err, syscall.EADDRINUSE) && isOurs(ctx, c):
 		l.skip("the address of server.listen", "taken by a process of kdedup, which runs; "+
-			"a second one on this machine needs another address")
+			"a second one on this machine needs another address and another --instance")
 	default:
 		l.check(what, fmt.Errorf("server.listen: %w", err))
 	}

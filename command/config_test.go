@@ -103,14 +103,14 @@ func TestTheFileIsFound(t *testing.T) {
 	sample(t, "other.yaml")
 	t.Setenv(config.EnvFile, "other.yaml")
 	if code, text := kdedup(t.Context(), "validate", "--offline"); code != 0 ||
-		!strings.HasSuffix(text, "other.yaml is valid: 1 topics\n") ||
+		!strings.HasSuffix(text, "other.yaml is valid: 1 topic\n") ||
 		strings.Contains(text, "name="+config.EnvFile) {
 		t.Errorf("%d: %s", code, text)
 	}
 	t.Setenv(config.EnvFile, "")
 	sample(t, usualFile)
 	if code, text := kdedup(t.Context(), "validate", "--offline"); code != 0 ||
-		!strings.HasSuffix(text, "kdedup.yaml is valid: 1 topics\n") {
+		!strings.HasSuffix(text, "kdedup.yaml is valid: 1 topic\n") {
 		t.Errorf("%d: %s", code, text)
 	}
 }

@@ -157,8 +157,9 @@ func (d *demo) show(ctx context.Context, c config.Config, processes demoGroup) e
 			"your own records.")
 		return nil
 	}
-	fmt.Fprintln(d.out,
-		"\nStill running, also for your own records on the topic orders. End with Ctrl-C.")
+	fmt.Fprintf(d.out, "\nStill running, also for your own records on the topic orders. End with "+
+		"Ctrl-C.\nTo clean the topic yourself (docs/first-day.md):\n  kdedup init --brokers %s "+
+		"--topic orders --clean orders.mine --group mine\n", c.Kafka.Brokers[0])
 	<-ctx.Done()
 	return nil
 }

@@ -130,6 +130,11 @@ func (p plan) storeSection() string {
 	return text + "  postgres: {hosts: " + hosts + "}\n"
 }
 
+// beside names a topic after the clean one: two pipelines of one input must not share letters.
+func (p plan) beside(suffix string) string {
+	return strings.TrimSuffix(p.output, ".clean") + suffix
+}
+
 func (p plan) topics() string {
 	var b strings.Builder
 	setting := func(comment, name, value string) {
@@ -144,12 +149,13 @@ func (p plan) topics() string {
 	setting("Where a record has its ID. "+sentences(p.seen)+" "+p.spellings, "message_id",
 		idText(p.id))
 	setting("Records without an ID go here, and records that the output refuses.",
-		"dead_letter_topic", quoted(p.input+".dlq"))
+		"dead_letter_topic", quoted(p.beside(".dlq")))
 	setting("A record with the ID of an earlier one, and another key or value, goes there, too. By "+
 		"default it is dropped, and kept nowhere.", "on_conflict", string(config.ActionDeadLetter))
 	b.WriteString(commented("    ", "Copies are counted and kept nowhere. With the next line, and "+
-		"kdedup setup, they go to a topic of their own, to read and to send again."))
-	b.WriteString("    # duplicates_topic: " + quoted(p.input+".duplicates") + "\n")
+		"kdedup setup, those dropped from then on go to a topic of their own, to read and to send "+
+		"again. A process that runs takes the line by itself."))
+	b.WriteString("    # duplicates_topic: " + quoted(p.beside(".duplicates")) + "\n")
 	if p.cutOff > 0 {
 		setting("In the sample "+records(p.cutOff)+" had a value that was cut off. With whole, "+
 			"such a value has no ID, so that it cannot take that of its whole copy.", "documents",

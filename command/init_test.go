@@ -201,6 +201,26 @@ func TestEveryFileThatInitWritesIsRead(t *testing.T) {
 	}
 }
 
+// Two pipelines of one input, each with a clean topic of its own, share no dead letters.
+func TestTheTopicsBesideACleanOneHaveItsName(t *testing.T) {
+	for clean, want := range map[string][2]string{
+		"orders.clean": {"orders.dlq", "orders.duplicates"},
+		"orders.mine":  {"orders.mine.dlq", "orders.mine.duplicates"},
+	} {
+		p := plan{kafka: config.Kafka{Brokers: []string{"localhost:9092"}}, store: "embedded",
+			index: "./index", input: "orders", output: clean, group: "g",
+			id: config.MessageID{From: "key"}, ttl: time.Hour}
+		c, _, err := config.Parse("test",
+			[]byte(strings.Replace(p.text(), "# duplicates_topic", "duplicates_topic", 1)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]string{c.Topics[0].DeadLetterTopic, c.Topics[0].DuplicatesTopic}; got != want {
+			t.Errorf("beside %s: %s, want %s", clean, got, want)
+		}
+	}
+}
+
 func TestSecretsAreNotWritten(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(secret, []byte("from-the-file"), 0o600); err != nil {

@@ -86,7 +86,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"version"}, 0, "kdedup "},
 		{[]string{"--help"}, 0, "Available Commands"},
 		{nil, 0, "Available Commands"},
-		{[]string{"validate", "--offline", "-c", good}, 0, "is valid: 1 topics"},
+		{[]string{"validate", "--offline", "-c", good}, 0, "is valid: 1 topic"},
 		{[]string{"validate", "--offline", "-c", bad}, 2, "topics[0].lane"},
 		{[]string{"run", "-c", bad}, 2, "topics[0].output"},
 		{[]string{"run", "-c", "none.yaml"}, 2, "none.yaml"},

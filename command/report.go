@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,13 +79,16 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0,
 		"read only about the newest `NUMBER` of records (0: all)")
 	addFormat(cmd, &f.format, formatTable, formatJSON, formatHTML)
-	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output)")
+	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output); .html or .json says the form, too")
 	cmd.Flags().StringVar(&f.byHeader, "by-header", "",
 		"also count by the values of the header `NAME`")
 	cmd.Flags().BoolVar(&f.hideIDs, "hide-ids", false, "show hashes in place of message IDs")
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, c config.Config, log *slog.Logger) (err error) {
+	if !cmd.Flags().Changed("format") && !cmd.Flags().Changed("json") {
+		f.format = formatOf(f.output)
+	}
 	topic, err := chooseTopic(c.Topics, f.topic)
 	if err != nil {
 		return err
@@ -236,6 +241,17 @@ func outcomeOf(t config.Topic) func(dedup.Verdict) string {
 		}
 		return outcome.String()
 	}
+}
+
+// formatOf is what the name of a file asks for.
+func formatOf(file string) string {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".html", ".htm":
+		return formatHTML
+	case ".json":
+		return formatJSON
+	}
+	return formatTable
 }
 
 func (f *reportFlags) write(r *report.Report, out io.Writer) error {

@@ -88,7 +88,7 @@ func TestAReportOfATopic(t *testing.T) {
 	}
 	page := filepath.Join(t.TempDir(), "orders.html")
 	if code, text := kdedup(
-		t.Context(), "report", "-c", path, "--format", "html", "--output", page,
+		t.Context(), "report", "-c", path, "--output", page,
 	); code != 0 || strings.Contains(text, "Duplicates on orders") {
 		t.Errorf("exit code %d: %s", code, text)
 	}

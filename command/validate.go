@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/command/report"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/connect"
 	"github.com/kdedup/kdedup/connect/kafka"
@@ -44,8 +45,8 @@ func newValidate() *cobra.Command {
 					return err
 				}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d topics\n", flags.name(),
-				len(c.Topics))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s\n", flags.name(),
+				report.Counted(int64(len(c.Topics)), "topic", "topics"))
 			return nil
 		},
 	}

@@ -176,3 +176,30 @@ func (m *member) noteMissingLocked(b *Batch) {
 
 // forever is how long copies on other partitions may renew the claim of a record that is gone.
 const forever = 100 * 365 * 24 * time.Hour
+
+// acks collects the promises of produced records. It keeps the first error: the client would
+// commit a transaction of which only some records were written.
+type acks struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (a *acks) promise(_ *kgo.Record, err error) {
+	if err == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// take returns the first error since the last call.
+func (a *acks) take() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := a.err
+	a.err = nil
+	return err
+}

@@ -25,7 +25,7 @@ type clusterIDs struct{ input, output atomic.Pointer[string] }
 
 // clusterChecks ask a broker of each of two clusters, both at once: the one that is away must not
 // take the time of the other. Of one cluster the lanes tell enough.
-func (p *Process) clusterChecks() []server.Check {
+func (p *running) clusterChecks() []server.Check {
 	if !p.clusters.Apart() {
 		return nil
 	}

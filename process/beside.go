@@ -103,7 +103,6 @@ func (p *Process) countStore() error {
 
 // closeStore closes it unless somebody uses it.
 func (p *Process) closeStore(uses func(*openedStore) bool) {
-	p.store = nil
 	if p.opened == nil || uses != nil && uses(p.opened) {
 		return
 	}

@@ -70,7 +70,7 @@ func (f *ConfigFile) changed(now time.Time) (reading, bool) {
 }
 
 // follow applies what the file says, and what topics there are for its patterns, until ctx ends.
-func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile) {
+func (p *running) follow(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile) {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	look := time.NewTimer(nextLook(p.lookEvery))
@@ -98,7 +98,7 @@ func (p *Process) follow(ctx context.Context, giveUp context.CancelFunc, f *Conf
 }
 
 // try applies what was read, or says why not.
-func (p *Process) try(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile, read reading) {
+func (p *running) try(ctx context.Context, giveUp context.CancelFunc, f *ConfigFile, read reading) {
 	err := errors.New(read.err)
 	if read.err == "" {
 		err = p.reload(ctx, read.config, giveUp)
@@ -109,6 +109,9 @@ func (p *Process) try(ctx context.Context, giveUp context.CancelFunc, f *ConfigF
 		return // in force; or the process ends, and the servers' answers are no longer awaited
 	}
 	p.families.config.Refused()
-	slog.New(p.events.everyLine()).Error("configuration refused, the one before runs on",
-		"error", err)
+	log := slog.New(p.events.everyLine())
+	if f.retry && p.Config().Reload.Watch {
+		log = log.With("tried_again_in", retryEvery)
+	}
+	log.Error("configuration refused, the one before runs on", "error", err)
 }

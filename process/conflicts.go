@@ -14,7 +14,7 @@ import (
 
 // compareConflicts reads the owners of conflicts from the input, and names what differs. The lanes
 // of an entry take turns: a lane that does not get its turn in time goes on without an answer.
-func (p *Process) compareConflicts(e connect.Entry) pipeline.CompareConflicts {
+func (p *running) compareConflicts(e connect.Entry) pipeline.CompareConflicts {
 	reader, err := messageid.NewReader(e.ContentFormat(), e.Schemas)
 	if err != nil {
 		p.log.Warn("what conflicts differ in is not told", "topic", e.Input, "error", err)
@@ -41,7 +41,7 @@ func (p *Process) compareConflicts(e connect.Entry) pipeline.CompareConflicts {
 
 // readOwners finds those that the batch does not have. The topics that share a scope are on the
 // same cluster.
-func (p *Process) readOwners(
+func (p *running) readOwners(
 	ctx context.Context, input string, conflicts []*pipeline.ConflictPair,
 ) {
 	var places []logreader.Place

@@ -21,8 +21,8 @@ func keepsOnly(file config.Config) bool {
 }
 
 // openKeeping connects what a keeper needs, and begins to keep. As open, it may be called again.
-func (p *Process) openKeeping(ctx context.Context, file config.Config) error {
-	if err := p.connect(ctx, file); err != nil {
+func (p *running) openKeeping(ctx context.Context, file config.Config) (err error) {
+	if p.clients, err = p.connect(ctx, file); err != nil {
 		return err
 	}
 	c, err := p.expand(ctx, file)
@@ -48,8 +48,6 @@ func (p *Process) openKeeping(ctx context.Context, file config.Config) error {
 	}
 	p.activate(file, c, nil, nil)
 	p.families.config.Loaded(ConfigHash(file), p.active.Load().since)
-	p.starting.Store(nil)
-	p.families.started.Set(1)
 	p.log.Info("this process keeps claims for others, and runs no pipelines",
 		"instance", file.Instance, "topics", len(c.Topics))
 	return nil
@@ -65,7 +63,7 @@ func waitsForSetup(err error) bool { return errors.As(err, new(notSetUp)) }
 
 // applyKeeping keeps the logs that a configuration has more. Those that it has no more are kept
 // until the end of the process: others may not have read the same file yet.
-func (p *Process) applyKeeping(
+func (p *running) applyKeeping(
 	ctx context.Context, file, to config.Config, why cause,
 ) error {
 	checking, cancel := context.WithTimeout(ctx, connect.StartTimeout)

@@ -21,7 +21,7 @@ import (
 )
 
 // pipeline puts the lanes of an entry together, whose scope is registered.
-func (p *Process) pipeline(e connect.Entry) *pipeline.Pipeline {
+func (p *running) pipeline(e connect.Entry) *pipeline.Pipeline {
 	members := p.families.consumer.For(e.Input)
 	limits := make([]*consumer.BatchLimit, e.Lanes) // they outlive sessions
 	for lane := range limits {
@@ -58,7 +58,7 @@ func (p *Process) pipeline(e connect.Entry) *pipeline.Pipeline {
 
 // join makes a lane's member of the consumer group, once its claims can be decided. The output's
 // limits are read each time: they may be why the last session failed.
-func (p *Process) join(
+func (p *running) join(
 	ctx context.Context, e connect.Entry, lane int, limit *consumer.BatchLimit,
 	members *consumer.Metrics,
 ) (pipeline.Session, *forwarder.Topics, error) {
@@ -94,7 +94,7 @@ func (p *Process) join(
 
 // checkScope finds out whether the claims were moved away since the process began. A store that
 // does not answer holds up the claims, too, and need not hold up the lane.
-func (p *Process) checkScope(ctx context.Context, e connect.Entry) error {
+func (p *running) checkScope(ctx context.Context, e connect.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	err := connect.CheckMoved(ctx, p.store, e.ClaimScope())
@@ -132,7 +132,7 @@ func memberOf(t config.Topic, instance string, lane int) string {
 // in the group has the lane's own name, by which others know it for kdedup's.
 const ofOutput, ofInput = "-output", "-input"
 
-func (p *Process) memberOptions(t config.Topic, lane int) client.Options {
+func (p *running) memberOptions(t config.Topic, lane int) client.Options {
 	instance := p.Config().Instance
 	member := memberOf(t, instance, lane)
 	log := p.log.With("topic", t.Input, "lane", lane)
@@ -185,7 +185,7 @@ func batchTime(t config.Topic) time.Duration {
 
 // identify returns what a lane asks before it takes a first batch without any ID for what it is.
 // Nil: it does not ask.
-func (p *Process) identify(e connect.Entry) func(context.Context) error {
+func (p *running) identify(e connect.Entry) func(context.Context) error {
 	if !connect.NeedsIDs(e.Topic) {
 		return nil
 	}

@@ -41,9 +41,6 @@ type processLetters struct{ p *Process }
 func (l processLetters) request(
 	q server.LetterQuery, into redrive.Into,
 ) (r redriving.Request, err error) {
-	if waiting := l.p.starting.Load(); waiting != nil {
-		return r, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
-	}
 	c := l.p.Config()
 	r = redriving.Request{Into: into, Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
 	if r.Topic, err = connect.FindTopic(c.Topics, q.Topic); err != nil {
@@ -79,11 +76,15 @@ func (l processLetters) Unkept() (inputs []string) {
 func (l processLetters) Find(
 	ctx context.Context, q server.LetterQuery,
 ) (found server.FoundLetters, err error) {
+	p, err := l.p.whenRunning()
+	if err != nil {
+		return found, err
+	}
 	r, err := l.request(q, redrive.Clean)
 	if err != nil {
 		return found, err
 	}
-	extractor, err := connect.ExtractorOf(r.Topic, l.p.schemas)
+	extractor, err := connect.ExtractorOf(r.Topic, p.schemas)
 	if err != nil {
 		return found, err
 	}
@@ -91,16 +92,16 @@ func (l processLetters) Find(
 	if q.Why != "" || len(q.ID) > 0 {
 		bounds.MaxRecords = lettersSearched
 	}
-	log, err := logreader.Describe(ctx, l.p.clusters.Output, r.Letters(), bounds)
+	log, err := logreader.Describe(ctx, p.clusters.Output, r.Letters(), bounds)
 	if err != nil {
 		return found, err
 	}
 	found.From = r.Letters()
-	connection := l.p.forwards.AdminOptions("kdedup-"+l.p.Config().Instance+"-letters", l.p.log)
+	connection := p.forwards.AdminOptions("kdedup-"+p.Config().Instance+"-letters", p.log)
 	wanted := wantedLetters{query: q, input: r.Topic.Input, extractor: extractor,
-		sent: l.earlier(ctx, connection, r.Marks()),
+		sent: p.earlier(ctx, connection, r.Marks()),
 		prospect: redrive.Prospect{Passes: redriving.Passes(r.Topic), TTL: r.Topic.TTL,
-			Apart: l.p.Config().Kafka.Output.Apart(), MaxRedrives: mostRedrives}}
+			Apart: p.Config().Kafka.Output.Apart(), MaxRedrives: mostRedrives}}
 	var all []foundLetter
 	err = logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
 		found.Looked += len(records)
@@ -116,7 +117,7 @@ func (l processLetters) Find(
 	})
 	for _, one := range newest(all) {
 		if one.copyOf != "" {
-			l.judge(ctx, connect.ScopeOf(r.Topic, extractor.String()), &one)
+			p.judge(ctx, connect.ScopeOf(r.Topic, extractor.String()), &one)
 		}
 		found.All = append(found.All, one.Letter)
 	}
@@ -138,20 +139,20 @@ func newest(all []foundLetter) []foundLetter {
 
 // earlier are the letters that were sent before. Without the right to read them none is marked, and
 // a redrive refuses them all the same.
-func (l processLetters) earlier(
+func (p *running) earlier(
 	ctx context.Context, connection []kgo.Opt, marks string,
 ) redrive.Earlier {
-	sent, err := redrive.ReadEarlier(ctx, l.p.clusters.Output, connection, marks, marksLooked)
+	sent, err := redrive.ReadEarlier(ctx, p.clusters.Output, connection, marks, marksLooked)
 	if err != nil && ctx.Err() == nil {
-		l.p.log.Warn("the page does not tell which letters were sent before", "marks", marks,
+		p.log.Warn("the page does not tell which letters were sent before", "marks", marks,
 			"error", err)
 	}
 	return sent
 }
 
 // judge leaves a dropped copy no way while a record of its content owns its ID.
-func (l processLetters) judge(ctx context.Context, scope dedup.Scope, one *foundLetter) {
-	answer, err := l.p.store.Lookup(ctx, scope, one.copyOf)
+func (p *running) judge(ctx context.Context, scope dedup.Scope, one *foundLetter) {
+	answer, err := p.store.Lookup(ctx, scope, one.copyOf)
 	switch {
 	case err != nil:
 		one.Ways = server.Ways{First: "The store does not tell who owns its ID: " + err.Error()}
@@ -257,6 +258,10 @@ func (l processLetters) Redrive(
 	if one.Input {
 		into = redrive.Input
 	}
+	p, err := l.p.whenRunning()
+	if err != nil {
+		return "", false, err
+	}
 	r, err := l.request(q, into)
 	if err != nil {
 		return "", false, err
@@ -264,7 +269,7 @@ func (l processLetters) Redrive(
 	r.Conflicts = one.Conflicts
 	r.Select = redrive.Selection{Partitions: []int32{one.Partition},
 		Offsets: []redrive.OffsetRange{{First: one.Offset, Last: one.Offset}}}
-	task, err := redriving.Open(ctx, l.p.Config(), r, l.store, l.p.log)
+	task, err := redriving.Open(ctx, p.Config(), r, p.lend, p.log)
 	if err != nil {
 		return "", false, err
 	}
@@ -277,7 +282,7 @@ func (l processLetters) Redrive(
 		return "", false, server.Senseless{Err: fmt.Errorf("there is no letter of %s at %s[%d]@%d",
 			r.Topic.Input, task.From(), one.Partition, one.Offset)}
 	}
-	report, err := task.Run(ctx, found, func(line string) { l.p.log.Info(line) })
+	report, err := task.Run(ctx, found, func(line string) { p.log.Info(line) })
 	if err != nil {
 		return "", false, fmt.Errorf("redrive %s[%d]@%d: %w", task.From(), one.Partition,
 			one.Offset, err)
@@ -289,7 +294,7 @@ func (l processLetters) Redrive(
 	if sent {
 		message = "a letter was redriven from the page"
 	}
-	l.p.log.Info(message, "topic", r.Topic.Input, "said", said)
+	p.log.Info(message, "topic", r.Topic.Input, "said", said)
 	return said, sent, nil
 }
 
@@ -302,9 +307,9 @@ var inWordsOfThePage = strings.NewReplacer(
 	"--timestamp now", "kdedup redrive --timestamp now",
 )
 
-// store lends that of the process, which a redrive does not close.
-func (l processLetters) store(
+// lend has a redrive use the store of the process, and not close it.
+func (p *running) lend(
 	context.Context, map[dedup.ID]bool,
 ) (dedup.Store, func() error, error) {
-	return l.p.store, func() error { return nil }, nil
+	return p.store, func() error { return nil }, nil
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -63,6 +64,14 @@ func serverAnswers(err error) bool {
 
 // notStarted is why a process has not begun its work.
 type notStarted struct{ why error }
+
+// whenRunning returns the process with its servers, or why it has none yet.
+func (p *Process) whenRunning() (*running, error) {
+	if r := p.running.Load(); r != nil {
+		return r, nil
+	}
+	return nil, fmt.Errorf("kdedup has not started yet: %w", p.starting.Load().why)
+}
 
 func (n *notStarted) check(context.Context) error { return n.why }
 

@@ -42,18 +42,19 @@ func (p *Process) serverOptions() server.Options {
 
 // checks are what /readyz asks of the pipelines that run now.
 func (p *Process) checks() []server.Check {
-	if waiting := p.starting.Load(); waiting != nil {
-		return waiting.checks()
+	r := p.running.Load()
+	if r == nil {
+		return p.starting.Load().checks()
 	}
 	now := p.active.Load()
-	checks := append(p.clusterChecks(), server.Check{Name: server.StoreCheck, Func: func(
+	checks := append(r.clusterChecks(), server.Check{Name: server.StoreCheck, Func: func(
 		ctx context.Context,
 	) error {
-		if err := connect.CheckReady(p.store); err != nil || len(now.config.Topics) == 0 {
+		if err := connect.CheckReady(r.store); err != nil || len(now.config.Topics) == 0 {
 			return err
 		}
 		scope := connect.ScopeOf(now.config.Topics[0], "")
-		if _, err := p.store.Lookup(ctx, scope, "readiness probe"); err != nil {
+		if _, err := r.store.Lookup(ctx, scope, "readiness probe"); err != nil {
 			return err
 		}
 		return p.families.claims.Refusal()
@@ -63,7 +64,7 @@ func (p *Process) checks() []server.Check {
 	}
 	if now.config.SchemaRegistry.HasRegistry() {
 		checks = append(checks, server.Check{Name: "schema registry",
-			Func: func(ctx context.Context) error { return p.schemas.Ready(ctx) }})
+			Func: func(ctx context.Context) error { return r.schemas.Ready(ctx) }})
 	}
 	for _, r := range now.pipelines {
 		if r.over() && r.lostInput() {
@@ -163,18 +164,17 @@ func (s *processStatus) Change(
 
 // question is about an ID of an input.
 func (s *processStatus) question(topic string, id []byte) (*lookup.Question, error) {
-	if waiting := s.p.starting.Load(); waiting != nil {
-		return nil, fmt.Errorf("kdedup has not started yet: %w", waiting.why)
+	running, err := s.p.whenRunning()
+	if err != nil {
+		return nil, err
 	}
 	c := s.p.Config()
 	if keepsOnly(c) {
 		return nil, errors.New("this process keeps claims and has no topics: ask one that runs the " +
 			"pipelines, or run kdedup id with the configuration")
 	}
-	clusters := s.p.clusters
-	task := &lookup.Question{Store: s.p.store,
-		Clusters: func(context.Context) (kafka.Clusters, error) { return clusters, nil }}
-	var err error
+	task := &lookup.Question{Store: running.store,
+		Clusters: func(context.Context) (kafka.Clusters, error) { return running.clusters, nil }}
 	if task.Topic, err = connect.FindTopic(c.Topics, topic); err != nil {
 		return nil, fmt.Errorf("the topic %w", err)
 	}
@@ -310,11 +310,11 @@ func (p *Process) storeNow(c config.Config, claims map[string]claimmetrics.Total
 		}
 	}
 	now.Claims = counts(claimmetrics.Results(), results)
-	if p.starting.Load() == nil {
-		for _, fact := range dedup.FactsOf(p.store) {
+	if r := p.running.Load(); r != nil {
+		for _, fact := range dedup.FactsOf(r.store) {
 			now.Facts = append(now.Facts, server.Fact(fact))
 		}
-		now.Keepers = keepersNow(connect.LogStates(p.store))
+		now.Keepers = keepersNow(connect.LogStates(r.store))
 	}
 	now.Facts = append(now.Facts, server.Fact{Name: "claims_repeated", Value: again, Unit: "count"})
 	return now

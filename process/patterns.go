@@ -41,7 +41,7 @@ type looks struct {
 
 // expand asks the cluster for its topics. A topic that is missing must be missing in two looks: a
 // broker that has just started may not know all.
-func (p *Process) expand(ctx context.Context, file config.Config) (config.Config, error) {
+func (p *running) expand(ctx context.Context, file config.Config) (config.Config, error) {
 	if !file.HasPatterns() {
 		return file, nil
 	}
@@ -100,7 +100,7 @@ func (p *Process) waits(err error) {
 }
 
 // rescan applies what a look at the topics of the cluster shows. The file stays as it is.
-func (p *Process) rescan(ctx context.Context, giveUp context.CancelFunc) {
+func (p *running) rescan(ctx context.Context, giveUp context.CancelFunc) {
 	file := p.active.Load().file
 	to, err := p.expand(ctx, file)
 	if err == nil {
@@ -118,7 +118,7 @@ const preparedAtOnce = 16
 
 // prepareMatched prepares entries of patterns, each for itself: one that cannot begin waits, and
 // holds up no other. One that runs already, and would be another pipeline, holds up the reload.
-func (p *Process) prepareMatched(
+func (p *running) prepareMatched(
 	ctx context.Context, file, c config.Config, entries []connect.Entry,
 ) (ready []connect.Entry, err error) {
 	if err := p.dateStarts(ctx, file, entries); err != nil {
@@ -153,7 +153,7 @@ func (p *Process) prepareMatched(
 	return ready, p.noteStarts(ctx, file, ready)
 }
 
-func (p *Process) prepareOne(ctx context.Context, c config.Config, one []connect.Entry) error {
+func (p *running) prepareOne(ctx context.Context, c config.Config, one []connect.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.StartTimeout)
 	defer cancel()
 	e := one[0]
@@ -172,7 +172,7 @@ func (p *Process) prepareOne(ctx context.Context, c config.Config, one []connect
 // tellNamesakes warns before the first lane joins where the group has members of this instance: two
 // processes with one take the transactional IDs from each other for as long as both live. A static
 // member stays in its group while it restarts, so there it says nothing.
-func (p *Process) tellNamesakes(ctx context.Context, entries []connect.Entry) {
+func (p *running) tellNamesakes(ctx context.Context, entries []connect.Entry) {
 	instance, own := p.Config().Instance, make(map[string][]string)
 	for _, e := range entries {
 		for lane := range e.Lanes {
@@ -201,7 +201,7 @@ func (p *Process) tellNamesakes(ctx context.Context, entries []connect.Entry) {
 
 // tellSettings warns of topics that refuse or lose records. What setup would refuse runs already,
 // or was told by it.
-func (p *Process) tellSettings(ctx context.Context, entries []connect.Entry) {
+func (p *running) tellSettings(ctx context.Context, entries []connect.Entry) {
 	for _, e := range entries {
 		tell := connect.WarnOf(p.log, e.Topic)
 		if err := connect.CompareTopics(ctx, p.clusters, e.Topic, true, tell); err != nil {

@@ -110,7 +110,7 @@ func (r *pipelineRun) failing() bool {
 
 // activate puts a configuration in force, but for topics of patterns that are neither kept nor
 // fresh. Pipelines are made for the fresh entries; they are still to begin.
-func (p *Process) activate(
+func (p *running) activate(
 	file, c config.Config, kept map[string]*pipelineRun, fresh []connect.Entry,
 ) (made []*pipelineRun) {
 	next := &active{file: file}

@@ -1,10 +1,10 @@
 // Package process is the kdedup that runs: the pipelines of a configuration, the file that it
 // follows, the server that shows what they do.
 //
-// New listens, and Run works until its context ends: it connects to Kafka and the store, again and
-// again while one does not answer (outage.go), begins the pipelines (pipelines.go, lanes.go) and
-// applies what the file says (config_file.go, reload.go). One goroutine, that of Run, begins and
-// ends pipelines. Close comes after Run.
+// New listens, and Run works until its context ends: it connects to Kafka and the store
+// (running.go), again and again while one does not answer (outage.go), begins the pipelines
+// (pipelines.go, lanes.go) and applies what the file says (config_file.go, reload.go). One
+// goroutine, that of Run, begins and ends pipelines. Close comes after Run.
 package process
 
 import (
@@ -16,15 +16,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
-	"github.com/kdedup/kdedup/connect"
-	"github.com/kdedup/kdedup/connect/kafka"
-	"github.com/kdedup/kdedup/consumer/client"
 	"github.com/kdedup/kdedup/dedup"
 	"github.com/kdedup/kdedup/dedup/claimmetrics"
-	"github.com/kdedup/kdedup/dedup/messageid/registry"
 	"github.com/kdedup/kdedup/internal/otlp/push"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/pipeline"
@@ -41,26 +36,22 @@ type Process struct {
 	summed     *telemetry.Summed // registry, as it is shown
 	sharing    sharing
 	families   families
-	connector  *kafka.Connector
-	forwards   *kafka.Connector // to what is forwarded to; mostly it is connector
 	server     *server.Server
 	lookEvery  time.Duration // the pause between two looks for the topics of patterns
-	clusters   kafka.Clusters
 	clusterIDs clusterIDs
-	takesOver  *kgo.Client // see client.Options
-	store      dedup.Store
-	opened     *openedStore // what store is made of
-	beside     beside       // the API
-	schemas    *registry.Client
-	knowledge  connect.Knowledge
+	beside     beside                 // the API
 	tracing    *tracing.Provider      // nil: no traces
 	pusher     *push.Pusher           // nil: metrics are only served
 	active     atomic.Pointer[active] // replaced by Run alone
 	// All pipelines log their outages in one place, so that one cause is one line.
 	laneOutages  *pipeline.Outages
 	storeOutages *dedup.Outages
-	looks        looks                      // of the topics of patterns
-	starting     atomic.Pointer[notStarted] // nil when all that open opens is there
+	looks        looks // of the topics of patterns
+	starting     atomic.Pointer[notStarted]
+	running      atomic.Pointer[running] // nil: starting says why
+	// What outlives a start that failed. The goroutine of Run has it.
+	clients *clients
+	opened  *openedStore
 }
 
 // Config is the configuration in force. A reload changes only its topics and what is in applied.
@@ -75,8 +66,8 @@ func (p *Process) Shown() prometheus.Gatherer { return p.summed }
 // URL is that of the status page.
 func (p *Process) URL() string { return p.server.URL() }
 
-// Store is that of the claims, once it is open.
-func (p *Process) Store() dedup.Store { return p.store }
+// Store is that of the claims of a process that Wire has connected.
+func (p *Process) Store() dedup.Store { return p.running.Load().store }
 
 // Lanes are those of all pipelines that run.
 func (p *Process) Lanes() (all []pipeline.LaneState) {
@@ -133,106 +124,8 @@ func New(c config.Config, log *slog.Logger, level *slog.LevelVar) (p *Process, e
 	return p, nil
 }
 
-// open connects everything and checks it. What it opened before an error is closed again, and it
-// may be called again.
-func (p *Process) open(ctx context.Context, file config.Config) (err error) {
-	whole := ctx // for the topics of patterns, of which each has its time
-	ctx, cancel := context.WithTimeout(ctx, connect.StartTimeout)
-	defer cancel()
-	defer func() {
-		if err != nil {
-			p.disconnect()
-		}
-	}()
-	if keepsOnly(file) {
-		return p.openKeeping(ctx, file)
-	}
-	if p.serves() && !file.Store.Logs() { // the API needs no broker for it
-		if err := p.openStore(ctx, file); err != nil {
-			return err
-		}
-	}
-	if err := p.connect(ctx, file); err != nil {
-		return err
-	}
-	c, err := p.expand(ctx, file)
-	if err != nil {
-		return err
-	}
-	entries, matched := named(connect.Entries(c.Topics))
-	entries, refusal := p.admit(ctx, entries, func(some []connect.Entry) error {
-		return p.checkNamed(ctx, c, some)
-	})
-	if refusal != nil && (len(matched) == 0 || !errors.As(refusal, new(noneAdmitted))) {
-		return refusal
-	}
-	p.tellSettings(ctx, entries)
-	p.tellNamesakes(ctx, entries)
-	if p.schemas, err = connect.Schemas(c, p.log); err != nil {
-		return err
-	}
-	if err := p.openStore(ctx, c); err != nil {
-		return err
-	}
-	p.store = p.families.claims.Observed(p.opened.store)
-	p.knowledge, err = connect.NewKnowledge(ctx, p.clusters.Input, p.store, c.Store)
-	if err != nil {
-		return err
-	}
-	p.log.Info("the store is open", "store", connect.StoreInUse(c))
-	if len(entries) > 0 {
-		entries, err = p.admit(ctx, entries, func(some []connect.Entry) error {
-			return p.register(ctx, some)
-		})
-		if refusal = errors.Join(refusal, err); err != nil &&
-			(len(matched) == 0 || !errors.As(err, new(noneAdmitted))) {
-			return err
-		}
-	}
-	if matched, err = p.prepareMatched(whole, file, c, matched); err != nil {
-		return err
-	}
-	if refusal != nil && len(entries)+len(matched) == 0 {
-		return refusal
-	}
-	if err := p.countStore(); err != nil {
-		return err
-	}
-	p.accept(entries)
-	p.activate(file, c, nil, append(entries, matched...))
-	p.families.config.Loaded(ConfigHash(file), p.active.Load().since)
-	p.starting.Store(nil)
-	p.families.started.Set(1)
-	return nil
-}
-
 // ServerName is what the server of a process calls itself in each answer.
 const ServerName = server.Name
-
-// connect makes the clients that all lanes share. They stay when open has failed: a broker that
-// admits few new connections a second would have to admit them again.
-func (p *Process) connect(ctx context.Context, file config.Config) (err error) {
-	if p.clusters.Input != nil {
-		return nil
-	}
-	if p.connector, err = kafka.NewConnector(ctx, file.Kafka, p.log); err != nil {
-		return err
-	}
-	if p.forwards, err = kafka.NewOutputConnector(ctx, file.Kafka, p.connector,
-		p.log); err != nil {
-		return err
-	}
-	if p.takesOver, err = connect.NewClient(p.forwards, file, p.log,
-		client.TakingOver()); err != nil {
-		return err
-	}
-	p.clusters, err = connect.NewClients(p.connector, p.forwards, file, p.log,
-		append(client.Writes(), connect.SeesNewTopics)...)
-	if err != nil {
-		p.takesOver.Close()
-	}
-	return err
-}
 
 // Run works until ctx ends, or no pipeline can go on. Meanwhile it applies what the file says; a
 // nil file stays as it was read.
@@ -257,7 +150,7 @@ func (p *Process) Run(ctx context.Context, file *ConfigFile) error {
 func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *ConfigFile) error {
 	began := time.Now()
 	defer p.serveBeside(ctx)()
-	if p.starting.Load() != nil {
+	if p.running.Load() == nil {
 		if err := p.openPatiently(ctx, p.active.Load().file); err != nil {
 			return err
 		}
@@ -270,7 +163,7 @@ func (p *Process) work(ctx context.Context, giveUp context.CancelFunc, file *Con
 	telling.Go(func() { p.tellTotals(ctx, totalsEvery) })
 	defer telling.Wait()
 	if file != nil && ctx.Err() == nil {
-		p.follow(ctx, giveUp, file)
+		p.running.Load().follow(ctx, giveUp, file)
 	}
 	<-ctx.Done()
 	notifySystemd(p.log, systemdStopping)
@@ -301,24 +194,16 @@ func (p *Process) Close() {
 	if p.server != nil {
 		_ = p.server.Close() // it has been closed already if it ever ran
 	}
-	p.disconnect()
+	if r := p.running.Load(); r != nil {
+		r.close()
+	}
 	closeTracing(p.tracing, p.Config(), p.log)
 	p.closeStore(nil)
-	if p.clusters.Input != nil {
-		p.clusters.Close()
-		p.takesOver.Close()
+	if p.clients != nil {
+		p.clients.close()
 	}
 	if p.pusher != nil {
 		p.pusher.Stop(context.Background()) // it has stopped already if the process ever ran
 	}
 	_ = p.events.flush() // there is nowhere left to say it
-}
-
-// disconnect ends what open opened, but for the clients.
-func (p *Process) disconnect() {
-	p.closeStore(p.beside.uses)
-	if p.schemas != nil {
-		p.schemas.Close()
-	}
-	p.store, p.schemas = nil, nil
 }

@@ -12,7 +12,7 @@ import (
 // register leaves the entries' marks in the store and the group: the settings of their scopes, and
 // where start: latest begins. All scopes are compared before the first is registered, so that one
 // that is refused leaves nothing of the others behind.
-func (p *Process) register(ctx context.Context, entries []connect.Entry) error {
+func (p *running) register(ctx context.Context, entries []connect.Entry) error {
 	k := p.knowledge
 	if err := connect.Each(entries, func(e *connect.Entry) error {
 		e.Schemas = p.schemas
@@ -29,7 +29,7 @@ func (p *Process) register(ctx context.Context, entries []connect.Entry) error {
 	return connect.Each(entries, func(e *connect.Entry) error { return p.registerOne(ctx, e) })
 }
 
-func (p *Process) registerOne(ctx context.Context, e *connect.Entry) error {
+func (p *running) registerOne(ctx context.Context, e *connect.Entry) error {
 	if err := e.Register(ctx, p.store); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (p *Process) registerOne(ctx context.Context, e *connect.Entry) error {
 	return nil
 }
 
-func (p *Process) pinStart(ctx context.Context, e *connect.Entry) error {
+func (p *running) pinStart(ctx context.Context, e *connect.Entry) error {
 	counted := p.families.consumer.For(e.Input)
 	group, at := connect.GroupAt(p.clusters, e.Topic)
 	return group.PinStart(ctx, at, client.Start{Ends: e.Ends,

@@ -28,7 +28,7 @@ type change struct {
 // reload puts a configuration in force, or changes nothing and returns why not. Pipelines that are
 // the same in both go on undisturbed. It is called by run alone: one reload ends before the next
 // begins.
-func (p *Process) reload(ctx context.Context, to config.Config, giveUp context.CancelFunc) error {
+func (p *running) reload(ctx context.Context, to config.Config, giveUp context.CancelFunc) error {
 	expanded, err := p.expand(ctx, to)
 	if err != nil {
 		return unready{err}
@@ -48,7 +48,7 @@ const (
 )
 
 // apply has the pipelines of a configuration run, in which the patterns of the file are expanded.
-func (p *Process) apply(
+func (p *running) apply(
 	ctx context.Context, file, to config.Config, giveUp context.CancelFunc, why cause,
 ) (err error) {
 	if keepsOnly(file) {
@@ -171,7 +171,7 @@ func refusedEntry(e connect.Entry, before config.Topic) (errs []error) {
 }
 
 // prepare does for some entries what a start does for all, before anything that runs is touched.
-func (p *Process) prepare(
+func (p *running) prepare(
 	ctx context.Context, file, to config.Config, fresh []connect.Entry, why cause,
 ) ([]connect.Entry, error) {
 	fresh, matched := named(fresh)
@@ -188,7 +188,7 @@ func (p *Process) prepare(
 
 // prepareOrWait prepares entries with names. Those that wait already, or have ended by themselves,
 // are tried each for itself. Any other one that cannot begin refuses the reload that brings it.
-func (p *Process) prepareOrWait(
+func (p *running) prepareOrWait(
 	ctx context.Context, fresh []connect.Entry, why cause,
 ) ([]connect.Entry, error) {
 	prepare := func(some []connect.Entry) error { return p.prepareNamed(ctx, some) }
@@ -211,7 +211,7 @@ func (p *Process) prepareOrWait(
 	return append(brought, admitted...), nil
 }
 
-func (p *Process) prepareNamed(ctx context.Context, fresh []connect.Entry) error {
+func (p *running) prepareNamed(ctx context.Context, fresh []connect.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.StartTimeout)
 	defer cancel()
 	if len(fresh) == 0 {
@@ -224,7 +224,7 @@ func (p *Process) prepareNamed(ctx context.Context, fresh []connect.Entry) error
 }
 
 // checkNamed makes what entries lack that ask for it, and asks the brokers whether they can begin.
-func (p *Process) checkNamed(ctx context.Context, c config.Config, entries []connect.Entry) error {
+func (p *running) checkNamed(ctx context.Context, c config.Config, entries []connect.Entry) error {
 	if err := connect.SetupMissing(ctx, p.clusters, c, entries, p.log); err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 		}},
 		{"a pipeline without topics, in the place of a good one", r.head + "topics:\n" + orders() +
 			pipelineOf("returns"), []string{
-			"topics[1]: input topic returns does not exist",
+			"topics[1]: input topic returns does not exist", "tried_again_in=30s",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func laterStarts(file config.Config, entries []connect.Entry) map[string][]*conn
 
 // dateStarts tells the entries of patterns where their inputs ended at the first start of their
 // pattern.
-func (p *Process) dateStarts(
+func (p *running) dateStarts(
 	ctx context.Context, file config.Config, entries []connect.Entry,
 ) error {
 	for name, matched := range laterStarts(file, entries) {
@@ -69,7 +69,7 @@ func (p *Process) dateStarts(
 
 // began asks the store once. A scope whose registrations cannot be read has not begun: its entry is
 // refused for the same reason.
-func (p *Process) began(
+func (p *running) began(
 	ctx context.Context, name string, matched []*connect.Entry,
 ) (bool, error) {
 	if p.looks.begun[name] {
@@ -85,7 +85,7 @@ func (p *Process) began(
 }
 
 // keepEnds lists where the inputs end, unless that is known from an earlier try.
-func (p *Process) keepEnds(ctx context.Context, matched []*connect.Entry) error {
+func (p *running) keepEnds(ctx context.Context, matched []*connect.Entry) error {
 	var inputs []string
 	for _, e := range matched {
 		if p.looks.ends[e.Input] == nil {
@@ -116,7 +116,7 @@ func (p *Process) keepEnds(ctx context.Context, matched []*connect.Entry) error 
 }
 
 // noteStarts has the store remember which patterns have begun.
-func (p *Process) noteStarts(
+func (p *running) noteStarts(
 	ctx context.Context, file config.Config, ready []connect.Entry,
 ) error {
 	var errs []error

@@ -16,7 +16,7 @@ var ofLane = []sabotage{
 	},
 	{
 		guard: "a batch that did not get through is followed by a smaller one",
-		file:  "consumer/batch_limit.go", old: "r.setLocked(batch.share(1. / cutBatch))",
+		file:  "consumer/fill.go", old: "r.setLocked(batch.share(1. / cutBatch))",
 		new:      "_ = cutBatch",
 		caughtBy: "./consumer", tests: "TestBatchesAreAsLargeAsTheirTimeHasRoomFor",
 	},

@@ -17,7 +17,7 @@ var ofProcess = []sabotage{
 	},
 	{
 		guard: "pipelines that cannot begin leave the store open for the API",
-		file:  "process/process.go",
+		file:  "process/running.go",
 		old:   "p.closeStore(p.beside.uses)", new: "p.closeStore(nil)",
 		caughtBy: "./command",
 		tests:    "TestTheAPIAnswersWhileThePipelinesCannotBegin",

@@ -97,7 +97,8 @@ func New(o Options) (*Server, error) {
 	listener, err := net.Listen("tcp", o.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w: another process has the address; give this one another, such as "+
-			"KDEDUP_SERVER_LISTEN=127.0.0.1:9580", err)
+			"KDEDUP_SERVER_LISTEN=127.0.0.1:9580 (a second kdedup on this machine also needs "+
+			"another --instance)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("server.listen: %w", err)
