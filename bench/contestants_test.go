@@ -83,7 +83,8 @@ func testSuite(t *testing.T, c contestant) *suite {
 
 func TestEveryContestantDrainsItsTopic(t *testing.T) {
 	some := slices.DeleteFunc(slices.Clone(contestants), func(c contestant) bool {
-		return !slices.Contains([]string{"copy-transactions", kdedupEmbedded, embeddedApart}, c.name)
+		return !slices.Contains([]string{"copy-transactions", kdedupEmbedded, embeddedApart},
+			c.name)
 	})
 	for _, c := range testkit.Share(t, contestants, some) {
 		t.Run(c.name, func(t *testing.T) {
