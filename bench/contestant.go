@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// needs are the servers beside Kafka without which a contestant cannot run.
-type needs struct{ cassandra, redis bool }
+// needs are the servers beside Kafka without which a contestant cannot run. The output is a second
+// Kafka, for what is forwarded.
+type needs struct{ cassandra, redis, output bool }
 
 func (n needs) and(other needs) needs {
-	return needs{n.cassandra || other.cassandra, n.redis || other.redis}
+	return needs{n.cassandra || other.cassandra, n.redis || other.redis, n.output || other.output}
 }
 
 // server is the name of the store's.
@@ -58,6 +59,8 @@ const (
 	kdedupEmbedded  = "kdedup-embedded"
 	kdedupKafka     = "kdedup-kafka"
 	kdedupKeepers   = "kdedup-kafka-keepers"
+	embeddedApart   = "kdedup-embedded-apart"
+	kafkaApart      = "kdedup-kafka-apart"
 	kdedupLog       = "kdedup-cassandra-log"
 )
 
@@ -122,6 +125,17 @@ var contestants = []contestant{
 		setup: setupKdedup("embedded", "exactly_once"), command: kdedup("run"),
 	},
 	{
+		name:  kafkaApart,
+		title: "**kdedup, claim log in Kafka, exactly_once, onto another cluster**", exact: true,
+		needs: needs{output: true}, setup: setupKdedup("kafka", "exactly_once"),
+		command: kdedup("run"),
+	},
+	{
+		name: embeddedApart, title: "**kdedup, embedded store, exactly_once, onto another cluster**",
+		exact: true, needs: needs{output: true}, setup: setupKdedup("embedded", "exactly_once"),
+		command: kdedup("run"),
+	},
+	{
 		name: "kdedup-embedded-alo", title: "**kdedup, embedded store, at_least_once**",
 		exact: true,
 		setup: setupKdedup("embedded", "at_least_once"), command: kdedup("run"),
@@ -135,10 +149,12 @@ var contestants = []contestant{
 }
 
 // choose returns those that a list names, in the order of a round. An empty list names all but the
-// peers.
+// peers and those that need a second Kafka.
 func choose(list string) ([]contestant, error) {
 	if list == "" {
-		return contestants, nil
+		return slices.DeleteFunc(slices.Clone(contestants), func(c contestant) bool {
+			return c.needs.output
+		}), nil
 	}
 	names, all := strings.Split(list, ","), everybody()
 	for _, name := range names {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"go.uber.org/goleak"
 
 	"github.com/kdedup/kdedup/internal/testkit"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 // testSuite is on a fake Kafka and what the contestant needs beside it.
 func testSuite(t *testing.T, c contestant) *suite {
 	t.Helper()
-	for _, name := range []string{kafkaEnv, cassandraEnv, redisEnv} {
+	for _, name := range []string{kafkaEnv, outputEnv, cassandraEnv, redisEnv} {
 		t.Setenv(name, "")
 	}
 	_, brokers := testkit.FakeKafka(t)
@@ -54,6 +55,10 @@ func testSuite(t *testing.T, c contestant) *suite {
 			calm: 100 * time.Millisecond, idle: 500 * time.Millisecond},
 		replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}",
 		fleet:       &fleet{kafka: strings.Join(brokers, ",")},
+	}
+	if c.needs.output {
+		_, output := testkit.FakeKafka(t)
+		s.fleet.output = strings.Join(output, ",")
 	}
 	if c.needs.cassandra {
 		s.fleet.cassandra = testkit.Cassandra(t)
@@ -78,7 +83,8 @@ func testSuite(t *testing.T, c contestant) *suite {
 
 func TestEveryContestantDrainsItsTopic(t *testing.T) {
 	some := slices.DeleteFunc(slices.Clone(contestants), func(c contestant) bool {
-		return !slices.Contains([]string{"copy-transactions", kdedupEmbedded}, c.name)
+		return !slices.Contains([]string{"copy-transactions", kdedupEmbedded, embeddedApart},
+			c.name)
 	})
 	for _, c := range testkit.Share(t, contestants, some) {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,11 +156,16 @@ func checkRun(t *testing.T, c contestant, r Run) {
 
 func checkNothingIsLeft(t *testing.T, s *suite) {
 	t.Helper()
-	// the client remembers them for a moment
-	testkit.Eventually(t, 30*time.Second, "no topics", func() bool {
-		topics, err := s.admin.ListTopics(t.Context())
-		return err == nil && len(topics) == 0
-	})
+	for _, admin := range []*kadm.Client{s.admin, s.outputs} {
+		if admin == nil {
+			continue
+		}
+		// the client remembers them for a moment
+		testkit.Eventually(t, 30*time.Second, "no topics", func() bool {
+			topics, err := admin.ListTopics(t.Context())
+			return err == nil && len(topics) == 0
+		})
+	}
 	if left, err := filepath.Glob(filepath.Join(s.dir, "*")); err != nil || len(left) > 0 {
 		t.Errorf("files %v are left, %v", left, err)
 	}
@@ -174,7 +185,7 @@ func TestSeveralProcessesShareATopic(t *testing.T) {
 }
 
 func TestTheLatencyOfRecordsAndTheCostOfAnIdleProcess(t *testing.T) {
-	s := testSuite(t, named(t, kdedupEmbedded))
+	s := testSuite(t, named(t, embeddedApart))
 	s.mode = mode{latency: true}
 	s.unmeasured = 1
 	s.variants = asItIs(workload.Default())

@@ -1,10 +1,12 @@
 // Command bench compares kdedup with other ways to remove duplicates, one after the other on the
 // same servers and the same records, and writes what it finds into docs/performance.md:
 //
-//	bench [flags] [compare|peers|latency|torture|backlog|processes|partitions|duplicates|hot|ids]
+//	bench [flags] [compare|peers|latency|apart|apart-latency|torture|backlog|processes|
+//		partitions|duplicates|hot|ids]
 //
-// It starts the servers that KDEDUP_BENCH_KAFKA, KDEDUP_BENCH_CASSANDRA and KDEDUP_BENCH_REDIS do
-// not name. `make bench` builds it and everything that it runs. It reads /proc, so it needs Linux.
+// It starts the servers that KDEDUP_BENCH_KAFKA, KDEDUP_BENCH_OUTPUT, KDEDUP_BENCH_CASSANDRA and
+// KDEDUP_BENCH_REDIS do not name. `make bench` builds it and everything that it runs. It reads
+// /proc, so it needs Linux.
 package main
 
 import (

@@ -24,19 +24,31 @@ type mode struct {
 	latency bool
 	torture bool // processes are killed
 
-	compares bool // the table shows by how much each kdedup is faster
-	vary     func(base workload.Spec) []variant
+	bases []string // the table shows by how much each of these is faster
+	vary  func(base workload.Spec) []variant
 }
+
+var (
+	// compared are the kdedups that everything is compared with, among many contestants.
+	compared = []string{kdedupCassandra, kdedupRedis, kdedupEmbedded}
+
+	onTwoClusters = strings.Join([]string{kdedupEmbedded, embeddedApart, kdedupKafka, kafkaApart},
+		",")
+)
 
 // modes are all; the first is the default.
 var modes = []mode{
-	{name: "compare", title: "Throughput, against others", vary: asItIs, compares: true},
-	{name: "peers", title: "Throughput, against other systems", vary: asItIs, compares: true,
+	{name: "compare", title: "Throughput, against others", vary: asItIs, bases: compared},
+	{name: "peers", title: "Throughput, against other systems", vary: asItIs, bases: compared,
 		only: "camel,streams,bento,bento-ordered," + kdedupCassandra + "," + kdedupRedis + "," +
 			kdedupEmbedded},
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
 		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-kafka,kdedup-embedded," +
 			"kdedup-embedded-alo"},
+	{name: "apart", title: "Onto another cluster", only: onTwoClusters, vary: asItIs,
+		bases: []string{kdedupEmbedded, kdedupKafka}},
+	{name: "apart-latency", title: "Latency onto another cluster", latency: true, vary: asItIs,
+		only: onTwoClusters},
 	{name: "torture", title: "Killed processes", torture: true,
 		only: "camel,streams,bento-ordered,lwt,redis-ordered," + kdedupCassandra + "," +
 			kdedupRedis + "," + kdedupKafka,

@@ -26,7 +26,7 @@ type reader struct {
 type visible struct{ appended, at time.Time }
 
 func openReader(ctx context.Context, s *stage) (*reader, error) {
-	client, err := kgo.NewClient(append(s.connection(), kgo.ConsumeTopics(s.output()),
+	client, err := kgo.NewClient(append(s.outputConnection(), kgo.ConsumeTopics(s.output()),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMinBytes(1))...)

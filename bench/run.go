@@ -75,7 +75,7 @@ func (r *Run) measure(ctx context.Context, c contestant, s *stage) (err error) {
 		r.Failure = err.Error()
 		return ctx.Err()
 	}
-	found, err := s.spec.Check(ctx, s.connection(), s.output(), messages)
+	found, err := s.spec.Check(ctx, s.outputConnection(), s.output(), messages)
 	if err != nil {
 		return err
 	}
@@ -122,17 +122,26 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	}
 	r.StartSeconds = assigned.Sub(all[0].started).Seconds()
 	waitProfile := s.profiler.begin(ctx, c, s.profile())
-	kafka, store := s.fleet.cpu(kafkaServer), s.fleet.cpu(c.needs.server())
+	kafka, store := s.brokersCPU(), s.fleet.cpu(c.needs.server())
 	if err := r.watch(ctx, handled, all, assigned); err != nil {
 		return errors.Join(err, waitProfile())
 	}
 	r.Seconds = time.Since(assigned).Seconds()
 	r.Rate = float64(r.Spec.Records) / r.Seconds
-	r.KafkaMicros = r.perRecord(s.fleet.cpu(kafkaServer) - kafka)
+	r.KafkaMicros = r.perRecord(s.brokersCPU() - kafka)
 	r.StoreMicros = r.perRecord(s.fleet.cpu(c.needs.server()) - store)
 	memory, err := largest(all)
 	r.PeakMiB = float64(memory.peak) / (1 << 20)
 	return errors.Join(err, waitProfile())
+}
+
+// brokersCPU is what the brokers that work for the run took so far.
+func (s *stage) brokersCPU() time.Duration {
+	took := s.fleet.cpu(kafkaServer)
+	if s.apart {
+		took += s.fleet.cpu(outputServer)
+	}
+	return took
 }
 
 // perRecord is a time as microseconds for each record.
@@ -256,13 +265,18 @@ func largest(all []*process) (m memory, err error) {
 }
 
 // committed adds up the group's offsets. The input has no transactions, so they count its records.
+// Of two clusters the other one has the group, and the offsets stand beside the fence topic.
 func (s *stage) committed(ctx context.Context) (n int64, err error) {
-	offsets, err := s.admin.FetchOffsets(ctx, s.group())
+	topic := s.input()
+	if s.apart {
+		topic = s.group() + ".fence"
+	}
+	offsets, err := s.outputs.FetchOffsets(ctx, s.group())
 	if err != nil {
 		return 0, err
 	}
 	offsets.Each(func(o kadm.OffsetResponse) {
-		if o.Topic == s.input() && o.At > 0 {
+		if o.Topic == topic && o.At > 0 {
 			n += o.At
 		}
 	})

@@ -18,6 +18,7 @@ import (
 // Variables that name servers to use instead of starting some.
 const (
 	kafkaEnv     = "KDEDUP_BENCH_KAFKA"     // brokers, with commas
+	outputEnv    = "KDEDUP_BENCH_OUTPUT"    // those of a second cluster
 	cassandraEnv = "KDEDUP_BENCH_CASSANDRA" // nodes, with commas
 	redisEnv     = "KDEDUP_BENCH_REDIS"     // host:port; keys are left to expire
 )
@@ -25,6 +26,7 @@ const (
 // fleet is the servers of a measurement. An address is empty where there is no such server.
 type fleet struct {
 	kafka, cassandra, redis string
+	output                  string // a second Kafka
 	// of what was started, and what else readers of the numbers should know
 	versions []string
 	stops    []func() error
@@ -36,6 +38,7 @@ type fleet struct {
 // Names of the servers.
 const (
 	kafkaServer     = "kafka"
+	outputServer    = "output"
 	cassandraServer = "cassandra"
 	redisServer     = "redis"
 )
@@ -50,12 +53,17 @@ type stopper interface {
 // data in dir. What was started is in the fleet also after an error.
 func startFleet(ctx context.Context, need needs, dir string, heap heaps) (*fleet, error) {
 	f := &fleet{kafka: os.Getenv(kafkaEnv), cassandra: os.Getenv(cassandraEnv),
-		redis: os.Getenv(redisEnv), pids: make(map[string]int)}
+		redis: os.Getenv(redisEnv), output: os.Getenv(outputEnv), pids: make(map[string]int)}
 	var err error
 	if f.kafka == "" {
 		f.kafka, err = f.started(kafkaServer)(startKafka(ctx, filepath.Join(dir, "kafka"),
 			heap.kafka))
 		f.versions = append(f.versions, "Kafka "+servers.KafkaVersion()+" ("+heap.kafka+" heap)")
+	}
+	if err == nil && need.output && f.output == "" {
+		f.output, err = f.started(outputServer)(startKafka(ctx, filepath.Join(dir, "output"),
+			heap.kafka))
+		f.versions = append(f.versions, "a second one")
 	}
 	if err == nil && need.cassandra && f.cassandra == "" {
 		f.cassandra, err = f.started(cassandraServer)(startCassandra(ctx,

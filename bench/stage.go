@@ -39,6 +39,8 @@ type stage struct {
 	settings    settings
 	replication string
 	admin       *kadm.Client
+	outputs     *kadm.Client // of the cluster with the clean topic; mostly admin
+	apart       bool         // that is another one
 	name        string
 	dir         string
 	spec        workload.Spec
@@ -58,6 +60,14 @@ func (s *stage) connection() []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(strings.Split(s.fleet.kafka, ",")...)}
 }
 
+// outputConnection is that of who reads the clean topic.
+func (s *stage) outputConnection() []kgo.Opt {
+	if s.apart {
+		return []kgo.Opt{kgo.SeedBrokers(strings.Split(s.fleet.output, ",")...)}
+	}
+	return s.connection()
+}
+
 // prepare makes the topics and whatever the contestant needs. config is the input's.
 func (s *stage) prepare(ctx context.Context, c contestant, config map[string]*string) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -67,7 +77,7 @@ func (s *stage) prepare(ctx context.Context, c contestant, config map[string]*st
 	if err := workload.MakeTopic(ctx, s.admin, s.input(), partitions, config); err != nil {
 		return err
 	}
-	if err := workload.MakeTopic(ctx, s.admin, s.output(), partitions, nil); err != nil {
+	if err := workload.MakeTopic(ctx, s.outputs, s.output(), partitions, nil); err != nil {
 		return err
 	}
 	if c.setup == nil {
@@ -88,7 +98,15 @@ func (s *stage) clear(ctx context.Context) error {
 }
 
 func (s *stage) deleteTopics(ctx context.Context) error {
-	topics, err := s.admin.ListTopics(ctx)
+	err := s.deleteTopicsOn(ctx, s.admin)
+	if s.apart {
+		err = errors.Join(err, s.deleteTopicsOn(ctx, s.outputs))
+	}
+	return err
+}
+
+func (s *stage) deleteTopicsOn(ctx context.Context, admin *kadm.Client) error {
+	topics, err := admin.ListTopics(ctx)
 	if err != nil {
 		return fmt.Errorf("delete the topics of %s: %w", s.name, err)
 	}
@@ -101,11 +119,11 @@ func (s *stage) deleteTopics(ctx context.Context) error {
 	if len(ours) == 0 {
 		return nil
 	}
-	answers, err := s.admin.DeleteTopics(ctx, ours...)
+	answers, err := admin.DeleteTopics(ctx, ours...)
 	if err = errors.Join(err, answers.Error()); err != nil {
 		return fmt.Errorf("delete the topics of %s: %w", s.name, err)
 	}
-	_, _ = s.admin.DeleteGroup(ctx, s.group()) // a contestant that never joined has none
+	_, _ = admin.DeleteGroup(ctx, s.group()) // a contestant that never joined has none
 	return nil
 }
 
@@ -133,7 +151,11 @@ const keepersSecret = "0123456789abcdef0123456789abcdef"
 func (s *stage) config(store, delivery string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("kafka: {brokers: [%s]}", s.fleet.kafka)
+	line("kafka:")
+	line("  brokers: [%s]", s.fleet.kafka)
+	if s.apart {
+		line("  output: {brokers: [%s]}", s.fleet.output)
+	}
 	line("server: %s", s.profiler.server())
 	line("store:")
 	kind, layout, _ := strings.Cut(store, "/")

@@ -36,6 +36,7 @@ type suite struct {
 	fleet    *fleet
 	database *database
 	admin    *kadm.Client
+	outputs  *kadm.Client // of the second Kafka, nil without one
 }
 
 // run starts what is missing, lets every contestant run in turn, round after round, and stops what
@@ -64,20 +65,34 @@ func (s *suite) run(ctx context.Context, report *Report, heap heaps) (err error)
 }
 
 func (s *suite) connect() (err error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(s.fleet.kafka, ",")...),
-		kgo.MetadataMinAge(50*time.Millisecond))
-	if err != nil {
+	if s.admin, err = openAdmin(s.fleet.kafka); err != nil {
 		return err
 	}
-	s.admin = kadm.NewClient(client)
+	if s.fleet.output != "" {
+		if s.outputs, err = openAdmin(s.fleet.output); err != nil {
+			return err
+		}
+	}
 	if s.fleet.cassandra != "" {
 		s.database, err = openDatabase(s.fleet.cassandra)
 	}
 	return err
 }
 
+func openAdmin(brokers string) (*kadm.Client, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(brokers, ",")...),
+		kgo.MetadataMinAge(50*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	return kadm.NewClient(client), nil
+}
+
 func (s *suite) close() {
 	s.admin.Close()
+	if s.outputs != nil {
+		s.outputs.Close()
+	}
 	s.database.close()
 }
 
@@ -152,8 +167,11 @@ func (s *suite) stage(c contestant, v variant) *stage {
 	name := "kdedup-bench-" + strings.ToLower(rand.Text()[:8])
 	st := &stage{
 		fleet: s.fleet, programs: s.programs, settings: s.settings, replication: s.replication,
-		admin: s.admin, name: name, dir: filepath.Join(s.dir, name), spec: v.spec,
-		profiler: s.profiler, hurry: s.hurry,
+		admin: s.admin, outputs: s.admin, name: name, dir: filepath.Join(s.dir, name), spec: v.spec,
+		profiler: s.profiler, hurry: s.hurry, apart: c.needs.output,
+	}
+	if c.needs.output {
+		st.outputs = s.outputs
 	}
 	if c.needs.cassandra {
 		st.database = s.database

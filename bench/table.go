@@ -50,15 +50,11 @@ func runsTable(runs []Run, m mode) string {
 	return rows(cells)
 }
 
-// basesOf are the kdedups that everything is compared with, in a comparison of many contestants.
+// basesOf are those that have run of the contestants with which a mode compares the others.
 func basesOf(runs []Run, m mode) []string {
-	if !m.compares {
-		return nil
-	}
-	return slices.DeleteFunc([]string{kdedupCassandra, kdedupRedis, kdedupEmbedded},
-		func(name string) bool {
-			return !slices.Contains(distinct(runs), name)
-		})
+	return slices.DeleteFunc(slices.Clone(m.bases), func(name string) bool {
+		return !slices.Contains(distinct(runs), name)
+	})
 }
 
 func rate(r Run) float64 { return r.Rate }

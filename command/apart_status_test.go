@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -48,6 +49,16 @@ func TestThePageTellsWhichClusterIsAway(t *testing.T) {
 	if page := get(t, url+"/"); !strings.Contains(page, "Kafka clusters") {
 		t.Errorf("the page:\n%s", page)
 	}
+	const up, took = `kdedup_kafka_cluster_up{cluster="%s"} %d`,
+		`kdedup_kafka_cluster_answer_seconds{cluster="output"}`
+	metrics := get(t, url+"/metrics")
+	for _, want := range []string{fmt.Sprintf(up, "input", 1), fmt.Sprintf(up, "output", 1), took,
+		`connects_total{client_id="orders-dedup-test-0",cluster="output"`,
+		`connects_total{client_id="orders-dedup-test-0-input",cluster="input"`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
 	cluster.Close()
 	testkit.Eventually(t, time.Minute, "the output is away", func() bool {
 		code, text := readiness(t, url)
@@ -55,6 +66,12 @@ func TestThePageTellsWhichClusterIsAway(t *testing.T) {
 			strings.Contains(text, "cluster of the input: ok\n") &&
 			strings.Contains(text, "cluster of the output: kafka.output.brokers: ")
 	})
+	metrics = get(t, url+"/metrics")
+	if !strings.Contains(metrics, fmt.Sprintf(up, "input", 1)) ||
+		!strings.Contains(metrics, fmt.Sprintf(up, "output", 0)) ||
+		strings.Contains(metrics, took) {
+		t.Errorf("the metrics tell of the clusters:\n%s", metrics)
+	}
 	r.stopsWell()
 }
 

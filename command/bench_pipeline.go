@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/connect"
@@ -223,8 +225,11 @@ func (b *pipelineBench) deleteTopics(ctx context.Context, clusters kafka.Cluster
 	); err != nil {
 		return err
 	}
-	if _, err := admin.DeleteGroup(ctx, t.ConsumerGroup); err != nil {
-		return fmt.Errorf("delete the consumer group of the measurement: %w", err)
+	for _, client := range []*kgo.Client{clusters.Input, clusters.OfGroup(t)} {
+		_, err := kadm.NewClient(client).DeleteGroup(ctx, t.ConsumerGroup)
+		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // once, where both are one
+			return fmt.Errorf("delete the consumer group of the measurement: %w", err)
+		}
 	}
 	return nil
 }

@@ -176,15 +176,17 @@ func boardQueries(t *testing.T) (all []boardQuery) {
 	return all
 }
 
-// Every panel shows something while kdedup works: on a real Prometheus, of running processes. Those
-// of Cassandra need one, and those of Redis and PostgreSQL too.
+// Every panel shows something while kdedup works: on a real Prometheus, of running processes. One
+// of them forwards to another cluster. The panels of Cassandra need one, and those of Redis and
+// PostgreSQL too.
 func TestNoPanelIsEmpty(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a real Prometheus is not for -short")
 	}
 	brokers := demoKafka(t)
 	processes := []*process.Process{runDemo(t, brokers, func(*config.Config) {})}
-	processes = append(processes, runDemo(t, brokers, onFiles(t)))
+	processes = append(processes, runDemo(t, brokers, onFiles(t)),
+		runDemo(t, brokers, onAnotherCluster(t)))
 	cassandra := os.Getenv(testkit.CassandraEnv)
 	if cassandra != "" || skip.Forbidden() {
 		processes = append(processes,
@@ -223,8 +225,12 @@ func TestNoPanelIsEmptyWhereTopicsShareSeries(t *testing.T) {
 	}
 	brokers, files := demoKafka(t), onFiles(t)
 	sharing := func(c *config.Config) { c.Metrics.PerTopic = config.PerTopicSummed }
+	apart := onAnotherCluster(t)
 	startPrometheus(t, runDemo(t, brokers, sharing), runDemo(t, brokers, func(c *config.Config) {
 		files(c)
+		sharing(c)
+	}), runDemo(t, brokers, func(c *config.Config) {
+		apart(c)
 		sharing(c)
 	})).showsAll(false, false, false)
 }
@@ -314,6 +320,18 @@ func onFiles(t *testing.T) func(*config.Config) {
 		e.Output, e.ConsumerGroup, e.ScopeGroup, e.FenceTopic = "orders.clean5", "orders-dedup5",
 			"orders-dedup5", "orders-dedup5.fence"
 		e.DuplicatesTopic, e.DeadLetterTopic = "orders.duplicates5", "orders.dlq5"
+	}
+}
+
+func onAnotherCluster(t *testing.T) func(*config.Config) {
+	_, output := testkit.FakeKafka(t)
+	files := onFiles(t)
+	return func(c *config.Config) {
+		files(c)
+		c.Instance, c.Kafka.Output.Brokers = "demo-apart", output
+		e := &c.Topics[0]
+		e.ConsumerGroup, e.ScopeGroup, e.FenceTopic = "orders-dedup6", "orders-dedup6",
+			"orders-dedup6.fence"
 	}
 }
 

@@ -177,7 +177,7 @@ func (f *offsetsFlags) commit(cmd *cobra.Command, m *move) error {
 	if !f.yes && !agreed(cmd, fmt.Sprintf("Commit them for consumer group %s?", m.to.group)) {
 		return errors.New("nothing was changed")
 	}
-	still, err := m.from.offsets(ctx)
+	still, err := m.offsets(ctx, m.from)
 	if err != nil {
 		return err
 	}

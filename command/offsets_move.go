@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/command/offsets"
@@ -47,8 +49,13 @@ type side struct {
 	topic, group string
 }
 
-func (s side) offsets(ctx context.Context) (map[int32]int64, error) {
-	return offsetsAt(ctx, s.client, s.group, s.topic)
+// offsets are those that the group of a side has committed.
+func (m *move) offsets(ctx context.Context, s side) (map[int32]int64, error) {
+	all, err := offsetsAt(ctx, s.client, s.group, s.topic)
+	if err != nil && m.clusters.Apart() {
+		return nil, fmt.Errorf("%w (%s)", err, strings.TrimSpace(m.place(s)))
+	}
+	return all, err
 }
 
 // place tells of two clusters on which of them something is.
@@ -91,7 +98,7 @@ func (m *move) ask(ctx context.Context, t config.Topic) (err error) {
 	if err = m.describeClean(ctx, t.Output); err != nil {
 		return err
 	}
-	if m.committed, err = m.from.offsets(ctx); err != nil {
+	if m.committed, err = m.offsets(ctx, m.from); err != nil {
 		return err
 	}
 	if m.input, err = logreader.Describe(ctx, m.inputs.client, t.Input,
@@ -103,7 +110,7 @@ func (m *move) ask(ctx context.Context, t config.Topic) (err error) {
 			"have are listed by kafka-consumer-groups.sh --list", m.from.group, m.from.topic,
 			m.place(m.from))
 	}
-	m.now, err = m.to.offsets(ctx)
+	m.now, err = m.offsets(ctx, m.to)
 	return err
 }
 
@@ -146,6 +153,10 @@ func offsetsAt(
 	ctx context.Context, client *kgo.Client, group, topic string,
 ) (map[int32]int64, error) {
 	fetched, err := brokers.Offsets(ctx, kadm.NewClient(client), group, topic)
+	if errors.Is(err, kerr.GroupAuthorizationFailed) ||
+		errors.Is(err, kerr.TopicAuthorizationFailed) {
+		err = fmt.Errorf("%w; docs/security.md lists the rights of offsets", err)
+	}
 	if err != nil {
 		return nil, err
 	}

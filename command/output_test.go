@@ -192,20 +192,33 @@ func TestADeadLetterIsRedrivenOnceOnTheOtherCluster(t *testing.T) {
 }
 
 func TestTheBenchMeasuresAPipelineOnTwoClusters(t *testing.T) {
-	_, input := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
-	_, output := testkit.FakeKafka(t)
-	path := writeApart(t, input, output, apartTopic)
-	code, text := kdedup(t.Context(), "bench", "pipeline", "-c", path, "--records", "2000",
-		"--partitions", "2")
-	if code != 0 || !regexp.MustCompile(`lost +0\b`).MatchString(text) ||
-		!regexp.MustCompile(`doubled +0\b`).MatchString(text) {
-		t.Errorf("%d:\n%s", code, text)
-	}
-	for _, brokers := range [][]string{input, output} {
-		for _, name := range topicNames(t, brokers) {
-			if strings.HasPrefix(name, "kdedup-bench") {
-				t.Errorf("%s is left", name)
+	for delivery, topic := range map[string]string{"exactly_once": exactApart,
+		"at_least_once": apartTopic} {
+		t.Run(delivery, func(t *testing.T) {
+			_, input := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders"))
+			_, output := testkit.FakeKafka(t)
+			path := writeApart(t, input, output, topic)
+			code, text := kdedup(t.Context(), "bench", "pipeline", "-c", path, "--records", "2000",
+				"--partitions", "2")
+			if code != 0 || !regexp.MustCompile(`lost +0\b`).MatchString(text) ||
+				!regexp.MustCompile(`doubled +0\b`).MatchString(text) {
+				t.Errorf("%d:\n%s", code, text)
 			}
+			nothingOfTheBenchIsLeft(t, input)
+			nothingOfTheBenchIsLeft(t, output)
+		})
+	}
+}
+
+func nothingOfTheBenchIsLeft(t *testing.T, brokers []string) {
+	t.Helper()
+	groups, err := kadm.NewClient(testkit.KafkaClient(t, brokers)).ListGroups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(topicNames(t, brokers), groups.Groups()) {
+		if strings.HasPrefix(name, "kdedup-bench") {
+			t.Errorf("%s is left", name)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func validate(
 		file := c
 		c = validatePatterns(ctx, clusters.Input, c, list)
 		validateTopics(ctx, servers, clusters, c, log, list)
-		validateSeries(ctx, clusters.Input, file, c, list)
+		validateSeries(ctx, clusters, file, c, list)
 	}
 	list.check("the store's directory can be written, where it has one", checkWritable(c.Store))
 	if !reached {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +24,8 @@ const (
 	standardAuthorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 )
 
-// guarded starts a broker that allows nothing that was not granted, and knows the users kdedup and
-// kdedup-setup by a password.
+// guarded starts a broker that allows nothing that was not granted, and knows the users kdedup,
+// kdedup-setup and kdedup-offsets by a password.
 func guarded(t *testing.T, secret string) *secured {
 	t.Helper()
 	s, err := servers.StartKafka(t.Context(), servers.KafkaOptions{
@@ -36,8 +37,8 @@ func guarded(t *testing.T, secret string) *secured {
 			"super.users":                                 "User:ANONYMOUS", // the test, the broker
 			"listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
 			"listener.name.plain.plain.sasl.jaas.config": fmt.Sprintf("org.apache.kafka.common."+
-				"security.plain.PlainLoginModule required user_kdedup=%q user_kdedup-setup=%q;",
-				secret, secret),
+				"security.plain.PlainLoginModule required user_kdedup=%q user_kdedup-setup=%q "+
+				"user_kdedup-offsets=%q;", secret, secret, secret),
 		}})
 	servers.ForTest(t, s, err)
 	admin := kadm.NewClient(testkit.KafkaClient(t, []string{s.Addr()}))
@@ -106,6 +107,51 @@ func TestRightsOnTwoClusters(t *testing.T) {
 		t.Error("with every right the log says AUTHORIZATION_FAILED")
 	}
 	one.stop()
+
+	at.kafka = input.as("kdedup-offsets", secret, output)
+	const move = "offsets onto another cluster, on that of the "
+	movesWithRights(t, d.at(at), map[*secured][]acl{input: acls(move + "input"),
+		output: acls(move + "output")})
+}
+
+// movesWithRights moves a consumer there and back with the rights, and with none fewer.
+func movesWithRights(t *testing.T, d *deployment, rights map[*secured][]acl) {
+	t.Helper()
+	group := d.input + "-billing"
+	d.commitAnywhere(group, d.input, rand.New(rand.NewPCG(51, 1)))
+	var said string
+	moves := func() bool {
+		for _, back := range [][]string{nil, {"--back"}} {
+			out, code := d.try(append([]string{"offsets", "--group", group, "--apply", "--yes"},
+				back...)...)
+			if said = out; code != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for s, of := range rights {
+		for i := range of {
+			if of[i].name == "billing" {
+				of[i].name = group
+			}
+		}
+		s.allow(t, of...)
+	}
+	testkit.Eventually(t, time.Minute, "a move with every right", moves)
+	for s, of := range rights {
+		for _, right := range of {
+			s.forbid(t, right)
+			testkit.Eventually(t, time.Minute, fmt.Sprintf("an error without %s on %s",
+				right.operation, right.name), func() bool {
+				return !moves() && (strings.Contains(said, "docs/security.md") ||
+					strings.Contains(said, "may not be seen"))
+			})
+			t.Logf("without %s on %s: %s", right.operation, right.name, said)
+			s.allow(t, right)
+			testkit.Eventually(t, time.Minute, "a move again", moves)
+		}
+	}
 }
 
 // askBoth is what a process asks both clusters at its start.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/connect"
@@ -34,11 +33,10 @@ func (p *running) clusterChecks() []server.Check {
 		defer cancel()
 		var both sync.WaitGroup
 		both.Go(func() {
-			errs[0] = askCluster(ctx, p.clusters.Input, "kafka.brokers", &p.clusterIDs.input)
+			errs[0] = p.askCluster(ctx, server.ClusterInput)
 		})
 		both.Go(func() {
-			errs[1] = askCluster(ctx, p.clusters.Output, "kafka.output.brokers",
-				&p.clusterIDs.output)
+			errs[1] = p.askCluster(ctx, server.ClusterOutput)
 		})
 		both.Wait()
 		return errs
@@ -51,14 +49,18 @@ func (p *running) clusterChecks() []server.Check {
 	}
 }
 
-func askCluster(
-	ctx context.Context, client *kgo.Client, setting string, id *atomic.Pointer[string],
-) error {
-	err := client.Ping(ctx)
+func (p *running) askCluster(ctx context.Context, name string) error {
+	client, setting, id := p.clusters.Input, "kafka.brokers", &p.clusterIDs.input
+	if name == server.ClusterOutput {
+		client, setting, id = p.clusters.Output, "kafka.output.brokers", &p.clusterIDs.output
+	}
 	var answer kadm.Metadata
-	if err == nil { // which may be what the client remembers, and asks no broker
+	err := client.Ping(ctx) // which may be what the client remembers, and asks no broker
+	start := time.Now()
+	if err == nil {
 		answer, err = kadm.NewClient(client).BrokerMetadata(ctx)
 	}
+	p.families.clusters.Asked(name, time.Since(start), err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: no broker has answered within %s", setting, clusterPatience)
 	}

@@ -26,6 +26,7 @@ type families struct {
 	config   *telemetry.Config
 	started  prometheus.Gauge
 	waiting  prometheus.Gauge
+	clusters *telemetry.Clusters // nil where there is one
 	tracing  *tracing.Metrics
 	push     *push.Metrics
 }
@@ -50,6 +51,9 @@ func newFamilies(reg prometheus.Registerer, c config.Config) families {
 		pipeline: pipeline.NewCollectors(reg),
 		tracing:  tracing.NewMetrics(reg),
 		push:     push.NewMetrics(reg),
+	}
+	if c.Kafka.Output.Apart() {
+		f.clusters = telemetry.NewClusters(reg)
 	}
 	if c.Metrics.PerPartition {
 		f.pipeline.PerPartition(reg)

@@ -22,13 +22,14 @@ const (
 	ofLane      = 5
 	ofPartition = 4
 	shareable   = 146 // of a topic, or of all that share them
-	ofClient    = 20  // of a lane's client, or of all that share them
+	ofClient    = 20  // of a lane's client to a cluster, or of all that share them
 	ofBroker    = 27  // more, for each broker
 )
 
-// CountSeries counts those of the entries that the file's patterns have been expanded to.
+// CountSeries counts those of the entries that the file's patterns have been expanded to. It is
+// told how many brokers each of the clusters has.
 func CountSeries(file config.Config, topics []config.Topic, partitions map[string]int,
-	brokers int,
+	brokers ...int,
 ) Series {
 	groups := new(sharing).groups(file, topics)
 	shared := make(map[string]bool)
@@ -48,7 +49,10 @@ func CountSeries(file config.Config, topics []config.Topic, partitions map[strin
 			if shares {
 				clients = 1
 			}
-			s.All += shareable + clients*(ofClient+brokers*ofBroker)
+			s.All += shareable
+			for _, n := range brokers {
+				s.All += clients * (ofClient + n*ofBroker)
+			}
 		}
 		if shares {
 			shared[name] = true

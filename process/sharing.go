@@ -69,8 +69,9 @@ func share(
 	g.Topics[t.Input] = name
 	for lane := range t.Lanes {
 		member := memberOf(t, instance, lane)
-		g.Clients[member] = telemetry.Client{Name: client, Topics: topics}
-		g.Clients[member+ofOutput] = telemetry.Client{Name: client + ofOutput, Topics: topics}
+		for _, which := range []string{"", ofOutput, ofInput} {
+			g.Clients[member+which] = telemetry.Client{Name: client + which, Topics: topics}
+		}
 	}
 }
 

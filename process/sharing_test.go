@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/internal/telemetry"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
@@ -212,5 +213,24 @@ func TestBoardsAndAlertsCompareOnlyWhatHasTheSameTopics(t *testing.T) {
 	}
 	if expressions < 20 {
 		t.Errorf("only %d expressions by topic were found", expressions)
+	}
+}
+
+// A lane has a client to each of two clusters. Topics share the series of both.
+func TestTopicsShareTheSeriesOfTheirClientsToBothClusters(t *testing.T) {
+	one := config.Topic{Input: "a", ConsumerGroup: "a-dedup", Lanes: 1}
+	file := config.Config{Instance: "one", Topics: []config.Topic{one},
+		Metrics: config.Metrics{PerTopic: config.PerTopicSummed}}
+	shared := new(sharing).groups(file, file.Topics).Clients
+	for _, which := range []string{"", ofInput, ofOutput} {
+		if got := shared["a-dedup-one-0"+which].Name; got != namedTopics+which {
+			t.Errorf("client %q is of %q", which, got)
+		}
+	}
+	partitions := map[string]int{"a": 1}
+	more := CountSeries(file, file.Topics, partitions, 3, 2).All -
+		CountSeries(file, file.Topics, partitions, 3).All
+	if want := ofClient + 2*ofBroker; more != want {
+		t.Errorf("another cluster of two brokers has %d series, want %d", more, want)
 	}
 }

@@ -142,6 +142,7 @@ func register() ([]family, error) {
 	telemetry.NewConfig(r)
 	telemetry.Started(r)
 	telemetry.Waiting(r)
+	telemetry.NewClusters(r)
 	telemetry.LogLines(r, func() uint64 { return 0 })
 	consumer.NewCollectors(r)
 	claimmetrics.NewCollectors(r)

@@ -95,10 +95,12 @@ var subjects = []subject{
 			{"kdedup_input_data_loss_total", "Did the input lose records that were consumed?"},
 			{"kdedup_input_skipped_offsets_total", "How much of the input is not read on purpose?"},
 		}},
-	{"Process", "What runs.", []question{
+	{"Process", "What runs, and what it reaches.", []question{
 		{"kdedup_build_info", "Which version runs?"},
 		{"kdedup_started", "Does a start wait for Kafka or the store?"},
 		{"kdedup_topics_waiting", "Do topics of a pattern have no pipeline?"},
+		{"kdedup_kafka_cluster_up", "Which of two clusters is away?"},
+		{"kdedup_kafka_cluster_answer_seconds", "Which of two clusters is slow?"},
 		{"kdedup_config_info", "Do all processes have the same configuration?"},
 		{"kdedup_config_last_reload_successful",
 			"Is the last change of the configuration in force?"},
@@ -121,7 +123,9 @@ var subjects = []subject{
 		}},
 	{"Kafka client", "One client for each lane, `<consumer_group>-<instance>-<lane>`; `node_id` " +
 		"is the broker, `seed_0` and so on an address of " +
-		"`kafka.brokers` before the broker behind it is known.", []question{
+		"`kafka.brokers` before the broker behind it is known. With `kafka.output` a lane has a " +
+		"second client, `…-input` or `…-output`, and all series have the label `cluster`, " +
+		"`input` or `output`.", []question{
 		{"kdedup_kafka_client_request_duration_e2e_seconds", "How fast do the brokers answer?"},
 		{"kdedup_kafka_client_request_throttled_seconds", "Do quotas slow it down?"},
 		{"kdedup_kafka_client_fetch_records_total",

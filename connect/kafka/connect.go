@@ -25,6 +25,7 @@ const dialTimeout = 10 * time.Second
 // token.
 type Connector struct {
 	brokers []string
+	cluster string          // its name where there are two
 	rack    string          // of who reads
 	files   *certs.Follower // nil without TLS
 	login   sasl.Mechanism  // nil without SASL
@@ -46,6 +47,9 @@ func NewConnector(ctx context.Context, k config.Kafka, log *slog.Logger) (*Conne
 		return nil, err
 	}
 	c.rack = k.Rack
+	if k.Output.Apart() {
+		c.cluster = config.ClusterInput
+	}
 	return c, nil
 }
 
@@ -57,7 +61,12 @@ func NewOutputConnector(
 	if !k.Output.Apart() {
 		return input, nil
 	}
-	return newConnector(ctx, outputPlace, k.Output, log)
+	c, err := newConnector(ctx, outputPlace, k.Output, log)
+	if err != nil {
+		return nil, err
+	}
+	c.cluster = config.ClusterOutput
+	return c, nil
 }
 
 func newConnector(
@@ -86,7 +95,8 @@ func (c *Connector) Options(
 	clientID string, reg prometheus.Registerer, log *slog.Logger,
 ) []kgo.Opt {
 	return append(c.options(clientID), kgo.Rack(c.rack),
-		kgo.WithLogger(kslog.New(demote(log))), kgo.WithHooks(clientMetrics(reg), c.sight))
+		kgo.WithLogger(kslog.New(demote(log))),
+		kgo.WithHooks(clientMetrics(reg, c.cluster), c.sight))
 }
 
 // AdminOptions are those of a client that only asks and waits for the answer: all of its errors

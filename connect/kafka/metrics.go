@@ -9,10 +9,16 @@ import (
 
 const clientPrefix = "kdedup_kafka_client"
 
-// clientMetrics are the series of one client: they come and go with it.
-func clientMetrics(reg prometheus.Registerer) *kprom.Metrics {
+// clientMetrics are the series of one client: they come and go with it. Where there are two
+// clusters they name theirs: each has a broker 1.
+func clientMetrics(reg prometheus.Registerer, cluster string) *kprom.Metrics {
+	labels := prometheus.Labels{}
+	if cluster != "" {
+		labels["cluster"] = cluster
+	}
 	return kprom.NewMetrics(clientPrefix,
 		kprom.Registerer(wellNamed{reg}),
+		kprom.WithStaticLabel(labels),
 		kprom.WithClientLabel(),
 		// Details replace the defaults: without Records and UncompressedBytes nothing is counted.
 		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Records,

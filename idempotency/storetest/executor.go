@@ -27,10 +27,32 @@ const (
 
 var request = idempotency.HashOf([]byte("pay 10 to Bob"))
 
-func newExecutor(
+// Executor is what callers of a key ask, as idempotency.Executor is.
+type Executor interface {
+	Execute(ctx context.Context, key idempotency.Key, request idempotency.Hash,
+		fn func(context.Context) ([]byte, error)) (idempotency.Result, error)
+}
+
+// NewExecutor makes one on a store.
+type NewExecutor func(t *testing.T, store idempotency.Store) Executor
+
+// RunExecutor checks an executor that is not the package's own, on stores that open returns. The
+// suite reaches behind it to the store, whose keys have the namespace storetest.
+func RunExecutor(
+	t *testing.T, open func(t *testing.T) idempotency.Store, executor NewExecutor,
+) {
+	runAll(t, executorBehaviours, func(t *testing.T) *subject {
+		return &subject{Store: open(t), executor: executor}
+	})
+}
+
+func (s *subject) newExecutor(
 	t *testing.T, store idempotency.Store, options idempotency.Options,
-) *idempotency.Executor {
+) Executor {
 	t.Helper()
+	if s.executor != nil {
+		return s.executor(t, store)
+	}
 	options.StoreTimeout = patience
 	executor, err := idempotency.New(store, options)
 	if err != nil {
@@ -58,10 +80,10 @@ func (s *subject) callAll(
 	var (
 		group   errgroup.Group
 		results = make([]idempotency.Result, callers)
-		many    [executors]*idempotency.Executor
+		many    [executors]Executor
 	)
 	for n := range many {
-		many[n] = newExecutor(t, s, options)
+		many[n] = s.newExecutor(t, s, options)
 	}
 	for n := range results {
 		group.Go(func() (err error) {
@@ -96,7 +118,7 @@ func wantOne(t *testing.T, results []idempotency.Result, runs *atomic.Int32) {
 // zombie loses its key while its function runs, and must not replace what its successor recorded.
 func zombie(t *testing.T, s *subject) {
 	key := newKey()
-	executor := newExecutor(t, s, idempotency.Options{})
+	executor := s.newExecutor(t, s, idempotency.Options{})
 	_, err := executor.Execute(t.Context(), key, request,
 		func(ctx context.Context) ([]byte, error) {
 			standing := s.get(t, key)
@@ -140,7 +162,7 @@ func (f *flaky) Swap(
 func lostAnswers(t *testing.T, s *subject) {
 	key := newKey()
 	store := &flaky{Store: s}
-	executor := newExecutor(t, store, idempotency.Options{})
+	executor := s.newExecutor(t, store, idempotency.Options{})
 	runs := 0
 	for n := range 3 {
 		result, err := executor.Execute(t.Context(), key, request,

@@ -77,7 +77,7 @@ func KilledOwner(t *testing.T, open func(t *testing.T) idempotency.Store, owner 
 	}
 	s := &subject{Store: open(t)}
 	if !owner.Exclusive {
-		if _, err := newExecutor(t, s, idempotency.Options{Wait: idempotency.NoWait}).Execute(
+		if _, err := s.newExecutor(t, s, idempotency.Options{Wait: idempotency.NoWait}).Execute(
 			t.Context(), key, request, nil,
 		); err == nil {
 			t.Fatal("the key of a living owner was free")

@@ -32,6 +32,7 @@ type behaviour struct {
 type subject struct {
 	idempotency.Store
 	features Features
+	executor NewExecutor // nil: the package's own
 }
 
 // Run checks every behaviour against the stores that open returns, one call per behaviour; they may
@@ -50,17 +51,23 @@ func Run(t *testing.T, open func(t *testing.T) idempotency.Store, features Featu
 		{"executor", executorBehaviours},
 	} {
 		t.Run(group.name, func(t *testing.T) {
-			for _, b := range group.behaviours {
-				t.Run(b.name, func(t *testing.T) {
-					t.Parallel()
-					b.test(t, &subject{Store: open(t), features: features})
-				})
-			}
+			runAll(t, group.behaviours, func(t *testing.T) *subject {
+				return &subject{Store: open(t), features: features}
+			})
 		})
 	}
 	if features.Owner != nil {
 		t.Run("a killed owner is taken over once", func(t *testing.T) {
 			KilledOwner(t, open, *features.Owner)
+		})
+	}
+}
+
+func runAll(t *testing.T, all []behaviour, open func(t *testing.T) *subject) {
+	for _, b := range all {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			b.test(t, open(t))
 		})
 	}
 }

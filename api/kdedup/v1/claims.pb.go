@@ -510,7 +510,8 @@ func (x *Judgement) GetClaimedAt() *timestamppb.Timestamp {
 
 type Owner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The place in Kafka. The name of its topic is told only if it is that of the asking message.
+	// The place in Kafka. The name of its topic is told only if it is that of the asking message;
+	// of another one that was told by name, topic_id has 16 bytes that stand for the name.
 	Record *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	// For places that are text or bytes: 28 bytes that differ between any two of them.
 	Digest []byte `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
