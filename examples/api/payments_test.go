@@ -47,7 +47,7 @@ func (p payer) pay(key, body string) (status int, answer string) {
 func (p payer) paid(key, body string) (answer string, statuses map[int]int) {
 	p.t.Helper()
 	statuses = make(map[int]int)
-	testkit.Eventually(p.t, time.Minute, "an answer for "+key, func() bool {
+	testkit.Eventually(p.t, 3*time.Minute, "an answer for "+key, func() bool {
 		status, text := p.pay(key, body)
 		statuses[status]++
 		answer = text
@@ -93,7 +93,7 @@ func testKilledServer(t *testing.T, l *language) {
 	}()
 	select {
 	case <-w.hung:
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the effect did not begin")
 	}
 	e.kill()

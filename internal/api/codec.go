@@ -15,6 +15,12 @@ import (
 // objects: the ones of a request get their memory at once here, and the answer is written without
 // asking the descriptors of its fields. All else is left to package proto, also what is unusual in
 // a batch, so that there is one truth about the format.
+//
+// It stays for what it saves: nearly half of the objects of a batch, and about a seventh of the
+// time of a call (docs/api.md has the numbers). What it costs is bounded. A caller is known before
+// a byte is read. A field that it does not know is read by package proto, and
+// TestTheCodecWritesEveryFieldOfAnAnswer fails for one that it would not write. FuzzCodecReads and
+// FuzzCodecWrites compare it with package proto.
 type codec struct {
 	batch int // the most messages of a request that is not refused
 }
