@@ -113,7 +113,7 @@ readers: $(WITHSERVERS) ## Read a topic with the clients that applications use, 
 	$(WITHSERVERS) -- sh -c 'cd tools/readers && nice $(GO) run . -kafka "$$KDEDUP_TEST_KAFKA" -write ../../docs/readers.md'
 
 .PHONY: chaos
-chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|cassandra-log|kafka APART=1 KEEP=all|shared
+chaos: ## Break everything for MINUTES (5) by the schedule of SEED (1), DELIVERY=exactly_once,at_least_once STORE=cassandra|cassandra-log|kafka APART=1 KEEP=all|shared|only|none
 	CI=true CHAOS_SECONDS=$$(( $(MINUTES) * 60 )) CHAOS_SEED=$(or $(SEED),1) CHAOS_DELIVERY=$(DELIVERY) CHAOS_STORE=$(STORE) \
 		CHAOS_APART=$(APART) CHAOS_KEEP=$(KEEP) \
 		$(GO) test -race -count=1 -timeout $$(( $(MINUTES) + 40 ))m -v -run TestChaos ./e2e/chaos

@@ -51,6 +51,7 @@ type benchFlags struct {
 	rate       float64
 	format     string
 	profile    string
+	processes  int
 
 	own config.Topic // the user's, as it is configured
 }
@@ -63,6 +64,9 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 		"IDs that begin with the time, as UUIDv7 and ULID do, in place of random ones")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0,
 		"records a `SECOND` to advise for (default: as the topic had in the last 24 hours)")
+	cmd.Flags().IntVar(&f.processes, "processes", 1, "`NUMBER` of processes, each with its lanes "+
+		"and its index, which share out a\nclaim log as store.keepers says; they run in this one, "+
+		"which tells of all together")
 	addFormat(cmd, &f.format, formatTable, formatJSON)
 	cmd.Flags().StringVar(&f.profile, "cpuprofile", "",
 		"write a CPU profile of the measured part to `FILE`")
@@ -88,6 +92,9 @@ func (f *benchFlags) settings(cmd *cobra.Command) (config.Config, *slog.Logger, 
 			return c, nil, usageError{fmt.Errorf("--topic: no entry of topics has the input %q",
 				f.topic)}
 		}
+	}
+	if err := f.severalProcesses(&c); err != nil {
+		return c, nil, err
 	}
 	c.Topics = []config.Topic{benchTopic(f.own)}
 	c.Server.Listen = "127.0.0.1:0"

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/kdedup/kdedup/config"
@@ -49,20 +48,24 @@ func newBenchClaims() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, cleanUp(cmd.Context(), remove)) }()
-			store, err := connect.OpenStore(cmd.Context(), c, prometheus.NewRegistry(), log)
+			topic := c.Topics[0]
+			c.Topics[0].Input = flags.own.Input // which is there
+			lanes, keepers := flags.processesOf(c)
+			stores, err := openStores(cmd.Context(), append(lanes, keepers...), log)
 			if err != nil {
 				return err
 			}
 			bench := &claimBench{
-				store: store, topic: c.Topics[0], before: int64(before), ids: int64(ids),
+				stores: stores, askers: len(lanes), topic: topic,
+				before: int64(before), ids: int64(ids),
 				duplicates: flags.duplicates,
 				spec:       workload.Spec{IDBytes: workload.UUIDBytes, Ordered: flags.ordered},
 			}
 			results, err := bench.run(cmd.Context(), cmd.ErrOrStderr(), flags.measure,
 				func(scope dedup.Scope) ([]result, error) {
-					return bench.reread(cmd.Context(), c, scope, log)
+					return bench.reread(cmd.Context(), scope, log)
 				})
-			if err := errors.Join(err, bench.store.Close()); err != nil {
+			if err := errors.Join(err, closeStores(bench.stores)); err != nil {
 				return err
 			}
 			results = append(results, flags.advise(cmd.Context(), c, log, bench.rate)...)
@@ -78,7 +81,8 @@ func newBenchClaims() *cobra.Command {
 
 // claimBench measures one scope of its own.
 type claimBench struct {
-	store       dedup.Store
+	stores      []*benchStore // of the processes with lanes, and behind them of keepers without
+	askers      int           // how many have lanes
 	topic       config.Topic
 	before, ids int64 // claims that are made first, and those that are measured
 	duplicates  float64
@@ -107,11 +111,16 @@ func (b *claimBench) run(
 	scope := connect.ScopeOf(b.topic, "bench")
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
-			return b.store.Forget(ctx, scope)
+			return b.stores[0].Forget(ctx, scope)
 		}))
 	}()
-	if err := b.store.Register(ctx, scope); err != nil {
+	if err := b.stores[0].Register(ctx, scope); err != nil {
 		return nil, err
+	}
+	for _, store := range b.stores {
+		if err := connect.WaitReady(ctx, store.Store, scope); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.part(ctx, scope, progress, "claims before", b.before); err != nil {
 		return nil, err
@@ -143,9 +152,9 @@ func (b *claimBench) part(
 	b.end.Store(first + claims)
 	var (
 		wg     sync.WaitGroup
-		failed = make([]error, b.topic.Lanes)
+		failed = make([]error, b.askers*b.topic.Lanes)
 	)
-	for lane := range b.topic.Lanes {
+	for lane := range failed {
 		wg.Go(func() { failed[lane] = b.lane(ctx, scope, lane) })
 	}
 	stop := b.showProgress(progress, name, first)
@@ -163,15 +172,16 @@ func (b *claimBench) results(begun time.Time, before, after usage) []result {
 	slices.Sort(durations)
 	b.rate = float64(b.ids) / took.Seconds()
 	return []result{
-		{"claims", b.ids, fmt.Sprintf("%d lanes, batches of %d, %d buckets, after %d claims",
-			b.topic.Lanes, b.topic.BatchRecords, b.topic.Buckets, b.before)},
+		{"claims", b.ids, fmt.Sprintf("%s%d lanes, batches of %d, %d buckets, after %d claims",
+			processesText(b.askers, len(b.stores)-b.askers), b.topic.Lanes,
+			b.topic.BatchRecords, b.topic.Buckets, b.before)},
 		{"applied", b.applied.Load(), ""},
 		{"claimed again", b.again.Load(), "batches that were not answered or not decided"},
 		{"claims/s", b.rate, ""},
 		{"claims/s by tenths", tenths(begun, b.batches, b.ids),
 			"of the claims: what a claim costs grows with the table"},
 		{"cpu us/claim", float64((after.cpu - before.cpu).Microseconds()) / float64(b.ids),
-			"of this process"},
+			"of all processes"},
 		{"batch p50 ms", percentile(durations, 0.50), ""},
 		{"batch p99 ms", percentile(durations, 0.99), ""},
 		{"peak rss MiB", after.peak >> 20, ""},
@@ -207,7 +217,7 @@ func (b *claimBench) lane(ctx context.Context, scope dedup.Scope, lane int) erro
 		}
 		claims := b.claims(random, first, n)
 		start := time.Now()
-		answers, err := b.insist(ctx, scope, claims)
+		answers, err := b.insist(ctx, b.stores[lane%b.askers], scope, claims)
 		if err != nil {
 			return err
 		}
@@ -225,10 +235,10 @@ var errUndecided = errors.New("claims stay undecided, and no error says why")
 // insist claims again what was not decided, as the pipeline does: a timeout or two do not end a
 // measurement.
 func (b *claimBench) insist(
-	ctx context.Context, scope dedup.Scope, claims []dedup.Claim,
+	ctx context.Context, store dedup.Store, scope dedup.Scope, claims []dedup.Claim,
 ) ([]dedup.Answer, error) {
 	for attempt := 1; ; attempt++ {
-		answers, err := b.store.Claim(ctx, scope, claims)
+		answers, err := store.Claim(ctx, scope, claims)
 		undecided := slices.ContainsFunc(answers, func(a dedup.Answer) bool {
 			return a.Outcome == dedup.Undecided
 		})

@@ -134,14 +134,20 @@ func foundResults(f workload.Found) []result {
 
 // drain runs the pipeline as `run` does, until every record is committed.
 func (b *pipelineBench) drain(ctx context.Context) (results []result, err error) {
-	p, err := process.Wire(ctx, b.config, b.log, new(slog.LevelVar))
-	if err != nil {
-		return nil, err
+	lanes, keepers := b.flags.processesOf(b.config)
+	var all []*process.Process // those with lanes first
+	for _, c := range append(lanes, keepers...) {
+		p, err := process.Wire(ctx, c, b.log, new(slog.LevelVar))
+		if err != nil {
+			return nil, err
+		}
+		defer p.Close()
+		all = append(all, p)
 	}
-	defer p.Close()
+	working := all[:len(lanes)]
 	defer func() {
 		err = errors.Join(err, cleanUp(ctx, func(ctx context.Context) error {
-			return p.Store().Forget(ctx, connect.ScopeOf(b.topic(), ""))
+			return working[0].Store().Forget(ctx, connect.ScopeOf(b.topic(), ""))
 		}))
 	}()
 	var (
@@ -149,9 +155,9 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 		joined, ended time.Time
 		after         usage
 	)
-	err = p.RunBeside(ctx, func(ctx context.Context) error {
+	err = runAllBeside(ctx, all, func(ctx context.Context) error {
 		return b.flags.measure(func() (err error) {
-			joined, ended, err = b.watch(ctx, p)
+			joined, ended, err = b.watch(ctx, working)
 			after = used()
 			return err
 		})
@@ -161,18 +167,25 @@ func (b *pipelineBench) drain(ctx context.Context) (results []result, err error)
 	}
 	b.rate = float64(b.spec.Records) / ended.Sub(joined).Seconds()
 	topic := b.topic()
-	forwarded, claimed := p.Totals(topic.Input)
+	var claiming, forwarding, committing float64
+	for _, p := range working {
+		forwarded, claimed := p.Totals(topic.Input)
+		claiming += claimed.Batches.Sum
+		forwarding += forwarded.ForwardSeconds
+		committing += forwarded.CommitSeconds
+	}
 	return []result{
-		{"records", b.spec.Records, fmt.Sprintf("%d bytes, %d partitions, %s, %d lanes, %d buckets",
-			b.spec.Size, b.spec.Partitions, topic.Delivery, topic.Lanes, topic.Buckets)},
+		{"records", b.spec.Records, fmt.Sprintf(
+			"%d bytes, %d partitions, %s, %s%d lanes, %d buckets", b.spec.Size, b.spec.Partitions,
+			topic.Delivery, processesText(len(lanes), len(keepers)), topic.Lanes, topic.Buckets)},
 		{"records/s", b.rate, "from when a lane was given partitions to the last commit"},
 		{"start s", joined.Sub(start).Seconds(), "before that"},
 		{"cpu us/record", float64((after.cpu - before.cpu).Microseconds()) / float64(
-			b.spec.Records), "of this process"},
-		{"peak rss MiB", after.peak >> 20, "of this process, with producing"},
-		{"claiming s", claimed.Batches.Sum, "all lanes together"},
-		{"forwarding s", forwarded.ForwardSeconds, ""},
-		{"committing s", forwarded.CommitSeconds, ""},
+			b.spec.Records), "of all processes"},
+		{"peak rss MiB", after.peak >> 20, "of all processes, with producing"},
+		{"claiming s", claiming, "all lanes together"},
+		{"forwarding s", forwarding, ""},
+		{"committing s", committing, ""},
 	}, nil
 }
 
@@ -181,7 +194,7 @@ const lookEvery = 100 * time.Millisecond
 
 // watch returns when the first lane was given partitions and when all records were committed.
 func (b *pipelineBench) watch(
-	ctx context.Context, p *process.Process,
+	ctx context.Context, working []*process.Process,
 ) (joined, ended time.Time, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -193,11 +206,11 @@ func (b *pipelineBench) watch(
 			return joined, ended, context.Cause(ctx)
 		case <-tick.C:
 		}
-		if joined.IsZero() && anyAssigned(p) {
+		if joined.IsZero() && slices.ContainsFunc(working, anyAssigned) {
 			joined = last // it was then, or a little later
 		}
 		last = time.Now()
-		done := sum(outcomes(p))
+		done := sum(outcomes(working...))
 		if done >= b.spec.Records {
 			return joined, last, nil
 		}

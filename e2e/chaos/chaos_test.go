@@ -61,7 +61,7 @@ func readOptions(t *testing.T) options {
 		t.Fatalf("CHAOS_STORE: unknown %q", o.store)
 	}
 	o.apart = drawApart(t, o.seed, o.store)
-	if !slices.Contains([]string{"", keepAll, keepShared}, o.keep) {
+	if !slices.Contains([]string{"", keepAll, keepShared, keepOnly, keepNone}, o.keep) {
 		t.Fatalf("CHAOS_KEEP: unknown %q", o.keep)
 	}
 	seconds := testkit.Number(t, "CHAOS_SECONDS", 90)

@@ -90,6 +90,11 @@ func (s *storm) checkCounters(records int) {
 	s.t.Helper()
 	total := 0
 	for i, w := range s.workers[:usualProcesses] {
+		if s.keeps[i] == keepOnly {
+			s.t.Logf("%s, killed in this run: %v, %d starts, %d refused starts: it has no lanes",
+				w.name, s.killed[i].Load(), w.starts, w.refused)
+			continue
+		}
 		c := w.counters()
 		c.checkConsistent(s.t, w.name)
 		total += sum(c.outcomes)
@@ -123,7 +128,8 @@ func (s *storm) checkCalm(n int) {
 
 func (s *storm) totals() (records, failures int) {
 	s.t.Helper()
-	for _, c := range s.allCounters() {
+	for _, w := range s.withLanes() {
+		c := w.counters()
 		records += sum(c.outcomes)
 		failures += c.failures
 	}

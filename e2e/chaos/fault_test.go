@@ -102,16 +102,20 @@ var parts = []part{
 	{"topics", []kind{growInput, growOutputs}, 1},
 	{"output", append([]kind{restartBroker, killBroker, pauseBroker, killBroker}, networkKinds...),
 		usualProcesses},
+	{"keepers", networkKinds, usualProcesses},
 }
 
 // partsFor leaves out the faults after which nodes may forget claims with a commit log that is
 // written only now and then. With the claims in Kafka no nodes are there. Where they are in a log,
-// indexes are lost.
+// indexes are lost, and the way to a keeper is disturbed, which has its way to the broker.
 func partsFor(o options) []part {
 	processes, cassandra := parts[0], parts[1]
-	kafka := parts[2:4]
+	kafka := slices.Clone(parts[2:4])
 	if o.apart.two {
-		kafka = parts[2:5]
+		kafka = append(kafka, parts[4])
+	}
+	if o.share() {
+		kafka = append(kafka, parts[5])
 	}
 	if o.store != inCassandra {
 		processes.kinds = append(slices.Clone(processes.kinds), loseIndex)

@@ -12,7 +12,8 @@
 //	CHAOS_STORE      where the claims are: cassandra, as by default, cassandra-log or kafka
 //	CHAOS_APART      1: the output is on another broker, of a cluster of its own; 0: it is not. By default the seed says
 //	                 so, of storms with the claims in Kafka
-//	CHAOS_KEEP       what each process keeps of a claim log: all or shared; by default the seed draws it
+//	CHAOS_KEEP       what each process keeps of a claim log: all, or shared; only: two keepers without lanes,
+//	                 and lanes that keep nothing; none: one such keeper. By default the seed draws it
 //	CHAOS_COMMITLOG  commitlog_sync of the nodes: batch (the default), or periodic: then no two nodes are killed
 //	CHAOS_SETTINGS   a line for the topic's entry in the configuration, such as group_protocol: consumer
 //	CHAOS_DIR        keeps all logs and data there

@@ -14,15 +14,16 @@ import (
 )
 
 // network is all the connections of kdedup processes: one line from each process to each broker,
-// and one to each node, which all processes share.
+// and one to each node, and to each process that keeps shards of a claim log, which all share.
 type network struct {
 	kafka     []*line
 	output    []*line // to the broker of another cluster, if there is one
 	cassandra []*line
+	keepers   []*line // by process; none where processes do not ask each other
 }
 
 func startNetwork(
-	t *testing.T, kafka, output *servers.Server, nodes []*servers.Server,
+	t *testing.T, kafka, output *servers.Server, nodes []*servers.Server, keepers []servers.Route,
 ) *network {
 	t.Helper()
 	engine := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -41,6 +42,10 @@ func startNetwork(
 		n.cassandra = append(n.cassandra, &line{engine: engine, name: fmt.Sprint("cassandra-", i),
 			route: node.Routes()[0]})
 	}
+	for i, route := range keepers {
+		n.keepers = append(n.keepers, &line{engine: engine, name: fmt.Sprint("keepers-", i),
+			route: route})
+	}
 	if err := each(n.all(), (*line).restore); err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +58,14 @@ func (n *network) stop() {
 	}
 }
 
-func (n *network) all() []*line { return slices.Concat(n.kafka, n.output, n.cassandra) }
+func (n *network) all() []*line {
+	return slices.Concat(n.kafka, n.output, n.cassandra, n.keepers)
+}
 
 // choose returns the lines that a fault of the part means.
 func (n *network) choose(partName string, target int) []*line {
 	all := map[string][]*line{"cassandra": n.cassandra, "kafka": n.kafka,
-		"output": n.output}[partName]
+		"output": n.output, "keepers": n.keepers}[partName]
 	if target == everyone {
 		return all
 	}

@@ -16,7 +16,10 @@ func (s *storm) loseQuorum(records int) {
 	lost := s.world.cassandra.Nodes[:2]
 	s.logf("two of three nodes are killed")
 	_ = each(lost, func(node *servers.Server) error { node.Kill(); return nil })
-	before := s.allCounters()
+	before := make(map[string]counters)
+	for _, w := range s.withLanes() {
+		before[w.name] = w.counters()
+	}
 	s.traffic.produce(s.t.Context(), records)
 	s.traffic.flush(s.t)
 	s.eventually("lanes that wait for the store", func() error { return s.waited(before) })
@@ -34,21 +37,23 @@ func (s *storm) loseQuorum(records int) {
 	s.logf("everything is committed again")
 }
 
-func (s *storm) waited(before []counters) error {
-	for i, now := range s.allCounters() {
-		waited := now.blocked - before[i].blocked
+func (s *storm) waited(before map[string]counters) error {
+	for _, w := range s.withLanes() {
+		now := w.counters()
+		waited := now.blocked - before[w.name].blocked
 		if float64(waited) < longBlock.Seconds() || now.storeUp {
-			return fmt.Errorf("%s waited for %d s, store up: %v", s.workers[i].name, waited,
-				now.storeUp)
+			return fmt.Errorf("%s waited for %d s, store up: %v", w.name, waited, now.storeUp)
 		}
 	}
 	return nil
 }
 
-func (s *storm) allCounters() (all []counters) {
-	s.t.Helper()
-	for _, w := range s.workers[:usualProcesses] {
-		all = append(all, w.counters())
+// withLanes are the usual processes but those that only keep.
+func (s *storm) withLanes() (all []*worker) {
+	for i, w := range s.workers[:usualProcesses] {
+		if s.keeps[i] != keepOnly {
+			all = append(all, w)
+		}
 	}
 	return all
 }

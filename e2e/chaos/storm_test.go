@@ -21,6 +21,7 @@ import (
 
 	"github.com/kdedup/kdedup/internal/pause"
 	"github.com/kdedup/kdedup/internal/testkit"
+	"github.com/kdedup/kdedup/internal/testkit/servers"
 )
 
 const (
@@ -73,7 +74,10 @@ func newStorm(t *testing.T, w *world, o options, delivery string) *storm {
 	s.traffic = newTraffic(t, brokers, s.input, o.seed)
 	s.admin = kadm.NewClient(s.traffic.client)
 	s.askOutputs(t)
-	s.keeps, s.copies = keepers(o.seed, o.keep, processes)
+	s.keeps, s.copies = slices.Repeat([]string{keepAll}, processes), 1
+	if o.share() {
+		s.keeps, s.copies = keepers(o.seed, o.keep, processes)
+	}
 	for i := range processes {
 		s.workers = append(s.workers, newWorker(t, s.dir, s.writeConfig(i, o.settings),
 			fmt.Sprintf("process-%d", i)))
@@ -125,7 +129,7 @@ topics:
 }
 
 func (s *storm) storeSection(process int) string {
-	shared := keepersSection(s.keeps[process], s.copies)
+	shared := s.sharing(process)
 	if s.world.cassandra == nil {
 		return s.inKafkaSection(process, shared)
 	}
@@ -148,6 +152,15 @@ func (s *storm) storeSection(process int) string {
     timeout: 3s
     replication: "{'class': 'SimpleStrategy', 'replication_factor': %d}"`,
 		shared, layout, s.indexes(process), strings.Join(hosts, ", "), s.keyspace, nodes)
+}
+
+// sharing is what the process keeps.
+func (s *storm) sharing(process int) string {
+	var route servers.Route
+	if all := s.world.network.keepers; len(all) > 0 {
+		route = all[process].route
+	}
+	return keepersSection(s.keeps[process], s.copies, route)
 }
 
 // indexes is the directory that a process alone has.

@@ -50,7 +50,14 @@ func startWorld(t *testing.T, o options) *world {
 			t.Fatal(err)
 		}
 	}
-	w.network = startNetwork(t, w.kafka, w.output, w.nodes())
+	var keepers []servers.Route
+	if o.share() {
+		var err error
+		if keepers, err = keepersRoutes(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.network = startNetwork(t, w.kafka, w.output, w.nodes(), keepers)
 	t.Logf("%v, and %d nodes, started in %v", o.apart, len(w.nodes()),
 		time.Since(start).Round(time.Second))
 	return w

@@ -94,8 +94,7 @@
 {{- define "kdedup.checkKeepers" -}}
 {{- if .Values.keepers.enabled -}}
 {{- $keepers := dig "store" "keepers" dict .Values.config -}}
-{{- $log := or (eq (include "kdedup.storeType" .) "kafka") (eq (dig "store" "cassandra" "layout" "rows" .Values.config) "log") -}}
-{{- if not $log -}}
+{{- if ne (include "kdedup.logs" .) "true" -}}
 {{- fail (printf "keepers need a claim log: set config.store.type to kafka, or to cassandra with layout: log, got %s" (include "kdedup.storeType" .)) -}}
 {{- end -}}
 {{- range $key := list "keep" "copies" "listen" "advertise" "secret" -}}
@@ -116,6 +115,38 @@
 {{- range $env := .Values.extraEnv -}}
 {{- if hasPrefix "KDEDUP_STORE_KEEPERS_" $env.name -}}
 {{- fail (printf "extraEnv must not hold %s with keepers.enabled: the chart sets it, see the values under keepers" $env.name) -}}
+{{- end -}}
+{{- end -}}
+{{- else -}}
+{{- include "kdedup.checkShared" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Pods that share the claims out among themselves. */}}
+{{- define "kdedup.checkShared" -}}
+{{- $keepers := dig "store" "keepers" dict .Values.config -}}
+{{- $keep := toString (dig "keep" "all" $keepers) -}}
+{{- if contains "${" $keep -}}
+{{- fail "config.store.keepers.keep must be written out: the chart makes the way between the pods" -}}
+{{- end -}}
+{{- if or (eq $keep "none") (eq $keep "only") -}}
+{{- fail (printf "config.store.keepers.keep must be all or shared, got %s: set keepers.enabled in its place, which makes pods that keep (only) and has the others keep nothing (none)" $keep) -}}
+{{- end -}}
+{{- if eq (include "kdedup.shared" .) "true" -}}
+{{- range $key := list "listen" "advertise" -}}
+{{- if hasKey $keepers $key -}}
+{{- fail (printf "config.store.keepers.%s must not be set: the chart has the pods listen on 9482, and advertise their addresses" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if dig "tls" "cert_file" "" $keepers -}}
+{{- fail "config.store.keepers.tls needs keepers.enabled, whose pods have names for certificates; or set keepers.secret in its place" -}}
+{{- end -}}
+{{- if and (not .Values.keepers.secret) (not $keepers.secret) (not (include "kdedup.fromOutside" .)) -}}
+{{- fail "keepers.secret must name a Secret with config.store.keepers.keep: shared, whose key secret holds what `openssl rand -hex 32` makes" -}}
+{{- end -}}
+{{- range $env := .Values.extraEnv -}}
+{{- if has $env.name (list "POD_IP" "KDEDUP_STORE_KEEPERS_LISTEN" "KDEDUP_STORE_KEEPERS_ADVERTISE") -}}
+{{- fail (printf "extraEnv must not hold %s with config.store.keepers.keep: shared: the chart sets it" $env.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

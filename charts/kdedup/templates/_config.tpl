@@ -32,6 +32,7 @@
 {{- define "kdedup.read" -}}
 KDEDUP_SHUTDOWN_TIMEOUT: shutdown_timeout
 KDEDUP_STORE_TYPE: store.type
+KDEDUP_STORE_KEEPERS_KEEP: store.keepers.keep
 KDEDUP_STORE_EMBEDDED_PATH: store.embedded.path
 KDEDUP_STORE_KAFKA_INDEX: store.kafka.index
 KDEDUP_STORE_KAFKA_PATH: store.kafka.path
@@ -112,6 +113,31 @@ KDEDUP_METRICS_OTLP_PROTOCOL: metrics.otlp.protocol
 {{- and (eq (include "kdedup.indexed" .) "true") (or (not .Values.keepers.enabled) (eq (default "" .Role) "keepers")) -}}
 {{- end -}}
 
+{{/* Whether the store has a claim log. */}}
+{{- define "kdedup.logs" -}}
+{{- or (eq (include "kdedup.storeType" .) "kafka") (and (eq (include "kdedup.storeType" .) "cassandra") (eq (dig "store" "cassandra" "layout" "rows" .Values.config) "log")) -}}
+{{- end -}}
+
+{{/* Whether the pods of the pipelines share the claims out among themselves. */}}
+{{- define "kdedup.shared" -}}
+{{- and (not .Values.keepers.enabled) (eq (include "kdedup.logs" .) "true") (eq (dig "store" "keepers" "keep" "all" .Values.config) "shared") -}}
+{{- end -}}
+
+{{/* Whether these pods answer others. */}}
+{{- define "kdedup.answers" -}}
+{{- or (eq (default "" .Role) "keepers") (eq (include "kdedup.shared" .) "true") -}}
+{{- end -}}
+
+{{- define "kdedup.keepersSecretEnv" -}}
+{{- with .Values.keepers.secret -}}
+- name: KDEDUP_STORE_KEEPERS_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $.Values.keepers.secretKey }}
+{{- end -}}
+{{- end -}}
+
 {{/* Which part of the claims a pod keeps, and how it reaches the others, as a list of variables. */}}
 {{- define "kdedup.keepersEnv" -}}
 {{- if .Values.keepers.enabled -}}
@@ -126,13 +152,18 @@ KDEDUP_METRICS_OTLP_PROTOCOL: metrics.otlp.protocol
 - name: KDEDUP_STORE_KEEPERS_ADVERTISE
   value: $(KDEDUP_INSTANCE).{{ include "kdedup.fullname" . }}-keepers.{{ .Release.Namespace }}:9482
 {{- end }}
-{{- with .Values.keepers.secret }}
-- name: KDEDUP_STORE_KEEPERS_SECRET
+{{ include "kdedup.keepersSecretEnv" . }}
+{{- else if eq (include "kdedup.shared" .) "true" -}}
+# Names of pods that are not ready lead nowhere, and these must be reached. The brackets are for IPv6.
+- name: POD_IP
   valueFrom:
-    secretKeyRef:
-      name: {{ . }}
-      key: {{ $.Values.keepers.secretKey }}
-{{- end }}
+    fieldRef:
+      fieldPath: status.podIP
+- name: KDEDUP_STORE_KEEPERS_LISTEN
+  value: 0.0.0.0:9482
+- name: KDEDUP_STORE_KEEPERS_ADVERTISE
+  value: "[$(POD_IP)]:9482"
+{{ include "kdedup.keepersSecretEnv" . }}
 {{- else -}}
 []
 {{- end -}}

@@ -65,11 +65,12 @@ spec:
         - name: http
           containerPort: 9480
           protocol: TCP
-        {{- if eq (default "" .Role) "keepers" }}
+        {{- if eq (include "kdedup.answers" .) "true" }}
         - name: keepers
           containerPort: 9482
           protocol: TCP
-        {{- else if .Values.api.enabled }}
+        {{- end }}
+        {{- if and .Values.api.enabled (ne (default "" .Role) "keepers") }}
         - name: api
           containerPort: 9481
           protocol: TCP
