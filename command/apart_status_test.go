@@ -51,13 +51,12 @@ func TestThePageTellsWhichClusterIsAway(t *testing.T) {
 	}
 	const up, took = `kdedup_kafka_cluster_up{cluster="%s"} %d`,
 		`kdedup_kafka_cluster_answer_seconds{cluster="output"}`
-	metrics := get(t, url+"/metrics")
 	for _, want := range []string{fmt.Sprintf(up, "input", 1), fmt.Sprintf(up, "output", 1), took,
 		`connects_total{client_id="orders-dedup-test-0",cluster="output"`,
 		`connects_total{client_id="orders-dedup-test-0-input",cluster="input"`} {
-		if !strings.Contains(metrics, want) {
-			t.Errorf("the metrics lack %s", want)
-		}
+		testkit.Eventually(t, time.Minute, want, func() bool {
+			return strings.Contains(get(t, url+"/metrics"), want)
+		})
 	}
 	cluster.Close()
 	testkit.Eventually(t, time.Minute, "the output is away", func() bool {
@@ -66,7 +65,7 @@ func TestThePageTellsWhichClusterIsAway(t *testing.T) {
 			strings.Contains(text, "cluster of the input: ok\n") &&
 			strings.Contains(text, "cluster of the output: kafka.output.brokers: ")
 	})
-	metrics = get(t, url+"/metrics")
+	metrics := get(t, url+"/metrics")
 	if !strings.Contains(metrics, fmt.Sprintf(up, "input", 1)) ||
 		!strings.Contains(metrics, fmt.Sprintf(up, "output", 0)) ||
 		strings.Contains(metrics, took) {
