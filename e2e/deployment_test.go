@@ -35,6 +35,7 @@ type deployment struct {
 	largest  int      // bytes of a record's value
 	settings []string // of the topic, besides those that all have
 	ids      string   // message_id
+	env      []string // more variables of the processes' environment
 }
 
 // place is where a deployment's topics and claims are.

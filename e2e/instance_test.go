@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,7 +55,7 @@ func (d *deployment) launchAs(command, binary, name string, variables ...string)
 	d.t.Helper()
 	i := &instance{t: d.t, name: name, exited: make(chan struct{})}
 	i.cmd = exec.Command(binary, command, "-c", d.config, "--instance", name)
-	i.cmd.Env = append(testkit.Environment(), variables...)
+	i.cmd.Env = slices.Concat(testkit.Environment(), d.env, variables)
 	logs, err := i.cmd.StderrPipe()
 	if err != nil {
 		d.t.Fatal(err)

@@ -1,26 +1,27 @@
-"""Writes records to a topic with the serializers of Confluent's Python client, under two versions of a schema.
+"""Writes records to a topic with serializers of Python, under two versions of a schema.
 
-usage: produce.py REGISTRY BROKERS TOPIC PARTITIONS FORMAT RECORDS [both]
+usage: produce.py REGISTRY BROKERS TOPIC PARTITIONS FORMAT RECORDS FRAMING,...
 
-Every tenth record is a copy of an earlier one, on any partition and under either version: as a producer writes it that
-was upgraded between its tries. The second header tells the check which ID it is. With both, any record of Avro may have
-the number of its schema before the value, or in the header of Apicurio's serializers, as while producers change.
+Every tenth record is a copy of an earlier one, on any partition, under either version and in any of the framings: as a
+producer writes it that was changed between its tries. The second header tells the check which ID it is. REGISTRY is the
+address of a registry that speaks Confluent's API, or for azure a folder, into which the schemas go.
 """
 
+import os
 import random
 import struct
 import sys
+import uuid
 
 from confluent_kafka import Producer
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-REGISTRY, BROKERS, TOPIC, PARTITIONS, FORMAT, RECORDS = sys.argv[1:7]
-BOTH = sys.argv[7:] == ["both"]
+REGISTRY, BROKERS, TOPIC, PARTITIONS, FORMAT, RECORDS, FRAMINGS = sys.argv[1:8]
 
 AVRO = """{"type": "record", "name": "Order", "namespace": "shop", "fields": [
   %s
@@ -52,37 +53,71 @@ def message(version):
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
 
 
-def in_header(payload, context, schema):
+def apicurio_header(payload, context, schema):
     """Names the schema as Apicurio's serializers do: Confluent's header has a GUID, and Apicurio's registry none."""
     context.headers.append(("apicurio.value.contentId", struct.pack(">q", schema.id)))
     context.headers.append(("apicurio.value.encoding", b"BINARY"))
     return payload
 
 
-def serializers():
-    """For each version of the schema, and each framing, what makes bytes of an order and adds headers."""
+PLACES = {"number": {}, "guid": {"schema.id.serializer": header_schema_id_serializer},
+          "apicurio_header": {"schema.id.serializer": apicurio_header}}
+
+ADDED = {"avro": '{"name": "channel", "type": "string", "default": "web"},',
+         "json_schema": '"channel": {"type": "string"},'}
+
+
+class Folder:
+    """In the place of a client of Azure's service: the encoder registers schemas with it."""
+
+    class Registered:
+        def __init__(self, id):
+            self.id = id
+
+    def register_schema(self, group_name, name, definition, format, **_):
+        id = uuid.uuid5(uuid.NAMESPACE_OID, definition).hex
+        with open(os.path.join(REGISTRY, id), "w") as file:
+            file.write(definition)
+        return self.Registered(id)
+
+
+def azure():
+    from azure.schemaregistry.encoder.avroencoder import AvroEncoder
+
+    encoder = AvroEncoder(client=Folder(), group_name=TOPIC, auto_register=True)
+
+    def write(schema):
+        def one(order, headers):
+            message = encoder.encode(order, schema=schema)
+            headers.append(("content-type", message["content_type"]))
+            return message["content"]
+        return one
+    return [write(AVRO % fields) for fields in ("", ADDED["avro"])]
+
+
+def serializers(framing):
+    """For each version of the schema, what makes bytes of an order and adds headers."""
+    if framing == "azure":
+        return azure()
     registry = SchemaRegistryClient({"url": REGISTRY})
-    known_as = SerializationContext(TOPIC, MessageField.VALUE)
+    place = PLACES[framing]
+    classes = [dict, dict]
     if FORMAT == "avro":
-        added = ['', '{"name": "channel", "type": "string", "default": "web"},']
-        framings = [{}, {"schema.id.serializer": in_header}] if BOTH else [{}]
-        all = [AvroSerializer(registry, AVRO % fields, conf=conf) for conf in framings for fields in added]
-        return [lambda order, headers, s=s: s(order, SerializationContext(TOPIC, MessageField.VALUE, headers))
-                for s in all]
-    if FORMAT == "json_schema":
-        added = ['', '"channel": {"type": "string"},']
+        all = [AvroSerializer(registry, AVRO % fields, conf=place) for fields in ("", ADDED[FORMAT])]
+    elif FORMAT == "json_schema":
         # It would check the schema again for each record, which takes longer than all the rest.
-        unchecked = {"validate": False}
-        all = [JSONSerializer(JSON % fields, registry, conf=unchecked) for fields in added]
-        return [lambda order, _, s=s: s(order, known_as) for s in all]
-    classes = [message(1), message(2)]
-    all = [ProtobufSerializer(c, registry) for c in classes]
-    return [lambda order, _, s=s, c=c: s(c(**order), known_as) for s, c in zip(all, classes)]
+        place = place | {"validate": False}
+        all = [JSONSerializer(JSON % fields, registry, conf=place) for fields in ("", ADDED[FORMAT])]
+    else:
+        classes = [message(1), message(2)]
+        all = [ProtobufSerializer(c, registry, conf=place) for c in classes]
+    return [lambda order, headers, s=s, c=c: s(c(**order), SerializationContext(TOPIC, MessageField.VALUE, headers))
+            for s, c in zip(all, classes)]
 
 
 def main():
     chance = random.Random(7)
-    versions = serializers()
+    framings = [serializers(framing) for framing in FRAMINGS.split(",")]
     producer = Producer({"bootstrap.servers": BROKERS, "queue.buffering.max.messages": 200_000})
     failed = []
     orders = 0
@@ -92,14 +127,14 @@ def main():
             number = chance.randrange(orders)
         else:
             orders += 1
-        uuid = f"0a12c11d-71fa-4a2d-a02e-{number:012x}"
-        order = {"customer": f"customer-{number % 1000}", "order": {"id": uuid, "lines": [1, number]}}
-        version = chance.randrange(len(versions))
-        if version % 2 == 1:
+        id = f"0a12c11d-71fa-4a2d-a02e-{number:012x}"
+        order = {"customer": f"customer-{number % 1000}", "order": {"id": id, "lines": [1, number]}}
+        version = chance.randrange(2)
+        if version == 1:
             order["channel"] = "shop"
-        headers = [("trace", str(record)), ("message-id", uuid)]
+        headers = [("trace", str(record)), ("message-id", id)]
         producer.produce(
-            TOPIC, value=versions[version](order, headers), key=order["customer"],
+            TOPIC, value=chance.choice(framings)[version](order, headers), key=order["customer"],
             partition=chance.randrange(int(PARTITIONS)), headers=headers,
             on_delivery=lambda error, _: error and failed.append(error))
         producer.poll(0)

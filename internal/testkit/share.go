@@ -84,7 +84,6 @@ var LongTests = []string{
 	"TestARestartOfAStaticMemberMovesNothing",
 	"TestAStartEndsHoweverFewConnectionsABrokerAdmits",
 	"TestATopicOfManyKindsOfRecordsIsCleanedOnce",
-	"TestATopicOfTwoFramingsIsCleanedOnce",
 	"TestCopiesKeepTheirIDsWhileProcessesAreKilled",
 	"TestNothingOfARecreatedInputIsSkipped",
 	"TestOffsetsThatMirrorMakerCopiesAreRefusedThere",

@@ -66,6 +66,8 @@ func TestPomsNameTheVersions(t *testing.T) {
 			"</version>",
 		"registry": "<artifactId>apicurio-registry-app</artifactId><version>" + registryVersion +
 			"</version>",
+		"serializers": "<artifactId>apicurio-registry-avro-serde-kafka</artifactId><version>" +
+			serializersVersion + "</version>",
 	} {
 		pom, err := embedded.ReadFile(name + "/pom.xml")
 		if err != nil {

@@ -101,3 +101,17 @@ func Registry(t testing.TB) *Server {
 	s, err := StartRegistry(t.Context(), RegistryOptions{Dir: t.TempDir()})
 	return ForTest(t, s, err)
 }
+
+// Glue returns a schema registry that answers as AWS Glue does and ends with the test.
+func Glue(t testing.TB) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), registryLimit)
+	defer cancel()
+	python, err := FindClouds(ctx)
+	if err != nil {
+		skip.Missing(t, fmt.Sprintf("no moto can be started: %v; make packages installs "+
+			"what it needs (Debian: python3-pip)", err))
+	}
+	s, err := StartGlue(t.Context(), python, GlueOptions{Dir: t.TempDir()})
+	return ForTest(t, s, err)
+}

@@ -34,7 +34,8 @@ func pomOf(name, version string) ([]byte, error) {
 		return nil, err
 	}
 	named := map[string]string{"kafka": kafkaVersion, "cassandra": cassandraVersion,
-		"registry": registryVersion, "mirror": kafkaVersion}[name]
+		"registry": registryVersion, "mirror": kafkaVersion,
+		"serializers": serializersVersion}[name]
 	return []byte(strings.Replace(string(pom), "<version>"+named+"</version>",
 		"<version>"+version+"</version>", 1)), nil
 }
