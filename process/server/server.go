@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -70,6 +71,16 @@ const (
 	maxHeaderBytes = 32 << 10
 )
 
+// another is an address beside one that is taken.
+func another(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	number, errOfPort := strconv.Atoi(port)
+	if err != nil || errOfPort != nil || number > 65_000 {
+		return "127.0.0.1:9580"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(number+100))
+}
+
 // New binds the address and reads the certificates.
 func New(o Options) (*Server, error) {
 	if o.Every == 0 {
@@ -97,8 +108,8 @@ func New(o Options) (*Server, error) {
 	listener, err := net.Listen("tcp", o.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w: another process has the address; give this one another, such as "+
-			"KDEDUP_SERVER_LISTEN=127.0.0.1:9580 (a second kdedup on this machine also needs "+
-			"another --instance)", err)
+			"KDEDUP_SERVER_LISTEN=%s (a second kdedup on this machine also needs another "+
+			"--instance)", err, another(o.Listen))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("server.listen: %w", err)
