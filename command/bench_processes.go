@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kdedup/kdedup/command/report"
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/connect"
 	"github.com/kdedup/kdedup/dedup"
@@ -57,7 +58,8 @@ func (f *benchFlags) processesOf(c config.Config) (lanes, keepers []config.Confi
 func processesText(lanes, keepers int) string {
 	switch {
 	case keepers > 0:
-		return fmt.Sprintf("%d keepers, %d processes of ", keepers, lanes)
+		return fmt.Sprintf("%s, %d processes of ",
+			report.Counted(int64(keepers), "keeper", "keepers"), lanes)
 	case lanes > 1:
 		return fmt.Sprintf("%d processes of ", lanes)
 	}

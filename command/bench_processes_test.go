@@ -16,7 +16,7 @@ import (
 func TestBenchMeasuresProcessesThatShareAClaimLog(t *testing.T) {
 	for keep, want := range map[string]string{
 		"shared": `claims +2000 +2 processes of 2 lanes`,
-		"none":   `claims +2000 +1 keepers, 2 processes of 2 lanes`,
+		"none":   `claims +2000 +1 keeper, 2 processes of 2 lanes`,
 	} {
 		t.Run(keep, func(t *testing.T) {
 			_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(2, "orders"))
