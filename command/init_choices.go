@@ -49,6 +49,12 @@ func withoutOwn(names []string) []string {
 			"-dedup.claims", "-dedup.claims.scopes", "-dedup.redrive", "-dedup.keepers"} {
 			own[name+made] = true
 		}
+		if group, is := strings.CutSuffix(name, ".claims.scopes"); is { // of any name
+			for _, made := range []string{".claims", ".claims.scopes", ".fence", ".redrive",
+				".keepers"} {
+				own[group+made] = true
+			}
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return own[name] })
 }

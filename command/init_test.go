@@ -141,7 +141,8 @@ func TestInitSaysWhatIsMissing(t *testing.T) {
 // Who is asked gives wrong answers, too.
 func TestInitAsksOnATerminal(t *testing.T) {
 	_, brokers := testkit.FakeKafka(t, kfake.SeedTopics(1, "orders", "payments",
-		"orders.clean", "orders-dedup.fence", "orders-dedup.claims"))
+		"orders.clean", "orders-dedup.fence", "orders-dedup.claims", "mine.fence", "mine.claims",
+		"mine.claims.scopes", "mine.redrive"))
 	produceOrders(t, brokers, "orders", 20)
 	path := filepath.Join(t.TempDir(), "kdedup.yaml")
 	var out testkit.Printed
@@ -259,7 +260,7 @@ func TestAReportNeedsNoFile(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--topic", "orders"}, 0, "message ID: JSON field order_id, on all 22 records"},
+		{[]string{"--topic", "orders"}, 0, "message ID: JSON field order_id; of the newest records, on all 22 records"},
 		{[]string{"--topic", "orders", "--id", "json:order_id"}, 0,
 			"9.1 % of 22 records are copies"},
 		{[]string{"--topic", "orders", "--id", "key"}, 0, "68.2 % of 22 records are copies"},

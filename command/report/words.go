@@ -19,8 +19,8 @@ func (r *Report) Headline() string {
 		return fmt.Sprintf("No copies among %s in %s.",
 			Counted(r.Totals.Records, "record", "records"), span(r.Range.Seconds))
 	}
-	text := fmt.Sprintf("%s of %s are copies of earlier ones. The configured ttl of %s "+
-		"catches %s of them",
+	text := fmt.Sprintf("%s of %s are copies of earlier ones. A ttl of %s catches "+
+		"%s of them",
 		percent(r.Totals.CopyShare), Counted(r.Totals.Records, "record", "records"),
 		r.TTL.Configured.TTL, maybePercent(r.TTL.Configured.CaughtShare))
 	if last := len(r.TTL.Advised) - 1; last >= 0 {
