@@ -95,15 +95,7 @@ func (e groupEvents) Blocked() {
 	m := e.member
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.interruptLocked()
-}
-
-// interruptLocked ends the claims of the batch in hand, or else the poll for one.
-func (m *member) interruptLocked() {
 	m.interrupt(ErrRevoked)
-	if m.idle != nil {
-		m.idle(errTaken)
-	}
 }
 
 func (m *member) drop(what string, partitions []int32) {
@@ -112,7 +104,7 @@ func (m *member) drop(what string, partitions []int32) {
 	if len(partitions) == 0 {
 		return
 	}
-	m.interruptLocked()
+	m.interrupt(ErrRevoked)
 	for _, p := range partitions {
 		m.taken[p] = true
 		m.unholdLocked(p)

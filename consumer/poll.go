@@ -16,25 +16,27 @@ import (
 // poll waits for records and knows their fences. It returns nil when ctx ends.
 func (m *member) poll(ctx context.Context) (*Batch, error) {
 	for {
-		m.reset() // no batch is in hand
 		m.readSkips(ctx)
 		fetches, err := m.wait(ctx)
 		withheld := m.withhold(fetches)
 		if ctx.Err() != nil && fetches.NumRecords() == 0 {
 			return nil, nil
 		}
-		if err != nil && !errors.Is(err, errUnread) && !errors.Is(err, errDue) &&
-			!errors.Is(err, errTaken) {
+		if err != nil && !errors.Is(err, errUnread) && !errors.Is(err, errDue) {
 			return nil, err
 		}
 		narrow, err := m.readFences(ctx, fetches)
 		if err != nil {
 			return nil, err
 		}
+		fetched := fetches.NumRecords()
 		m.disown(fetches)
 		if fetches.NumRecords() == 0 {
 			m.expect(withheld)
 			m.expect(narrow)
+			if fetched > 0 {
+				m.reset() // no batch is in hand
+			}
 			m.client.AllowRebalance() // which may wait for records that are withheld
 			continue
 		}
@@ -81,11 +83,6 @@ func (m *member) batch(fetches kgo.Fetches) (*Batch, error) {
 	m.reportRewinds(batch)
 	return batch, nil
 }
-
-// errTaken ends the poll of a session that waits for records, when the group takes partitions away
-// or waits to do so: what comes in the next poll was fetched after that, and is no batch that
-// anybody has to give back.
-var errTaken = errors.New("a rebalance came while no batch was in hand")
 
 // errUnread ends the poll of a session that waits for records, while a partition without any has a
 // fence to be read: its offset may be past records that nobody has handled.
