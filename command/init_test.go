@@ -260,7 +260,8 @@ func TestAReportNeedsNoFile(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--topic", "orders"}, 0, "message ID: JSON field order_id; of the newest records, on all 22 records"},
+		{[]string{"--topic", "orders"}, 0,
+			"message ID: JSON field order_id; of the newest records, on all 22 records"},
 		{[]string{"--topic", "orders", "--id", "json:order_id"}, 0,
 			"9.1 % of 22 records are copies"},
 		{[]string{"--topic", "orders", "--id", "key"}, 0, "68.2 % of 22 records are copies"},

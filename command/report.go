@@ -79,7 +79,8 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&f.maxRecords, "max-records", 0,
 		"read only about the newest `NUMBER` of records (0: all)")
 	addFormat(cmd, &f.format, formatTable, formatJSON, formatHTML)
-	cmd.Flags().StringVar(&f.output, "output", "", "write to `FILE` (default: standard output); .html or .json says the form, too")
+	cmd.Flags().StringVar(&f.output, "output", "",
+		"write to `FILE` (default: standard output); .html or .json says the form, too")
 	cmd.Flags().StringVar(&f.byHeader, "by-header", "",
 		"also count by the values of the header `NAME`")
 	cmd.Flags().BoolVar(&f.hideIDs, "hide-ids", false, "show hashes in place of message IDs")

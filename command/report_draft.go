@@ -113,7 +113,8 @@ func (f *reportFlags) proposed(
 	if j.Tombstones > 0 && first.OfValue() {
 		t.OnTombstone = config.ActionForward
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "message ID: %s; of the newest records, %s. Name another one by --id.\n",
+	fmt.Fprintf(cmd.ErrOrStderr(),
+		"message ID: %s; of the newest records, %s. Name another one by --id.\n",
 		first, first.Seen())
 	if first.Doubt != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), first.Doubt)

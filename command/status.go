@@ -33,7 +33,8 @@ func newStatus() *cobra.Command {
 		Long: "Ask /api/status of a running kdedup, by default that of this machine, and show its " +
 			"pipelines, its store and its last\nwarnings, as its page does. DUPLICATES and PROBLEMS " +
 			"are of the last five minutes; FORWARDED, COPIES and DEAD\nLETTERS are counted since " +
-			"the start of the process; - is not known yet, under DUPLICATES: nothing was read. With --watch\nthe " +
+			"the start of the process; - is not known yet, under DUPLICATES: nothing was " +
+			"read. With --watch\nthe " +
 			"terminal keeps up until Ctrl-C. The exit code is 1 unless the process is ready.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

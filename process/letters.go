@@ -37,24 +37,27 @@ const (
 // the process: the embedded one belongs to it.
 type processLetters struct{ p *Process }
 
-// request is what is asked, of an entry that has such letters.
+// request is what is asked, of an entry that has such letters, and of whom.
 func (l processLetters) request(
 	q server.LetterQuery, into redrive.Into,
-) (r redriving.Request, err error) {
-	c := l.p.Config()
+) (p *running, r redriving.Request, err error) {
+	if p, err = l.p.whenRunning(); err != nil {
+		return nil, r, err
+	}
+	c := p.Config()
 	r = redriving.Request{Into: into, Duplicates: q.Duplicates, MaxRedrives: mostRedrives}
 	if r.Topic, err = connect.FindTopic(c.Topics, q.Topic); err != nil {
-		return r, server.Senseless{Err: fmt.Errorf("the topic %w", err)}
+		return nil, r, server.Senseless{Err: fmt.Errorf("the topic %w", err)}
 	}
 	if err := r.Check(c); err != nil {
-		return r, server.Senseless{Err: err}
+		return nil, r, server.Senseless{Err: err}
 	}
 	known := func(reason string) bool { return strings.HasPrefix(reason, q.Why) }
 	if reasons := l.Reasons(); !slices.ContainsFunc(reasons, known) {
-		return r, server.Senseless{Err: fmt.Errorf("no letter has the reason %q: they are %s",
+		return nil, r, server.Senseless{Err: fmt.Errorf("no letter has the reason %q: they are %s",
 			q.Why, strings.Join(reasons, ", "))}
 	}
-	return r, nil
+	return p, r, nil
 }
 
 // Reasons implements server.Letters.
@@ -76,11 +79,7 @@ func (l processLetters) Unkept() (inputs []string) {
 func (l processLetters) Find(
 	ctx context.Context, q server.LetterQuery,
 ) (found server.FoundLetters, err error) {
-	p, err := l.p.whenRunning()
-	if err != nil {
-		return found, err
-	}
-	r, err := l.request(q, redrive.Clean)
+	p, r, err := l.request(q, redrive.Clean)
 	if err != nil {
 		return found, err
 	}
@@ -258,11 +257,7 @@ func (l processLetters) Redrive(
 	if one.Input {
 		into = redrive.Input
 	}
-	p, err := l.p.whenRunning()
-	if err != nil {
-		return "", false, err
-	}
-	r, err := l.request(q, into)
+	p, r, err := l.request(q, into)
 	if err != nil {
 		return "", false, err
 	}

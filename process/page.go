@@ -42,19 +42,19 @@ func (p *Process) serverOptions() server.Options {
 
 // checks are what /readyz asks of the pipelines that run now.
 func (p *Process) checks() []server.Check {
-	r := p.running.Load()
-	if r == nil {
+	up := p.running.Load()
+	if up == nil {
 		return p.starting.Load().checks()
 	}
 	now := p.active.Load()
-	checks := append(r.clusterChecks(), server.Check{Name: server.StoreCheck, Func: func(
+	checks := append(up.clusterChecks(), server.Check{Name: server.StoreCheck, Func: func(
 		ctx context.Context,
 	) error {
-		if err := connect.CheckReady(r.store); err != nil || len(now.config.Topics) == 0 {
+		if err := connect.CheckReady(up.store); err != nil || len(now.config.Topics) == 0 {
 			return err
 		}
 		scope := connect.ScopeOf(now.config.Topics[0], "")
-		if _, err := r.store.Lookup(ctx, scope, "readiness probe"); err != nil {
+		if _, err := up.store.Lookup(ctx, scope, "readiness probe"); err != nil {
 			return err
 		}
 		return p.families.claims.Refusal()
@@ -64,7 +64,7 @@ func (p *Process) checks() []server.Check {
 	}
 	if now.config.SchemaRegistry.HasRegistry() {
 		checks = append(checks, server.Check{Name: "schema registry",
-			Func: func(ctx context.Context) error { return r.schemas.Ready(ctx) }})
+			Func: func(ctx context.Context) error { return up.schemas.Ready(ctx) }})
 	}
 	for _, r := range now.pipelines {
 		if r.over() && r.lostInput() {

@@ -61,19 +61,33 @@ func readMarks(ctx context.Context, o *Options, settled bool) (*marks, error) {
 		if err := awaitStable(ctx, kadm.NewClient(client), o.Marks); err != nil {
 			return nil, fmt.Errorf("read %s: %w", o.Marks, err)
 		}
-	} else if details, err := kadm.NewClient(client).ListTopics(ctx, o.Marks); err == nil &&
-		errors.Is(details[o.Marks].Err, kerr.UnknownTopicOrPartition) {
-		return m, nil // nothing was redriven yet
+	} else if noneYet(ctx, client, o.Marks) {
+		return m, nil
 	}
 	log, err := logreader.Describe(ctx, client, o.Marks, logreader.Bounds{})
 	if err != nil {
 		return nil, err
 	}
-	return m, logreader.Read(ctx, o.Connection(), log, func(records []*kgo.Record) error {
-		for _, record := range records {
-			if err := m.read(record); err != nil {
+	return m, eachMark(ctx, o.Connection(), log, m.note)
+}
+
+// noneYet reports whether nothing was redriven yet: the first redrive makes the topic.
+func noneYet(ctx context.Context, client *kgo.Client, topic string) bool {
+	details, err := kadm.NewClient(client).ListTopics(ctx, topic)
+	return err == nil && errors.Is(details[topic].Err, kerr.UnknownTopicOrPartition)
+}
+
+// eachMark reads the marks of a topic, in order. Of one that was taken away it tells nil.
+func eachMark(
+	ctx context.Context, connection []kgo.Opt, log logreader.Log, note func(mark, *noted),
+) error {
+	return logreader.Read(ctx, connection, log, func(records []*kgo.Record) error {
+		for _, r := range records {
+			key, n, err := readMark(r)
+			if err != nil {
 				return err
 			}
+			note(key, n)
 		}
 		return nil
 	})
@@ -108,30 +122,33 @@ func awaitStable(ctx context.Context, admin *kadm.Client, topic string) error {
 	})
 }
 
-func errNoMark(r *kgo.Record) error {
-	return fmt.Errorf("%s: the key %q is none of a mark: does another program write there?",
-		placeOf(r.Topic, r.Partition, r.Offset), r.Key)
-}
-
-func (m *marks) read(r *kgo.Record) error {
+func readMark(r *kgo.Record) (key mark, n *noted, err error) {
 	name, err := hex.DecodeString(string(r.Key))
 	if err != nil || len(name) != len(mark{}) {
-		return errNoMark(r)
+		return key, nil, fmt.Errorf(
+			"%s: the key %q is none of a mark: does another program write there?",
+			placeOf(r.Topic, r.Partition, r.Offset), r.Key)
 	}
-	key := mark(name)
+	key = mark(name)
 	if r.Value == nil {
-		delete(m.times, key)
-		return nil
+		return key, nil, nil
 	}
-	var n noted
-	if err := json.Unmarshal(r.Value, &n); err != nil {
-		return fmt.Errorf("%s: %w", placeOf(r.Topic, r.Partition, r.Offset), err)
+	n = new(noted)
+	if err := json.Unmarshal(r.Value, n); err != nil {
+		return key, nil, fmt.Errorf("%s: %w", placeOf(r.Topic, r.Partition, r.Offset), err)
+	}
+	return key, n, nil
+}
+
+func (m *marks) note(key mark, n *noted) {
+	if n == nil {
+		delete(m.times, key)
+		return
 	}
 	m.times[key] = n.At
-	if m.isOver(n) {
+	if m.isOver(*n) {
 		m.ended = append(m.ended, key)
 	}
-	return nil
 }
 
 // isOver reports whether a mark can go: its letter is gone, and a copy of its record would be a new

@@ -385,9 +385,11 @@ func TestMarksOfLettersThatAreGoneAreTakenAway(t *testing.T) {
 	log := o.Letters
 	m := &marks{times: map[mark]time.Time{}, log: &log, before: time.Now().Add(time.Second)}
 	for _, record := range r.read(r.marks) {
-		if err := m.read(record); err != nil {
+		key, n, err := readMark(record)
+		if err != nil {
 			t.Fatal(err)
 		}
+		m.note(key, n)
 	}
 	if len(m.times) != 1 || len(m.erasures()) != 0 {
 		t.Errorf("the letter is there, and its mark goes")
@@ -396,9 +398,11 @@ func TestMarksOfLettersThatAreGoneAreTakenAway(t *testing.T) {
 		log.Partitions[p] = logreader.Range{Start: 100, End: 100}
 	}
 	for _, record := range r.read(r.marks) {
-		if err := m.read(record); err != nil {
+		key, n, err := readMark(record)
+		if err != nil {
 			t.Fatal(err)
 		}
+		m.note(key, n)
 	}
 	if gone := m.erasures(); len(gone) != 1 || gone[0].Value != nil {
 		t.Errorf("%d marks go", len(gone))

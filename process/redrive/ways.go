@@ -21,8 +21,8 @@ type Prospect struct {
 // Ways are where a letter can be sent. A redrive decides all the same: only it asks the store.
 type Ways struct {
 	Clean      bool
-	AsConflict bool   // to the clean topic, beside the owner of its ID
-	Input      bool   //
+	AsConflict bool // to the clean topic, beside the owner of its ID
+	Input      bool
 	First      string // where it can go nowhere: why, and what to do first
 }
 

@@ -79,8 +79,8 @@ type Letter struct {
 // Ways are where a letter can be sent. What a store says about it shows when it is sent.
 type Ways struct {
 	Clean      bool
-	AsConflict bool   // to the clean topic, beside the owner of its ID
-	Input      bool   //
+	AsConflict bool // to the clean topic, beside the owner of its ID
+	Input      bool
 	First      string // where it can go nowhere: why, and what to do first
 }
 
