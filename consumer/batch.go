@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -56,9 +57,9 @@ type Span struct {
 	claimed     time.Time     // of the youngest claim that one of its records owns
 }
 
-// Fence is the one to write when the span is done.
-func (s *Span) Fence() fence.Fence {
-	return s.before.Advance(fence.Span{
+// fence is the one to write when the span is done, and all that the one before tells of.
+func (s *Span) fence(before fence.Fence) fence.Fence {
+	return before.Advance(fence.Span{
 		TopicID: s.TopicID, Next: s.Next, LeaderEpoch: s.LeaderEpoch, Claimed: s.claimed,
 		Group:   s.group,
 		Missing: s.missing, Until: s.until, Inherited: s.inherited, Now: time.Now(),
@@ -72,6 +73,23 @@ type Batch struct {
 	group   string // that handles it
 	amount  amount
 	revoked context.Context
+}
+
+// Fences are those to write when the batch is done, each with its span. Where the client went back
+// in the log, a partition has several: each says what those before it say, too.
+func (b *Batch) Fences() iter.Seq2[*Span, fence.Fence] {
+	return func(yield func(*Span, fence.Fence) bool) {
+		var last fence.Fence
+		for i := range b.Spans {
+			s := &b.Spans[i]
+			if i == 0 || b.Spans[i-1].Partition != s.Partition {
+				last = s.before
+			}
+			if last = s.fence(last); !yield(s, last) {
+				return
+			}
+		}
+	}
 }
 
 // Context returns a context that ends with parent, or with cause ErrRevoked when the work on this
@@ -173,7 +191,8 @@ func (b *Batch) Skipped(record int) (skip fence.Skip, skipped bool) {
 func (b *Batch) has(at Place) bool {
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		if s.Partition != at.Partition || at.Offset < s.First || at.Offset >= s.Next {
+		if s.Partition != at.Partition || !fence.SameTopic(s.TopicID, at.TopicID) ||
+			at.Offset < s.First || at.Offset >= s.Next {
 			continue
 		}
 		records := b.Records[s.from:s.to]
@@ -216,60 +235,73 @@ func NewBatch(
 	return batch
 }
 
-// add begins a span, unless the records go on where the last one ends.
+// add begins a span where the records do not go on at the end of the last one: with another
+// partition, or because the client went back in the log while the batch was filled. It leaves out
+// what the batch has already.
 func (b *Batch) add(topicID [16]byte, records []*kgo.Record, before fence.Fence) {
-	if records = b.notYet(records); len(records) == 0 {
-		return
+	spans := b.spansOf(records[0].Partition)
+	reached := int64(0)
+	for i := range spans {
+		reached = max(reached, spans[i].Next)
 	}
-	first := records[0]
-	n := len(b.Spans)
-	if n == 0 || !b.Spans[n-1].continuedBy(topicID, first) {
-		at := before.Next()
-		if n > 0 && b.Spans[n-1].Partition == first.Partition {
-			at = first.Offset // the log was cut
-		}
-		b.Spans = append(b.Spans, Span{
-			Partition: first.Partition, TopicID: topicID, First: first.Offset, Next: at,
-			Again: before.Covers(topicID, first.Offset, first.LeaderEpoch), before: before,
-			group: b.group, from: len(b.Records),
-		})
-	}
-	span := int32(len(b.Spans) - 1)
-	s := &b.Spans[span]
+	had := len(spans) > 0 // a transaction marker is, or is not, with the record before it
 	for _, r := range records {
+		switch {
+		case r.Offset >= reached:
+			had = false
+		case !r.Attrs.IsControl():
+			had = b.hasAlready(topicID, r)
+		}
+		n := len(b.Spans) - 1
+		switch {
+		case had && r.Offset < b.Spans[n].Next:
+			continue
+		case !had && (n < 0 || !b.Spans[n].continuedBy(topicID, r)):
+			b.begin(topicID, r, before)
+			n++
+		}
+		s := &b.Spans[n]
 		if r.Offset > s.Next {
 			s.missing = s.missing.Add(max(s.Next, before.Next()), r.Offset)
 		}
 		s.Next, s.LeaderEpoch = r.Offset+1, r.LeaderEpoch
-		if r.Attrs.IsControl() {
+		if had || r.Attrs.IsControl() {
 			continue // it only moves the span on
 		}
 		settled := before.Settled(topicID, r.Offset, r.LeaderEpoch)
 		b.Records = append(b.Records, Record{Record: r, TopicID: topicID, Settled: settled,
-			span: span})
+			span: int32(n)})
+		s.to = len(b.Records)
 	}
-	s.to = len(b.Records)
 }
 
-// notYet leaves out the records that the batch has already: the client went back in the log while
-// the batch was filled. A record without an epoch may be another one with the same offset.
-func (b *Batch) notYet(records []*kgo.Record) []*kgo.Record {
-	if len(b.Spans) == 0 {
-		return records
+// begin begins a span with a record.
+func (b *Batch) begin(topicID [16]byte, first *kgo.Record, before fence.Fence) {
+	next := before.Next()
+	if len(b.spansOf(first.Partition)) > 0 {
+		next = first.Offset // nothing is missing before it: the client went back
 	}
-	last := &b.Spans[len(b.Spans)-1]
-	for len(records) > 0 {
-		r := records[0]
-		if r.Partition != last.Partition || r.Offset >= last.Next || r.LeaderEpoch < 0 {
-			break
-		}
-		if !r.Attrs.IsControl() && !b.has(Place{Partition: r.Partition, Offset: r.Offset,
-			LeaderEpoch: r.LeaderEpoch}) {
-			break
-		}
-		records = records[1:]
+	b.Spans = append(b.Spans, Span{
+		Partition: first.Partition, TopicID: topicID, First: first.Offset, Next: next,
+		Again: before.Covers(topicID, first.Offset, first.LeaderEpoch), before: before,
+		group: b.group, from: len(b.Records), to: len(b.Records),
+	})
+}
+
+// hasAlready reports whether the batch has a record that is fetched again. One without an epoch may
+// be another one with the same offset.
+func (b *Batch) hasAlready(topicID [16]byte, r *kgo.Record) bool {
+	return r.LeaderEpoch >= 0 && b.has(Place{TopicID: topicID, Partition: r.Partition,
+		Offset: r.Offset, LeaderEpoch: r.LeaderEpoch})
+}
+
+// spansOf are those of the partition that the batch is being filled with.
+func (b *Batch) spansOf(partition int32) []Span {
+	from := len(b.Spans)
+	for from > 0 && b.Spans[from-1].Partition == partition {
+		from--
 	}
-	return records
+	return b.Spans[from:]
 }
 
 // continuedBy reports whether the record comes behind the span. It does not if the client went back

@@ -95,7 +95,15 @@ func (e groupEvents) Blocked() {
 	m := e.member
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.interruptLocked()
+}
+
+// interruptLocked ends the claims of the batch in hand, or else the poll for one.
+func (m *member) interruptLocked() {
 	m.interrupt(ErrRevoked)
+	if m.idle != nil {
+		m.idle(errTaken)
+	}
 }
 
 func (m *member) drop(what string, partitions []int32) {
@@ -104,7 +112,7 @@ func (m *member) drop(what string, partitions []int32) {
 	if len(partitions) == 0 {
 		return
 	}
-	m.interrupt(ErrRevoked)
+	m.interruptLocked()
 	for _, p := range partitions {
 		m.taken[p] = true
 		m.unholdLocked(p)
@@ -120,11 +128,10 @@ func (m *member) Joined() bool { return m.client.Joined() }
 // fenceRecords are the fences to write for a batch. They build on those that the batch was polled
 // with: a partition may have been lost since.
 func (m *member) fenceRecords(b *Batch) []*kgo.Record {
-	records := make([]*kgo.Record, len(b.Spans))
-	for i := range b.Spans {
-		s := &b.Spans[i]
-		records[i] = fence.Record(m.opts.FenceTopic, m.opts.Input, s.Partition,
-			s.Fence().In(m.opts.Store))
+	records := make([]*kgo.Record, 0, len(b.Spans))
+	for s, f := range b.Fences() {
+		records = append(records, fence.Record(m.opts.FenceTopic, m.opts.Input, s.Partition,
+			f.In(m.opts.Store)))
 	}
 	return records
 }
@@ -135,13 +142,12 @@ func (m *member) settle(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opts.Metrics.consumed.Add(float64(len(b.Records)))
-	for i := range b.Spans {
-		s := &b.Spans[i]
+	for s, f := range b.Fences() {
 		p := m.partitions[s.Partition]
 		if !p.known() {
 			continue
 		}
-		p.fence, p.done = s.Fence().In(m.opts.Store), s.Next
+		p.fence, p.done = f.In(m.opts.Store), s.Next
 		if h := p.held; h != nil && s.Next > h.offset {
 			m.opts.Logger.Info("a partition goes on behind the record at which it was held",
 				"partition", s.Partition, "offset", h.offset, "held_for", time.Since(h.since))

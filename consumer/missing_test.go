@@ -25,7 +25,7 @@ func TestAMissingRecordIsRememberedUntilItsClaimHasEndedByEveryClock(t *testing.
 		commit := func(offset int64) *Batch {
 			b := NewBatch(fetched(0, offset, 1, 100), only(before), "group", t.Context())
 			m.noteMissingLocked(b)
-			before = b.Spans[0].Fence()
+			before = b.Spans[0].fence(before)
 			return b
 		}
 		owner := Place{Partition: 0, Offset: 3}
@@ -60,7 +60,7 @@ func TestWhatIsMissingIsKeptWhileCopiesRenewItsClaims(t *testing.T) {
 					b := NewBatch(fetched(0, offset, 1, 100), only(before), "group",
 						t.Context())
 					m.noteMissingLocked(b)
-					before = b.Spans[0].Fence()
+					before = b.Spans[0].fence(before)
 					return b
 				}
 				commit(4)

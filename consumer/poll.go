@@ -16,27 +16,25 @@ import (
 // poll waits for records and knows their fences. It returns nil when ctx ends.
 func (m *member) poll(ctx context.Context) (*Batch, error) {
 	for {
+		m.reset() // no batch is in hand
 		m.readSkips(ctx)
 		fetches, err := m.wait(ctx)
 		withheld := m.withhold(fetches)
 		if ctx.Err() != nil && fetches.NumRecords() == 0 {
 			return nil, nil
 		}
-		if err != nil && !errors.Is(err, errUnread) && !errors.Is(err, errDue) {
+		if err != nil && !errors.Is(err, errUnread) && !errors.Is(err, errDue) &&
+			!errors.Is(err, errTaken) {
 			return nil, err
 		}
 		narrow, err := m.readFences(ctx, fetches)
 		if err != nil {
 			return nil, err
 		}
-		fetched := fetches.NumRecords()
 		m.disown(fetches)
 		if fetches.NumRecords() == 0 {
 			m.expect(withheld)
 			m.expect(narrow)
-			if fetched > 0 {
-				m.reset() // no batch is in hand
-			}
 			m.client.AllowRebalance() // which may wait for records that are withheld
 			continue
 		}
@@ -47,19 +45,16 @@ func (m *member) poll(ctx context.Context) (*Batch, error) {
 	}
 }
 
-// disown takes the records of partitions out of the fetches that were taken away since the poll. Of
-// some of them nobody has looked whether they have a counterpart in the fence topic.
+// disown takes the records of partitions out of the fetches that the member does not have, or no
+// more. Of some of them nobody has looked whether they have a counterpart in the fence topic.
 func (m *member) disown(fetches kgo.Fetches) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.taken) == 0 {
-		return
-	}
 	for i := range fetches {
 		for j := range fetches[i].Topics {
 			partitions := fetches[i].Topics[j].Partitions
 			for k := range partitions {
-				if f := &partitions[k]; m.taken[f.Partition] && m.partitions[f.Partition] == nil {
+				if f := &partitions[k]; m.partitions[f.Partition] == nil {
 					f.Records = nil
 				}
 			}
@@ -83,6 +78,11 @@ func (m *member) batch(fetches kgo.Fetches) (*Batch, error) {
 	m.reportRewinds(batch)
 	return batch, nil
 }
+
+// errTaken ends the poll of a session that waits for records, when the group takes partitions away
+// or waits to do so: what comes in the next poll was fetched after that, and is no batch that
+// anybody has to give back.
+var errTaken = errors.New("a rebalance came while no batch was in hand")
 
 // errUnread ends the poll of a session that waits for records, while a partition without any has a
 // fence to be read: its offset may be past records that nobody has handled.
@@ -109,10 +109,13 @@ func (m *member) wait(ctx context.Context) (kgo.Fetches, error) {
 	if polling.Err() == nil {
 		fetches = m.fill(ctx, fetches, waiting)
 	}
-	if err := context.Cause(polling); err != nil && ctx.Err() == nil {
+	if err := m.fetchErrors(polling, fetches); err != nil {
 		return fetches, err
 	}
-	return fetches, m.fetchErrors(ctx, fetches)
+	if ctx.Err() != nil {
+		return fetches, nil
+	}
+	return fetches, context.Cause(polling)
 }
 
 func (m *member) setIdle(end context.CancelCauseFunc) {

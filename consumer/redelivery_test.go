@@ -65,6 +65,92 @@ func TestAPartitionThatCameBackIsNotHeldToTheOldBatch(t *testing.T) {
 	}
 }
 
+// quiet is a client on whose partitions nothing comes for a long time.
+type quiet struct {
+	shared
+	records chan kgo.Fetches
+}
+
+func (q *quiet) Poll(ctx context.Context, _ int) kgo.Fetches {
+	select {
+	case fetches := <-q.records:
+		return fetches
+	case <-ctx.Done():
+		return kgo.NewErrFetch(ctx.Err())
+	}
+}
+
+// While a lane has no batch in hand, partitions may come and go. That ends no session, and no batch
+// that comes later.
+func TestARebalanceWhileNothingComesConcernsNoLaterBatch(t *testing.T) {
+	for name, rebalance := range map[string]func(groupEvents){
+		"the partition comes back": func(e groupEvents) {
+			e.Revoked([]int32{0})
+			e.Assigned([]int32{0})
+		},
+		"another one goes": func(e groupEvents) { e.Revoked([]int32{1}) },
+		"another one is lost, and comes back": func(e groupEvents) {
+			e.Lost([]int32{1})
+			e.Assigned([]int32{1})
+		},
+		"a member waits for the batch in hand": func(e groupEvents) { e.Blocked() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := memberOf(t, 0)
+				client := &quiet{records: make(chan kgo.Fetches)}
+				client.meanwhile = func() {}
+				m.client = client
+				groupEvents{m}.Assigned([]int32{0, 1})
+				var batch *Batch
+				var err error
+				polled := make(chan struct{})
+				go func() {
+					defer close(polled)
+					batch, err = m.poll(t.Context())
+				}()
+				synctest.Wait()
+				rebalance(groupEvents{m})
+				synctest.Wait()
+				client.records <- kgo.Fetches{{Topics: []kgo.FetchTopic{{
+					Topic: "orders", Partitions: []kgo.FetchPartition{{Partition: 0,
+						Records: []*kgo.Record{{Topic: "orders", Value: []byte("late")}}}},
+				}}}}
+				<-polled
+				if err != nil || batch == nil || len(batch.Records) != 1 {
+					t.Fatalf("polled %+v, %v", batch, err)
+				}
+				if ended := context.Cause(batch.revoked); ended != nil {
+					t.Errorf("the batch is to be given back before it is begun: %v", ended)
+				}
+			})
+		})
+	}
+}
+
+// telling is a client that has something to tell when a rebalance ends its poll.
+type telling struct{ shared }
+
+func (c *telling) Poll(context.Context, int) kgo.Fetches {
+	c.meanwhile()
+	return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "orders", Partitions: []kgo.FetchPartition{
+		{Partition: 0, Err: &kgo.ErrDecompressTooLarge{Topic: "orders", Offset: 7}},
+	}}}}}
+}
+
+// What the client has stopped at it tells once.
+func TestARebalanceThatEndsAPollHidesNothingThatItTells(t *testing.T) {
+	m := memberOf(t, 0)
+	groupEvents{m}.Assigned([]int32{1})
+	m.client = &telling{shared{meanwhile: func() { groupEvents{m}.Revoked([]int32{1}) }}}
+	if _, err := m.wait(t.Context()); !errors.Is(err, errTaken) {
+		t.Errorf("the poll ended with %v", err)
+	}
+	if h := m.heldLocked(0); h == nil || h.offset != 7 {
+		t.Errorf("partition 0 is held at %+v, and not at the batch that cannot be unpacked", h)
+	}
+}
+
 // memberOf has one partition, whose fence is known.
 func memberOf(t *testing.T, partition int32) *member {
 	t.Helper()

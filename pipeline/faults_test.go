@@ -55,17 +55,19 @@ func (r *rig) checkClean(exactlyOnce bool) {
 	seen := make(map[string]int)
 	for p, records := range r.read(output) {
 		at := 0
-		for _, record := range records {
+		for i, record := range records {
 			seen[string(record.Headers[0].Value)]++
 			if !exactlyOnce {
 				at = 0 // a repeated batch goes back
 			}
+			before := at
 			for at < len(in[p]) && !same(in[p][at], record) {
 				at++
 			}
 			if at == len(in[p]) {
-				r.t.Fatalf("partition %d: %s is not a copy of the input, or out of order", p,
-					record.Value)
+				r.t.Fatalf("partition %d: %s, record %d at offset %d, is not a copy of the input "+
+					"behind record %d of %d: its copies there are %v", p, record.Value, i,
+					record.Offset, before, len(in[p]), placesOf(in, record))
 			}
 		}
 	}
@@ -74,6 +76,18 @@ func (r *rig) checkClean(exactlyOnce bool) {
 			r.t.Errorf("%s is %d times on the clean topic", id, n)
 		}
 	}
+}
+
+// placesOf lists where the input has copies of a record, as "partition:index".
+func placesOf(in map[int32][]*kgo.Record, record *kgo.Record) (places []string) {
+	for p, records := range in {
+		for i, r := range records {
+			if same(r, record) {
+				places = append(places, fmt.Sprintf("%d:%d", p, i))
+			}
+		}
+	}
+	return places
 }
 
 func total(counts map[string]int) (sum int) {

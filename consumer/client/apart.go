@@ -142,6 +142,7 @@ func (a *apart) Assigned(partitions []int32) {
 
 // Revoked implements consumer.Events.
 func (a *apart) Revoked(partitions []int32) {
+	a.hints.commit(hintTimeout) // their next owner may not come to it
 	a.drop(partitions)
 	a.events.Revoked(partitions)
 }
@@ -200,15 +201,22 @@ func (a *apart) offsets() consumer.Offsets {
 	return maps.Clone(a.committed)
 }
 
-// hint tells the cluster of the input what was committed on that of the output.
+// hint tells the cluster of the input what was committed on that of the output. A transaction may
+// end when its partitions were taken away: what it says of them is sent once, now.
 func (a *apart) hint(offsets consumer.Offsets) {
+	parting := make(consumer.Offsets)
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	for p, at := range offsets {
-		if a.owned[p] && at.Offset > 0 {
+		switch {
+		case at.Offset <= 0:
+		case a.owned[p]:
 			a.hints.note(p, at)
+		default:
+			parting[p] = at
 		}
 	}
+	a.mu.Unlock()
+	a.hints.send(parting, hintTimeout)
 }
 
 // widen is told how many partitions the input has. The group shares out those of the fence topic,

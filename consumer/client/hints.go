@@ -96,8 +96,21 @@ func (h *hints) commit(timeout time.Duration) {
 		sent[p] = h.at[p]
 	}
 	h.mu.Unlock()
-	if len(sent) == 0 {
+	if !h.send(sent, timeout) {
 		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.fresh, func(p int32, _ bool) bool {
+		at, sent := sent[p]
+		return sent && at == h.at[p]
+	})
+}
+
+// send reports whether the cluster of the input has taken the offsets.
+func (h *hints) send(sent consumer.Offsets, timeout time.Duration) bool {
+	if len(sent) == 0 {
+		return true
 	}
 	offsets := make(kadm.Offsets)
 	for p, at := range sent {
@@ -111,13 +124,8 @@ func (h *hints) commit(timeout time.Duration) {
 	crashpoint.At("hints-answered")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err == nil {
-		maps.DeleteFunc(h.fresh, func(p int32, _ bool) bool {
-			at, sent := sent[p]
-			return sent && at == h.at[p]
-		})
-	}
 	h.tell(err)
+	return err == nil
 }
 
 func (h *hints) tell(err error) {

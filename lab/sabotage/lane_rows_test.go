@@ -4,8 +4,8 @@ package sabotage_test
 var ofLane = []sabotage{
 	{
 		guard: "a record that is fetched twice is once in a batch",
-		file:  "consumer/batch.go", old: "if records = b.notYet(records); len(records) == 0 {",
-		new:      "if len(records) == 0 {",
+		file:  "consumer/batch.go", old: "had = b.hasAlready(topicID, r)",
+		new:      "had = false",
 		caughtBy: "./consumer", tests: "TestARecordThatIsFetchedTwiceIsOnceInABatch",
 	},
 	{
@@ -264,6 +264,12 @@ var ofLane = []sabotage{
 		file:  "consumer/transactional.go", old: "if t.wasTaken() {",
 		new:      "if t.wasTaken() && false {",
 		caughtBy: "./consumer", tests: "TestABatchThatWasTakenAwayIsNotCommitted/fake",
+	},
+	{
+		guard: "a fence says what the spans before it say, where the client went back",
+		file:  "consumer/batch.go", old: "i == 0 || b.Spans[i-1].Partition != s.Partition",
+		new:      "true",
+		caughtBy: "./consumer", tests: "TestAClientThatGoesBackAtAnyTimeHasNoRecordHandledTwice",
 	},
 	{
 		guard: "with at_least_once a batch that was given back is read again",

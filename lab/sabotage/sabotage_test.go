@@ -74,6 +74,7 @@ func TestTheDocumentsNameEverySabotage(t *testing.T) {
 // broken file in place of the true one.
 func (s sabotage) test(t *testing.T) (out string, err error) {
 	t.Helper()
+	testkit.EachRun()
 	path, err := filepath.Abs(filepath.Join(root, s.file))
 	if err != nil {
 		t.Fatal(err)
