@@ -23,6 +23,7 @@ import (
 var built programs
 
 func TestMain(m *testing.M) {
+	testkit.EachRun()
 	directory, err := os.MkdirTemp("", "kdedup-bench-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 func read(t *testing.T, path string) string {
@@ -46,6 +48,7 @@ func withoutDigest(image string) string {
 
 // What .dockerignore leaves out does not reach the build.
 func TestDockerBuildGetsAllSources(t *testing.T) {
+	testkit.EachRun()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
 		"{{if .Module}}{{if .Module.Main}}{{.ImportPath}}{{end}}{{end}}", "./cmd/kdedup")
 	list.Dir = ".."

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 var imageFiles = []string{"../Dockerfile", "release.Dockerfile", "../docker-compose.yml"}
@@ -15,6 +17,7 @@ var imageFiles = []string{"../Dockerfile", "release.Dockerfile", "../docker-comp
 // pinned copies the files and runs tools/pin on them, with a script in the place of crane.
 func pinned(t *testing.T, crane string, files ...string) (texts []string, err error) {
 	t.Helper()
+	testkit.EachRun()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "crane")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"+crane), 0o700); err != nil {

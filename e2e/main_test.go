@@ -25,6 +25,7 @@ const atATime = "4"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	testkit.EachRun()
 	if err := flag.Set("test.parallel", atATime); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 // build makes the binary; the tests of the schedule do not need it.
 func build(t *testing.T) {
 	t.Helper()
+	testkit.EachRun()
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", kdedup,
 		"github.com/kdedup/kdedup/cmd/kdedup")
 	if out, err := cmd.CombinedOutput(); err != nil {

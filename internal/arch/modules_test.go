@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kdedup/kdedup/internal/testkit"
 )
 
 // The modules of tests, benchmarks and the sidecar stand in one go.mod with the libraries. Go gives
@@ -37,6 +39,7 @@ func TestALibraryBringsFewModules(t *testing.T) {
 // modulesOf lists the modules, but ours, of the packages that a package imports, in order.
 func modulesOf(t *testing.T, library string) []string {
 	t.Helper()
+	testkit.EachRun()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
 		"{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./"+library)
 	list.Dir = "../.."

@@ -48,6 +48,7 @@ const endOfOutput = "\x00"
 // README says. The shell ends its background jobs when the commands are over.
 func RunReadme(t testing.TB, dir string, commands []ReadmeCommand, variables ...string) {
 	t.Helper()
+	EachRun()
 	var script strings.Builder
 	// -m: jobs have numbers, and groups
 	script.WriteString("set -m\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")

@@ -35,4 +35,15 @@ func freePorts(host string, n int) ([]int, error) {
 		n, host, portTries, firstPort, lastPort)
 }
 
+// FreePort returns the port if it is free on 127.0.0.1, and 0 otherwise, which has a server take
+// another one.
+func FreePort(port int) int {
+	l, err := net.Listen("tcp", address(loopback, port))
+	if err != nil {
+		return 0
+	}
+	_ = l.Close()
+	return port
+}
+
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

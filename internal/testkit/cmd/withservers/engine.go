@@ -21,6 +21,15 @@ var kinds = []kind{
 	{"postgres", testkit.PostgresEnv},
 }
 
+// The ports of each run, if they are free. Go's cache takes the result of a test for still good if
+// the test finds its servers under the same addresses.
+const (
+	kafkaPort       = 21092
+	cassandraPort   = 21042
+	cassandraV1Port = 21043
+	postgresPort    = 21432
+)
+
 // server is one that runs: a process or a container.
 type server interface {
 	Addr() string
@@ -61,7 +70,8 @@ func findPrograms(context.Context) error {
 }
 
 func startProgram(ctx context.Context, _, dir string) (server, error) {
-	return started(servers.StartPostgres(ctx, servers.PostgresOptions{Dir: dir}))
+	return started(servers.StartPostgres(ctx, servers.PostgresOptions{Dir: dir,
+		Port: servers.FreePort(postgresPort)}))
 }
 
 func findJava(ctx context.Context) error {
@@ -74,23 +84,29 @@ func findJava(ctx context.Context) error {
 
 func startContainer(ctx context.Context, name, dir string) (server, error) {
 	if name == "kafka" {
-		return started(servers.StartKafkaContainer(ctx, servers.KafkaOptions{Dir: dir}))
+		return started(servers.StartKafkaContainer(ctx, kafkaOptions(dir)))
 	}
 	return started(servers.StartCassandraContainer(ctx, cassandraOptions(name, dir)))
 }
 
 func startProcess(ctx context.Context, name, dir string) (server, error) {
 	if name == "kafka" {
-		return started(servers.StartKafka(ctx, servers.KafkaOptions{Dir: dir}))
+		return started(servers.StartKafka(ctx, kafkaOptions(dir)))
 	}
 	return started(servers.StartCassandra(ctx, cassandraOptions(name, dir)))
 }
 
+func kafkaOptions(dir string) servers.KafkaOptions {
+	return servers.KafkaOptions{Dir: dir, Port: servers.FreePort(kafkaPort)}
+}
+
 func cassandraOptions(name, dir string) servers.CassandraOptions {
 	if name == "cassandra-v1" { // only few tests, and none with much load
-		return servers.CassandraOptions{Dir: dir, PaxosVariant: servers.PaxosV1, Heap: "512m"}
+		return servers.CassandraOptions{Dir: dir, PaxosVariant: servers.PaxosV1, Heap: "512m",
+			Port: servers.FreePort(cassandraV1Port)}
 	}
-	return servers.CassandraOptions{Dir: dir, PaxosVariant: servers.PaxosV2}
+	return servers.CassandraOptions{Dir: dir, PaxosVariant: servers.PaxosV2,
+		Port: servers.FreePort(cassandraPort)}
 }
 
 // started keeps a nil pointer from becoming a server that is not nil.
