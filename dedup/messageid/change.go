@@ -18,6 +18,7 @@ const FromDebezium = "debezium"
 // connector reads the change again.
 type change struct {
 	documents *documents // nil: the value is JSON itself
+	keys      *Frames
 	anySource bool
 }
 
@@ -34,7 +35,7 @@ func newChange(s Source, all *gathered) (finder, string, error) {
 	if s.AnySource {
 		name += "_any_source"
 	}
-	return change{docs, s.AnySource}.find, name, nil
+	return change{docs, framedKeys(s), s.AnySource}.find, name, nil
 }
 
 func (c change) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
@@ -61,7 +62,7 @@ func (c change) find(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
 	}
 	room := changeRooms.Get().(*[]byte)
 	defer changeRooms.Put(room)
-	said := appendPart((*room)[:0], keyOf(r.Key))
+	said := appendPart((*room)[:0], keyOf(r, c.keys))
 	said, ok := c.appendSource(said, &e, with.canonical)
 	if !ok {
 		return "", dedup.MissingUnparsable
@@ -191,13 +192,19 @@ func eachMember(doc []byte, i int, found func(name, value []byte) (more bool)) i
 	})
 }
 
-// keyOf is the key by what it says: with a schema beside it, or behind the ID of one, it is the
+// framedKeys reads which schema a key names, as the entry's registry has them.
+func framedKeys(s Source) *Frames { return NewFrames(framingOf(s.Registry), PartKey) }
+
+// keyOf is the key by what it says: with a schema beside it, or behind the name of one, it is the
 // same key.
-func keyOf(key []byte) []byte {
-	if len(key) == 0 {
-		return key
+func keyOf(r *kgo.Record, keys *Frames) []byte {
+	if len(r.Key) == 0 {
+		return r.Key
 	}
-	rest, _ := unframed(key)
+	rest, _ := unframed(r.Key)
+	if _, body, framed := keys.Of(r); framed {
+		rest = withoutMark(body)
+	}
 	if payload, wrapped := payloadOf(rest); wrapped {
 		return payload
 	}

@@ -129,13 +129,15 @@ func newFeed(s Source, all *gathered) (finder, string, error) {
 	if s.From == FromMongoDB {
 		return fromMongoDB, name, nil
 	}
-	f := feeds[s.From]
+	f, keys := feeds[s.From], framedKeys(s)
 	return func(r *kgo.Record) (dedup.ID, dedup.MissingReason) {
-		return f.find(r, s.From, docs)
+		return f.find(r, s.From, docs, keys)
 	}, name, nil
 }
 
-func (f feed) find(r *kgo.Record, name string, docs *documents) (dedup.ID, dedup.MissingReason) {
+func (f feed) find(
+	r *kgo.Record, name string, docs *documents, keys *Frames,
+) (dedup.ID, dedup.MissingReason) {
 	if _, missing := shared(r.Value); missing != dedup.NotMissing {
 		return "", missing
 	}
@@ -159,7 +161,7 @@ func (f feed) find(r *kgo.Record, name string, docs *documents) (dedup.ID, dedup
 	room := changeRooms.Get().(*[]byte)
 	defer changeRooms.Put(room)
 	said := appendPart((*room)[:0], []byte(name))
-	said = appendPart(said, keyOf(r.Key))
+	said = appendPart(said, keyOf(r, keys))
 	for i := range c.fields {
 		said = appendPart(said, c.values[i])
 	}
