@@ -75,6 +75,9 @@ func (d *deployment) launchAs(command, binary, name string, variables ...string)
 	return i
 }
 
+// answering are the lines that tell the address, of this version and of the one before keepers.
+var answering = []string{`msg="the status page answers" address=`, `msg="serving metrics" address=`}
+
 // follow reads the log to its end; it passes on what a failed test should show.
 func (i *instance) follow(logs io.Reader) {
 	lines := bufio.NewScanner(logs)
@@ -87,8 +90,10 @@ func (i *instance) follow(logs io.Reader) {
 			i.last = line // lines of the log may come after the word of a crash point
 		}
 		i.log.WriteString(line + "\n")
-		if _, addr, ok := strings.Cut(line, `msg="the status page answers" address=`); ok {
-			i.addr, _, _ = strings.Cut(addr, " ")
+		for _, message := range answering {
+			if _, addr, ok := strings.Cut(line, message); ok {
+				i.addr, _, _ = strings.Cut(addr, " ")
+			}
 		}
 		i.mu.Unlock()
 		_, _ = io.WriteString(i.t.Output(), i.name+": "+line+"\n")

@@ -70,6 +70,7 @@ var LongTests = []string{
 	"TestAProcessReadsFromTheReplicaInItsRack",
 	"TestACrashRepeatsOneBatchOnAnotherCluster",
 	"TestAnOutageUnderManyPipelinesIsAFewLines",
+	"TestAnUpgradeToKeepersNeedsNoStop",
 	"TestAnOutageOfTheOtherClusterOnlyDelays",
 	"TestExactlyOnceOntoAnotherCluster",
 	"TestAnOutageOfEitherClusterOnlyDelaysExactlyOnce",
