@@ -48,6 +48,14 @@ func confluentAndHeaders(_ *testing.T, s *schemaServers) writing {
 		fmt.Sprintf("type: apicurio, urls: [%q]", "http://"+s.apicurio().Addr())}
 }
 
+func apicurio(more string) func(*testing.T, *schemaServers) writing {
+	return func(_ *testing.T, s *schemaServers) writing {
+		at := "http://" + s.apicurio().Addr()
+		return writing{java, at + "/apis/registry/v3",
+			fmt.Sprintf("type: apicurio, urls: [%q]%s", at, more)}
+	}
+}
+
 func glue(_ *testing.T, s *schemaServers) writing {
 	at := "http://" + s.glue().Addr()
 	return writing{java, at, fmt.Sprintf("type: glue, urls: [%q], region: eu-central-1", at)}
@@ -63,6 +71,18 @@ func files(t *testing.T, _ *schemaServers) writing {
 	}
 	return writing{java, folder, fmt.Sprintf("type: files, schemas: [%q, %q]",
 		filepath.Join(folder, "order-0.avsc"), filepath.Join(folder, "order-1.avsc"))}
+}
+
+// azure answers as the manual of Azure's API says, for there is no other server of it than Azure.
+func azure(t *testing.T, _ *schemaServers) writing {
+	folder := t.TempDir()
+	schemas := http.StripPrefix("/$schemaGroups/$schemas/", http.FileServer(http.Dir(folder)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json;serialization=Avro")
+		schemas.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return writing{python, folder, fmt.Sprintf("type: azure, urls: [%q]", server.URL)}
 }
 
 // guids is an Apicurio Registry behind what gives its schemas GUIDs, as Confluent's registry has

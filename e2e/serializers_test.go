@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/messageid"
 	"github.com/kdedup/kdedup/internal/testkit"
 	"github.com/kdedup/kdedup/internal/testkit/servers"
@@ -21,6 +22,7 @@ import (
 // serialization is a topic of what serializers write, under two versions of their schema.
 type serialization struct {
 	from     string
+	part     string // of the record, that has the ID
 	framings string // of each record one of these, as while producers change
 	at       func(t *testing.T, s *schemaServers) writing
 }
@@ -38,48 +40,63 @@ const (
 )
 
 var serializations = []serialization{
-	{"avro", "number", confluent},
-	{"protobuf", "number", confluent},
-	{"json_schema", "number", confluent},
-	{"avro", "number,guid", guids},
-	{"avro", "number,apicurio_header", confluentAndHeaders},
-	{"avro", "glue", glue},
-	{"avro", "glue_zlib", glue},
-	{"avro", "single_object", files},
+	{"avro", "value", "number", confluent},
+	{"protobuf", "value", "number", confluent},
+	{"json_schema", "value", "number", confluent},
+	{"avro", "value", "guid", guids},
+	{"protobuf", "value", "guid", guids},
+	{"json_schema", "value", "guid", guids},
+	{"avro", "value", "number,guid", guids},
+	{"protobuf", "value", "number,guid", guids},
+	{"avro", "value", "number,apicurio_header", confluentAndHeaders},
+	{"avro", "value", "content_id", apicurio("")},
+	{"avro", "value", "global_id", apicurio(", use_id: global_id")},
+	{"avro", "value", "global_id_8", apicurio(", use_id: global_id, id_bytes: 8")},
+	{"avro", "value", "headers", apicurio("")},
+	{"avro", "value", "content_id,headers", apicurio("")},
+	{"avro", "value", "glue", glue},
+	{"avro", "value", "glue_zlib", glue},
+	{"avro", "value", "single_object", files},
+	{"avro", "value", "azure", azure},
+	{"avro", "key", "guid", guids},
+	{"protobuf", "key", "guid", guids},
+	{"avro", "key", "content_id,headers", apicurio("")},
+	{"avro", "key", "glue", glue},
 }
 
 // With 5,000 records each, for every change.
 var someSerializations = []serialization{
-	{"avro", "number,guid", guids},
-	{"avro", "glue_zlib", glue},
-	{"avro", "single_object", files},
+	{"avro", "value", "number,guid", guids},
+	{"avro", "value", "content_id,headers", apicurio("")},
+	{"avro", "value", "glue_zlib", glue},
+	{"avro", "value", "single_object", files},
 }
 
-// Clients of Confluent, AWS and Apache Avro write the records.
+// Clients of Confluent, Apicurio, AWS, Azure and Apache Avro write the records.
 func TestRecordsOfSerializersAreCleanedOnce(t *testing.T) {
 	t.Parallel()
-	records := 5_000
+	usual := 5_000
 	if os.Getenv(testkit.ShareEnv) != "" {
-		records = 100_000
+		usual = 100_000
 	}
+	records := testkit.Number(t, "KDEDUP_SERIALIZER_RECORDS", usual)
 	all := &schemaServers{t: t}
 	for _, s := range testkit.Share(t, serializations, someSerializations) {
-		t.Run(s.from+" "+s.framings, func(t *testing.T) { s.clean(t, all, records) })
+		t.Run(s.from+" "+s.part+" "+s.framings, func(t *testing.T) { s.clean(t, all, records) })
 	}
 }
 
 func (s serialization) clean(t *testing.T, all *schemaServers, records int) {
 	w := s.at(t, all)
 	d := prepare(t, realServers(t), exactlyOnce, "session_timeout: 6s", "batch_records: 2000",
-		fmt.Sprintf("message_id: {from: %s, path: order.id}", s.from),
-		// one version of the schema has a channel, and a copy may be of the other
-		"fingerprint: {ignore: [channel]}", "on_conflict: dead_letter")
+		fmt.Sprintf("message_id: {from: %s, part: %s, path: order.id}", s.from, s.part),
+		s.fingerprint(), "on_conflict: dead_letter")
 	d.env = servers.AnyCredentials
 	d.addSettings("schema_registry: {" + w.settings + ", timeout: 2s}")
 	d.command("setup", "--skip-self-test")
 	w.write(t, w.registry, strings.Join(d.brokers, ","), d.input, strconv.Itoa(partitions), s.from,
-		strconv.Itoa(records), s.framings)
-	mustHaveFramings(t, flat(d.records(d.input)), strings.Count(s.framings, ",")+1)
+		strconv.Itoa(records), s.framings, s.part)
+	s.mustHaveFramings(t, flat(d.records(d.input)))
 	if s.framings == "number" && s.from != "json_schema" { // which no schema has to be known for
 		d.waitForTheRegistry(all.apicurio())
 	}
@@ -92,39 +109,52 @@ func (s serialization) clean(t *testing.T, all *schemaServers, records int) {
 	d.mustHaveNoLetters()
 }
 
-// mustHaveFramings wants n of them, each in a share of the records.
-func mustHaveFramings(t *testing.T, records []*kgo.Record, n int) {
+// fingerprint makes copies of records of both versions: one has a channel, the other none. A key
+// counts byte for byte, with the channel and with what names its schema.
+func (s serialization) fingerprint() string {
+	if s.part == config.PartKey {
+		return "fingerprint: none"
+	}
+	return "fingerprint: {ignore: [channel]}"
+}
+
+// mustHaveFramings wants each of them in a share of the records.
+func (s serialization) mustHaveFramings(t *testing.T, records []*kgo.Record) {
 	t.Helper()
 	seen := make(map[string]int)
 	for _, r := range records {
-		seen[framing(r)]++
+		seen[s.framing(r)]++
 	}
 	for name, count := range seen {
 		if count < len(records)/3 {
 			t.Errorf("%d of %d records have %s", count, len(records), name)
 		}
 	}
-	if len(seen) != n {
-		t.Errorf("%d framings, want %d: %v", len(seen), n, seen)
+	if want := strings.Count(s.framings, ",") + 1; len(seen) != want {
+		t.Errorf("%d framings, want %d: %v", len(seen), want, seen)
 	}
 }
 
-func framing(r *kgo.Record) string {
+func (s serialization) framing(r *kgo.Record) string {
 	for _, h := range r.Headers {
 		if h.Key == "content-type" {
 			return "Azure's header"
 		}
 	}
-	switch header := messageid.SchemaHeader(r, false); {
+	ofKey, part := s.part == config.PartKey, r.Value
+	if ofKey {
+		part = r.Key
+	}
+	switch header := messageid.SchemaHeader(r, ofKey); {
 	case header != "":
 		return header
-	case messageid.IsSingleObject(r.Value):
+	case messageid.IsSingleObject(part):
 		return "a fingerprint"
-	case messageid.IsGlue(r.Value) && r.Value[1] == 0:
+	case messageid.IsGlue(part) && part[1] == 0:
 		return "Glue's header"
-	case messageid.IsGlue(r.Value):
+	case messageid.IsGlue(part):
 		return "Glue's header before zlib"
-	case bytes.HasPrefix(r.Value, []byte{0}):
+	case bytes.HasPrefix(part, []byte{0}):
 		return "a number"
 	}
 	return "nothing"

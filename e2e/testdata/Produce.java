@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.UUID;
 import java.util.concurrent.atomic.AtomicReference;
 
 import com.amazonaws.services.schemaregistry.serializers.GlueSchemaRegistryKafkaSerializer;
@@ -23,11 +24,12 @@ import org.apache.kafka.common.serialization.Serializer;
 /**
  * Writes orders to a topic with serializers of Java, under two versions of their schema.
  *
- * <p>usage: Produce.java REGISTRY BROKERS TOPIC PARTITIONS avro RECORDS FRAMING,...
+ * <p>usage: Produce.java REGISTRY BROKERS TOPIC PARTITIONS avro RECORDS FRAMING,... PART
  *
  * <p>Every tenth record is a copy of an earlier one, on any partition, under either version and in any of the
  * framings: as a producer writes it that was changed between its tries. The second header tells the check which ID it
- * is. REGISTRY is the address of an Apicurio Registry, of an AWS Glue, or for single_object a folder, into which the
+ * is. PART has the order: the value, or the key; then the value is one order for all, under the other version.
+ * REGISTRY is the address of an Apicurio Registry, of an AWS Glue, or for single_object a folder, into which the
  * schemas go.
  */
 public class Produce {
@@ -48,9 +50,11 @@ public class Produce {
 		int partitions = Integer.parseInt(args[3]), records = Integer.parseInt(args[5]);
 		List<Schema> versions = List.of(new Schema.Parser().parse(AVRO.formatted("")), new Schema.Parser().parse(
 			AVRO.formatted("{\"name\": \"channel\", \"type\": \"string\", \"default\": \"web\"},")));
-		List<List<Writer>> framings = new ArrayList<>(); // of each version
+		boolean ofKey = args[7].equals("key");
+		List<List<Writer>> values = new ArrayList<>(), keys = new ArrayList<>(); // of each version
 		for (String framing : args[6].split(",")) {
-			framings.add(writers(framing, registry, topic, versions));
+			values.add(writers(framing, registry, topic, versions, false));
+			keys.add(ofKey ? writers(framing, registry, topic, versions, true) : null);
 		}
 		Random chance = new Random(7);
 		AtomicReference<Exception> failed = new AtomicReference<>();
@@ -60,14 +64,20 @@ public class Produce {
 			for (int record = 0; record < records; record++) {
 				int number = record % 10 == 9 ? chance.nextInt(orders) : orders++;
 				String id = "0a12c11d-71fa-4a2d-a02e-%012x".formatted(number);
-				int version = chance.nextInt(2);
+				int version = chance.nextInt(2), framing = chance.nextInt(values.size());
 				RecordHeaders headers = new RecordHeaders();
 				headers.add("trace", Integer.toString(record).getBytes());
 				headers.add("message-id", id.getBytes());
-				byte[] value = framings.get(chance.nextInt(framings.size())).get(version)
-					.write(headers, order(versions.get(version), id, number));
-				producer.send(new ProducerRecord<>(topic, chance.nextInt(partitions), null,
-					"customer-%d".formatted(number % 1000).getBytes(), value, headers), (__, problem) -> {
+				GenericRecord order = order(versions.get(version), id, number);
+				byte[] key = "customer-%d".formatted(number % 1000).getBytes();
+				if (ofKey) {
+					key = keys.get(framing).get(version).write(headers, order);
+					version = 1 - version;
+					order = order(versions.get(version), new UUID(0, 0).toString(), 0);
+				}
+				byte[] value = values.get(framing).get(version).write(headers, order);
+				producer.send(
+					new ProducerRecord<>(topic, chance.nextInt(partitions), null, key, value, headers), (__, problem) -> {
 						if (problem != null) {
 							failed.set(problem);
 						}
@@ -94,7 +104,8 @@ public class Produce {
 	}
 
 	/** For each version of the schema, what makes bytes of an order. */
-	static List<Writer> writers(String framing, String registry, String topic, List<Schema> versions) throws Exception {
+	static List<Writer> writers(String framing, String registry, String topic, List<Schema> versions, boolean ofKey)
+			throws Exception {
 		List<Writer> writers = new ArrayList<>();
 		for (int version = 0; version < versions.size(); version++) {
 			Schema schema = versions.get(version);
@@ -104,7 +115,8 @@ public class Produce {
 				writers.add((headers, order) -> bytes(encoder.encode(order)));
 				continue;
 			}
-			Serializer<Object> serializer = serializer(framing, registry, topic);
+			Serializer<Object> serializer = framing.startsWith("glue") ? glue(framing, registry, topic, ofKey)
+				: apicurio(framing, registry, topic, schema, Integer.toString(version + 1), ofKey);
 			writers.add((headers, order) -> serializer.serialize(topic, headers, order));
 		}
 		return writers;
@@ -116,31 +128,41 @@ public class Produce {
 		return all;
 	}
 
-	@SuppressWarnings({"unchecked", "rawtypes"})
-	static Serializer<Object> serializer(String framing, String registry, String topic) {
-		Map<String, Object> conf = new HashMap<>();
-		Serializer serializer;
-		if (framing.startsWith("glue")) {
-			serializer = new GlueSchemaRegistryKafkaSerializer();
-			conf.putAll(Map.of("endpoint", registry, "region", "eu-central-1", "dataFormat", "AVRO",
-				"schemaAutoRegistrationEnabled", true, "schemaName", topic, "avroRecordType", "GENERIC_RECORD",
-				"compatibility", "NONE", "compressionType", framing.equals("glue_zlib") ? "ZLIB" : "NONE"));
-		} else {
-			serializer = new AvroKafkaSerializer();
-			conf.putAll(Map.of("apicurio.registry.url", registry, "apicurio.registry.auto-register", true,
-				"apicurio.registry.auto-register.if-exists", "FIND_OR_CREATE_VERSION"));
-			switch (framing) {
-				case "content_id" -> { } // as it comes
-				case "global_id" -> conf.put("apicurio.registry.use-id", "globalId");
-				case "global_id_8" -> {
-					conf.put("apicurio.registry.use-id", "globalId");
-					conf.put("apicurio.registry.id-handler", "io.apicurio.registry.serde.Legacy8ByteIdHandler");
-				}
-				case "headers" -> conf.put("apicurio.registry.headers.enabled", true);
-				default -> throw new IllegalArgumentException("no framing " + framing);
+	static Serializer<Object> glue(String framing, String registry, String topic, boolean ofKey) {
+		return configured(new GlueSchemaRegistryKafkaSerializer(), Map.of("endpoint", registry,
+			"region", "eu-central-1", "dataFormat", "AVRO", "schemaAutoRegistrationEnabled", true,
+			"schemaName", ofKey ? topic + "-key" : topic, "avroRecordType", "GENERIC_RECORD", "compatibility", "NONE",
+			"compressionType", framing.equals("glue_zlib") ? "ZLIB" : "NONE"), ofKey);
+	}
+
+	/**
+	 * Registers the schema by one record, and goes on with the version that came of it: where the schema refers to
+	 * another, as it makes one of the record in the record, the serializer would register it with every record.
+	 */
+	static Serializer<Object> apicurio(
+			String framing, String registry, String topic, Schema schema, String version, boolean ofKey) {
+		Map<String, Object> conf = new HashMap<>(Map.of("apicurio.registry.url", registry));
+		switch (framing) {
+			case "content_id" -> { } // as it comes
+			case "global_id" -> conf.put("apicurio.registry.use-id", "globalId");
+			case "global_id_8" -> {
+				conf.put("apicurio.registry.use-id", "globalId");
+				conf.put("apicurio.registry.id-handler", "io.apicurio.registry.serde.Legacy8ByteIdHandler");
 			}
+			case "headers" -> conf.put("apicurio.registry.headers.enabled", true);
+			default -> throw new IllegalArgumentException("no framing " + framing);
 		}
-		serializer.configure(conf, false);
+		Map<String, Object> first = new HashMap<>(conf);
+		first.putAll(Map.of("apicurio.registry.auto-register", true,
+			"apicurio.registry.auto-register.if-exists", "FIND_OR_CREATE_VERSION"));
+		configured(new AvroKafkaSerializer<>(), first, ofKey).serialize(topic, new RecordHeaders(), order(schema, "", 0));
+		conf.put("apicurio.registry.artifact.version", version);
+		return configured(new AvroKafkaSerializer<>(), conf, ofKey);
+	}
+
+	@SuppressWarnings({"unchecked", "rawtypes"})
+	static Serializer<Object> configured(Serializer serializer, Map<String, Object> conf, boolean ofKey) {
+		serializer.configure(conf, ofKey);
 		return serializer;
 	}
 }

@@ -1,10 +1,11 @@
 """Writes records to a topic with serializers of Python, under two versions of a schema.
 
-usage: produce.py REGISTRY BROKERS TOPIC PARTITIONS FORMAT RECORDS FRAMING,...
+usage: produce.py REGISTRY BROKERS TOPIC PARTITIONS FORMAT RECORDS FRAMING,... PART
 
 Every tenth record is a copy of an earlier one, on any partition, under either version and in any of the framings: as a
-producer writes it that was changed between its tries. The second header tells the check which ID it is. REGISTRY is the
-address of a registry that speaks Confluent's API, or for azure a folder, into which the schemas go.
+producer writes it that was changed between its tries. The second header tells the check which ID it is. PART has the
+order: the value, or the key; then the value is one order for all, under the other version. REGISTRY is the address of
+a registry that speaks Confluent's API, or for azure a folder, into which the schemas go.
 """
 
 import os
@@ -21,7 +22,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-REGISTRY, BROKERS, TOPIC, PARTITIONS, FORMAT, RECORDS, FRAMINGS = sys.argv[1:8]
+REGISTRY, BROKERS, TOPIC, PARTITIONS, FORMAT, RECORDS, FRAMINGS, PART = sys.argv[1:9]
 
 AVRO = """{"type": "record", "name": "Order", "namespace": "shop", "fields": [
   %s
@@ -95,7 +96,7 @@ def azure():
     return [write(AVRO % fields) for fields in ("", ADDED["avro"])]
 
 
-def serializers(framing):
+def serializers(framing, part):
     """For each version of the schema, what makes bytes of an order and adds headers."""
     if framing == "azure":
         return azure()
@@ -111,13 +112,19 @@ def serializers(framing):
     else:
         classes = [message(1), message(2)]
         all = [ProtobufSerializer(c, registry, conf=place) for c in classes]
-    return [lambda order, headers, s=s, c=c: s(c(**order), SerializationContext(TOPIC, MessageField.VALUE, headers))
+    return [lambda order, headers, s=s, c=c: s(c(**order), SerializationContext(TOPIC, part, headers))
             for s, c in zip(all, classes)]
+
+
+def order_of(number, id, version):
+    order = {"customer": f"customer-{number % 1000}", "order": {"id": id, "lines": [1, number]}}
+    return order | {"channel": "shop"} if version == 1 else order
 
 
 def main():
     chance = random.Random(7)
-    framings = [serializers(framing) for framing in FRAMINGS.split(",")]
+    values = [serializers(framing, MessageField.VALUE) for framing in FRAMINGS.split(",")]
+    keys = [serializers(framing, MessageField.KEY) for framing in FRAMINGS.split(",")] if PART == "key" else []
     producer = Producer({"bootstrap.servers": BROKERS, "queue.buffering.max.messages": 200_000})
     failed = []
     orders = 0
@@ -128,13 +135,16 @@ def main():
         else:
             orders += 1
         id = f"0a12c11d-71fa-4a2d-a02e-{number:012x}"
-        order = {"customer": f"customer-{number % 1000}", "order": {"id": id, "lines": [1, number]}}
-        version = chance.randrange(2)
-        if version == 1:
-            order["channel"] = "shop"
+        version, framing = chance.randrange(2), chance.randrange(len(values))
+        order = order_of(number, id, version)
         headers = [("trace", str(record)), ("message-id", id)]
+        key = order["customer"]
+        if PART == "key":
+            key = keys[framing][version](order, headers)
+            version = 1 - version
+            order = order_of(0, str(uuid.UUID(int=0)), version)
         producer.produce(
-            TOPIC, value=chance.choice(framings)[version](order, headers), key=order["customer"],
+            TOPIC, value=values[framing][version](order, headers), key=key,
             partition=chance.randrange(int(PARTITIONS)), headers=headers,
             on_delivery=lambda error, _: error and failed.append(error))
         producer.poll(0)

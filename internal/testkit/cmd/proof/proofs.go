@@ -45,7 +45,7 @@ var proofs = []proof{
 	{name: "paxos", pkg: "./dedup/claimlog/cassandralog", tests: "^Test", turns: 1,
 		takes: 2 * time.Minute, env: secondShare},
 	{name: "serializers", pkg: "./e2e", tests: "^TestRecordsOfSerializersAreCleanedOnce$",
-		turns: 4, takes: 3 * time.Minute, env: share(4)},
+		turns: 11, takes: 3 * time.Minute, env: share(11)},
 	{name: "tenants", pkg: "./e2e", tests: "^TestTheTopicsOfAPatternAreCleanedThroughAKill$",
 		turns: 1, takes: 3 * time.Minute, env: manyTenants, plain: true},
 	{name: "registry", pkg: "./dedup/messageid/registry", tests: "^TestARealRegistryIsUnderstood$",
