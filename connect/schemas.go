@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,19 +127,24 @@ func (c newestSchemas) compare(
 	if c.schemas.Asks() == registry.Glue && m.Subject == "" {
 		subject = c.input
 	}
-	newest, err := c.schemas.Newest(ctx, subject)
-	switch {
-	case errors.Is(err, registry.ErrNoSubject) && m.Subject == "":
-		c.log.Warn("there is no subject to compare message_id with: name it by message_id.subject",
-			"topic", c.input, "subject", subject)
-		return nil
-	case err == nil:
-		err = fits(sourceOf(m, nil), newest)
+	var problem error // of the newest
+	for s, err := range c.schemas.Versions(ctx, subject) {
+		switch {
+		case errors.Is(err, registry.ErrNoSubject) && m.Subject == "":
+			c.log.Warn("there is no subject to compare message_id with: name it by "+
+				"message_id.subject", "topic", c.input, "subject", subject)
+			return nil
+		case err == nil:
+			if err = fits(sourceOf(m, nil), s); err == nil {
+				return nil
+			}
+		}
+		problem = cmp.Or(problem, fmt.Errorf("%s: subject %s: %w", path, subject, err))
+		if m.Subject != "" { // named for this part alone
+			break
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%s: subject %s: %w", path, subject, err)
-	}
-	return nil
+	return problem
 }
 
 // compareFiles wants one schema of the files that fits: which of them are of the topic, only its

@@ -1,12 +1,17 @@
 package connect
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/kdedup/kdedup/config"
 	"github.com/kdedup/kdedup/dedup/messageid/registry"
@@ -110,6 +115,51 @@ func TestTheNewestSchemaMustHaveWhatCounts(t *testing.T) {
 		if (err == nil) != (row.want == "") ||
 			err != nil && !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
+	}
+}
+
+// Glue's serializers give the schemas of a topic's keys and values one name.
+func TestASchemaOfGlueMayStandBehindANewerOneOfTheOtherPart(t *testing.T) {
+	record := func(field string) string {
+		return fmt.Sprintf(`{"type":"record","name":"O","fields":[{"name":%q,"type":"string"}]}`,
+			field)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ SchemaVersionNumber struct{ VersionNumber int } }
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		text, number := record("total"), 2 // the newest, of the values
+		if asked.SchemaVersionNumber.VersionNumber == 1 {
+			text, number = record("id"), 1
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"SchemaDefinition": text,
+			"DataFormat": "AVRO", "VersionNumber": number})
+	}))
+	defer server.Close()
+	schemas, err := registry.New(registry.Options{Type: registry.Glue, URLs: []string{server.URL},
+		Glue: registry.GlueOptions{Load: func(context.Context) (aws.CredentialsProvider, string,
+			error) {
+			return credentials.NewStaticCredentialsProvider("AKID", "sesame", ""), "eu-central-1",
+				nil
+		}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer schemas.Close()
+	for _, row := range []struct{ path, part, subject, want string }{
+		{"total", config.PartValue, "", ""},
+		{"id", config.PartKey, "", ""},
+		{"nope", config.PartKey, "", "message_id: subject orders: the schema has no such field"},
+		{"id", config.PartKey, "orders", "message_id: subject orders: the schema has no such field"},
+	} {
+		e := Entry{Topic: config.Topic{Input: "orders", MessageID: config.MessageID{
+			From: config.FromAvro, Path: row.path, Part: row.part, Subject: row.subject}}}
+		err := e.CheckSchemas(t.Context(), schemas, slog.New(slog.DiscardHandler))
+		if (err == nil) != (row.want == "") ||
+			err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%+v: %v", row, err)
 		}
 	}
 }

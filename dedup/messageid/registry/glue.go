@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -90,8 +92,14 @@ func (d *glueDenial) Error() string {
 	return fmt.Sprintf("AWS Glue answered %d %s: %s%s", d.status, d.kind, d.Message, remedy)
 }
 
+// glueSchema is one version of a schema; the first has number 1.
+type glueSchema struct {
+	messageid.Schema
+	number int
+}
+
 // version calls GetSchemaVersion.
-func (g *glue) version(ctx context.Context, question any) (s messageid.Schema, err error) {
+func (g *glue) version(ctx context.Context, question any) (s glueSchema, err error) {
 	credentials, region, err := g.loaded(ctx)
 	if err != nil {
 		return s, err
@@ -139,7 +147,7 @@ func glueURL(region string) string {
 	return (&url.URL{Scheme: "https", Host: "glue." + region + "." + domain}).String()
 }
 
-func glueAnswer(answer *http.Response, body []byte) (s messageid.Schema, err error) {
+func glueAnswer(answer *http.Response, body []byte) (s glueSchema, err error) {
 	if answer.StatusCode != http.StatusOK {
 		problem := struct {
 			Type    string `json:"__type"`
@@ -152,11 +160,14 @@ func glueAnswer(answer *http.Response, body []byte) (s messageid.Schema, err err
 		}
 		return s, &glueDenial{answer.StatusCode, kind, problem.Message}
 	}
-	var found struct{ SchemaDefinition, DataFormat, Status string }
+	var found struct {
+		SchemaDefinition, DataFormat, Status string
+		VersionNumber                        int
+	}
 	if err := json.Unmarshal(body, &found); err != nil {
 		return s, fmt.Errorf("decode the answer of AWS Glue: %w", err)
 	}
-	s.Text = found.SchemaDefinition
+	s.Text, s.number = found.SchemaDefinition, found.VersionNumber
 	switch found.DataFormat {
 	case "AVRO":
 		s.Type = messageid.FromAvro
@@ -171,7 +182,7 @@ func glueAnswer(answer *http.Response, body []byte) (s messageid.Schema, err err
 }
 
 // glueVersion asks for one version of a schema.
-func (c *Client) glueVersion(ctx context.Context, question any) (messageid.Schema, error) {
+func (c *Client) glueVersion(ctx context.Context, question any) (glueSchema, error) {
 	s, err := c.glue.version(ctx, question)
 	if err == nil || errors.Is(err, messageid.ErrUnknownSchema) {
 		c.last.Store(nil)
@@ -184,17 +195,40 @@ func (c *Client) glueVersion(ctx context.Context, question any) (messageid.Schem
 	return s, err
 }
 
-// glueNewest is the newest version of a schema. The serializers name it as the topic.
-func (c *Client) glueNewest(ctx context.Context, name string) (messageid.Schema, error) {
-	registry := c.glue.Registry
-	if registry == "" {
-		registry = "default-registry"
+// glueNumbered is a version of a schema; 0: the newest. The serializers name it as the topic.
+func (c *Client) glueNumbered(ctx context.Context, name string, number int) (glueSchema, error) {
+	version := map[string]any{"LatestVersion": true}
+	if number > 0 {
+		version = map[string]any{"VersionNumber": number}
 	}
-	s, err := c.glueVersion(ctx, map[string]any{
-		"SchemaId":            map[string]string{"RegistryName": registry, "SchemaName": name},
-		"SchemaVersionNumber": map[string]bool{"LatestVersion": true}})
+	s, err := c.glueVersion(ctx, map[string]any{"SchemaVersionNumber": version,
+		"SchemaId": map[string]string{"SchemaName": name,
+			"RegistryName": cmp.Or(c.glue.Registry, "default-registry")}})
 	if errors.Is(err, messageid.ErrUnknownSchema) {
 		err = ErrNoSubject
 	}
 	return s, err
+}
+
+// mostVersions of a schema in Glue are looked at. The serializers give a topic's keys and values
+// one name, so the versions of the two take turns there.
+const mostVersions = 10
+
+// glueVersions are those of a schema, the newest first.
+func (c *Client) glueVersions(ctx context.Context, name string) iter.Seq2[messageid.Schema, error] {
+	return func(yield func(messageid.Schema, error) bool) {
+		newest, err := c.glueNumbered(ctx, name, 0)
+		if !yield(newest.Schema, err) || err != nil {
+			return
+		}
+		for n := newest.number - 1; n > 0 && n > newest.number-mostVersions; n-- {
+			s, err := c.glueNumbered(ctx, name, n)
+			if errors.Is(err, ErrNoSubject) {
+				continue // this version was deleted
+			}
+			if !yield(s.Schema, err) || err != nil {
+				return
+			}
+		}
+	}
 }

@@ -29,7 +29,17 @@ func glueOptions(url string) registry.Options {
 
 // The answers are made by the manual of the API; that of a schema which is not there is moto's.
 func TestGlueIsAskedWithASignature(t *testing.T) {
+	numbered := func(number string) string {
+		return `{"SchemaId":{"RegistryName":"default-registry","SchemaName":"both"},` +
+			`"SchemaVersionNumber":{` + number + `}}`
+	}
 	answers := map[string]string{
+		numbered(`"LatestVersion":true`): `{"SchemaDefinition": "4", "DataFormat": "AVRO", ` +
+			`"VersionNumber": 4}`,
+		numbered(`"VersionNumber":2`): `{"SchemaDefinition": "2", "DataFormat": "AVRO", ` +
+			`"VersionNumber": 2}`,
+		numbered(`"VersionNumber":1`): `{"SchemaDefinition": "1", "DataFormat": "AVRO", ` +
+			`"VersionNumber": 1}`,
 		`{"SchemaVersionId":"23dd487a-9170-421d-b19d-9b1d29ce30ee"}`: `{"SchemaVersionId": "x", ` +
 			`"SchemaDefinition": "\"long\"", "DataFormat": "AVRO", "Status": "AVAILABLE"}`,
 		`{"SchemaId":{"RegistryName":"default-registry","SchemaName":"orders"},` +
@@ -69,6 +79,16 @@ func TestGlueIsAskedWithASignature(t *testing.T) {
 	if s, err := c.Newest(t.Context(), "orders"); err != nil || s.Type != "protobuf" ||
 		s.Text != "text" {
 		t.Errorf("%+v, %v", s, err)
+	}
+	var versions []string // 3 was deleted
+	for s, err := range c.Versions(t.Context(), "both") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, s.Text)
+	}
+	if got := strings.Join(versions, " "); got != "4 2 1" {
+		t.Errorf("the versions are %s", got)
 	}
 	gone := messageid.UUIDRef(messageid.RefGlue, [16]byte{1})
 	if _, err := c.SchemaOf(t.Context(), gone); !errors.Is(err, messageid.ErrUnknownSchema) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -146,7 +147,8 @@ func (c *Client) SchemaOf(ctx context.Context, ref messageid.Ref) (messageid.Sch
 		return messageid.Schema{}, fmt.Errorf("%w: schema_registry.type is files, and records name "+
 			"a schema of a registry", messageid.ErrUnknownSchema)
 	case ref.Kind == messageid.RefGlue && c.glue != nil:
-		return c.glueVersion(ctx, map[string]any{"SchemaVersionId": ref.String()})
+		s, err := c.glueVersion(ctx, map[string]any{"SchemaVersionId": ref.String()})
+		return s.Schema, err
 	case ref.Kind == messageid.RefAzure && c.kind == Azure:
 		return c.azureSchema(ctx, ref)
 	case ref.Kind == messageid.RefID:
@@ -194,13 +196,25 @@ func (c *Client) answered(
 	return c.complete(ctx, found)
 }
 
+// Versions are the schemas of a subject that its newest records may have, the newest first. There
+// is one, but where the schemas of keys and values have one name. It ends with the first error.
+func (c *Client) Versions(
+	ctx context.Context, subject string,
+) iter.Seq2[messageid.Schema, error] {
+	if c.kind == Glue {
+		return c.glueVersions(ctx, subject)
+	}
+	return func(yield func(messageid.Schema, error) bool) { yield(c.Newest(ctx, subject)) }
+}
+
 // Newest is the newest schema of a subject.
 func (c *Client) Newest(ctx context.Context, subject string) (messageid.Schema, error) {
 	switch c.kind {
 	case Files, Azure:
 		return messageid.Schema{}, ErrNoSubject
 	case Glue:
-		return c.glueNewest(ctx, subject)
+		s, err := c.glueNumbered(ctx, subject, 0)
+		return s.Schema, err
 	case Apicurio:
 		s, err := c.apicurioNewest(ctx, subject)
 		if errors.Is(err, messageid.ErrUnknownSchema) {
