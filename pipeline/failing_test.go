@@ -134,3 +134,42 @@ func TestLanesThatFailUntilTheStopAreNotSaidToGoOn(t *testing.T) {
 		}
 	})
 }
+
+// interrupted is a session that reads fences when the stop comes.
+type interrupted struct{ idleSession }
+
+func (interrupted) Poll(ctx context.Context) (*consumer.Batch, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("read fences of orders.fence: %w", ctx.Err())
+}
+
+// A stop in the middle of a take-over is no failure.
+func TestAStopThatInterruptsAPollIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text testkit.Printed
+		registry := prometheus.NewRegistry()
+		p := pipeline.New(pipeline.Options{
+			Name: input, Lanes: 2, ShutdownTimeout: time.Minute,
+			Judge: func(int) pipeline.Judge { return nil },
+			Join: func(context.Context, int) (pipeline.Session, *forwarder.Topics, error) {
+				return interrupted{}, &forwarder.Topics{}, nil
+			},
+			Collectors: pipeline.NewCollectors(registry),
+			Logger:     slog.New(slog.NewTextHandler(&text, nil)),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if text.String() != "" {
+			t.Errorf("told: %s", text.String())
+		}
+		if n := testkit.ReadMetrics(t, registry).Value("kdedup_lane_failures_total"); n > 0 {
+			t.Errorf("%v failures are counted", n)
+		}
+	})
+}

@@ -117,6 +117,8 @@ func (s *supervisor) serve(polling, work context.Context) (committed bool, err e
 			}
 		case classify(err) == proceed:
 			s.log.Info("batch given back", "reason", err)
+		case polling.Err() != nil && errors.Is(err, context.Canceled) && classify(err) != stop:
+			return committed, nil // the end interrupted it, too
 		default:
 			return committed, err
 		}
