@@ -26,8 +26,29 @@ type schemaServers struct {
 func (s *schemaServers) apicurio() *servers.Server {
 	if s.registry == nil {
 		s.registry = servers.Registry(s.t)
+		for _, artifact := range []string{"one", "another"} {
+			s.register(artifact)
+		}
 	}
 	return s.registry
+}
+
+// register adds an artifact of the same content as all others that it adds. Behind two of them no
+// globalId is the contentId of its version.
+func (s *schemaServers) register(artifact string) {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"artifactId":%q,"artifactType":"AVRO","firstVersion":{"content":`+
+		`{"content":"\"boolean\"","contentType":"application/json"}}}`, artifact)
+	answer, err := http.Post("http://"+s.registry.Addr()+
+		"/apis/registry/v3/groups/default/artifacts", "application/json", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("register %s: %s: %s, %v", artifact, answer.Status, text, err)
+	}
 }
 
 func (s *schemaServers) glue() *servers.Server {

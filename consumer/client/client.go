@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/consumer"
+	"github.com/kdedup/kdedup/internal/brokers"
 	"github.com/kdedup/kdedup/internal/crashpoint"
 )
 
@@ -184,7 +185,7 @@ func JoinAtLeastOnce(ctx context.Context, opts Options) (*consumer.AtLeastOnce, 
 					opts.producer()...), repeats...)...)
 			}
 			if err != nil {
-				client.kafka.CloseAllowingRebalance()
+				brokers.Leave(client.kafka)
 				return nil, fmt.Errorf("the client that forwards: %w", err)
 			}
 			return client, nil
@@ -338,7 +339,7 @@ func (c *Client) Close() {
 	if c.apart != nil {
 		c.apart.hints.stop() // with the partitions they are forgotten
 	}
-	c.kafka.CloseAllowingRebalance()
+	brokers.Leave(c.kafka)
 	if c.apart != nil {
 		c.apart.close()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/fence"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // A mark stands beside each offset that kdedup commits, in the text that Kafka keeps with it. What
@@ -61,7 +62,7 @@ func located(ctx context.Context) func(*Client, error) (*Client, error) {
 		}
 		if c.here, err = placeOf(ctx, c.admin, c.logs, c.opts.ConsumerGroup,
 			c.opts.Input); err != nil {
-			c.kafka.CloseAllowingRebalance()
+			brokers.Leave(c.kafka)
 			return nil, err
 		}
 		return c, nil

@@ -41,7 +41,7 @@ var layers = []struct {
 		"internal/hashlog/uuidtext"}},
 	{"dedup/claimlog/cassandralog", []string{"dedup/cassandra", "dedup/claimlog",
 		"internal/pause"}},
-	{"dedup/claimlog/keepers", []string{"dedup/claimlog", "internal/pause"}},
+	{"dedup/claimlog/keepers", []string{"dedup/claimlog", "internal/brokers", "internal/pause"}},
 	{"dedup/claimlog/logtest", []string{"dedup", "dedup/claimlog", "dedup/storetest"}},
 	{"dedup/claimlog/...", []string{"dedup/claimlog"}},
 	{"dedup/...", []string{"dedup", "internal/crashpoint", "internal/pause", "internal/telemetry"}},

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kdedup/kdedup/dedup/claimlog"
+	"github.com/kdedup/kdedup/internal/brokers"
 )
 
 // GroupSuffix is behind the name of a consumer group in that of its keepers' group.
@@ -45,7 +46,7 @@ func (m *Members) join(
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	defer client.Close()
+	defer brokers.Leave(client)
 	for {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
