@@ -117,7 +117,8 @@ type Span struct {
 
 // Advance returns the fence after a span was handled. A fence never goes back. While offsets that
 // were set back are read again, the spans end below it, and with a lower fence the next session
-// would take the rest of them for new. A later epoch is another log: there it begins again.
+// would take the rest of them for new. But with a later epoch the log ended there: an unclean
+// election has cut it, and what comes behind is new.
 func (f Fence) Advance(s Span) Fence {
 	done := step{s.Next, s.Claimed}
 	if SameTopic(f.TopicID, s.TopicID) && s.Next >= f.Next() {
@@ -151,7 +152,11 @@ func (f Fence) Advance(s Span) Fence {
 // Merge returns what both fences know together; o was written later.
 func (f Fence) Merge(o Fence) Fence {
 	back := o.Next() < f.Next()
-	if !SameTopic(f.TopicID, o.TopicID) || back && o.LeaderEpoch > f.LeaderEpoch {
+	switch {
+	case !SameTopic(f.TopicID, o.TopicID):
+		return o
+	case back && o.LeaderEpoch > f.LeaderEpoch: // the log was cut: what is left of it was handled
+		o.steps = stairs(below(f.steps, o.Next()), o.steps)
 		return o
 	}
 	merged := Fence{TopicID: o.TopicID, LeaderEpoch: o.LeaderEpoch, Group: o.Group, Store: o.Store,
@@ -164,6 +169,15 @@ func (f Fence) Merge(o Fence) Fence {
 		merged.LeaderEpoch, merged.missing, merged.until = f.LeaderEpoch, f.missing, f.until
 	}
 	return merged
+}
+
+// below is what steps say of offsets below one.
+func below(steps []step, next int64) []step {
+	left := slices.Clone(steps)
+	for i := range left {
+		left[i].next = min(left[i].next, next)
+	}
+	return left
 }
 
 // stairs keeps the steps that say more than those above them.
