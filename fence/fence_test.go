@@ -94,13 +94,21 @@ func TestFencesAdvance(t *testing.T) {
 			fenceOf(orders, 5, step{20, evening}, step{50, noon}, step{100, morning})},
 		{"an unclean election cut the log", at,
 			Span{TopicID: orders, Next: 90, LeaderEpoch: 6, Claimed: morning},
-			fenceOf(orders, 6, step{90, noon})},
+			fenceOf(orders, 6, step{90, noon}).after(cut{step{100, noon}, 5})},
 		{"it did while what was set back was read", fenceOf(orders, 5, step{50, evening},
 			step{100, noon}), Span{TopicID: orders, Next: 90, LeaderEpoch: 6, Claimed: morning},
-			fenceOf(orders, 6, step{50, evening}, step{90, noon})},
+			fenceOf(orders, 6, step{50, evening}, step{90, noon}).after(
+				cut{step{100, evening}, 5})},
 		{"it cut what was set back", fenceOf(orders, 5, step{50, evening}, step{100, noon}),
 			Span{TopicID: orders, Next: 40, LeaderEpoch: 6, Claimed: morning},
-			fenceOf(orders, 6, step{40, evening})},
+			fenceOf(orders, 6, step{40, evening}).after(cut{step{100, evening}, 5})},
+		{"it does once more", fenceOf(orders, 6, step{90, noon}).after(cut{step{100, noon}, 5}),
+			Span{TopicID: orders, Next: 80, LeaderEpoch: 7, Claimed: evening},
+			fenceOf(orders, 7, step{80, evening}).after(cut{step{90, noon}, 6},
+				cut{step{100, noon}, 5})},
+		{"the log is as long again", fenceOf(orders, 6, step{90, noon}).after(
+			cut{step{100, noon}, 5}), Span{TopicID: orders, Next: 100, LeaderEpoch: 6},
+			fenceOf(orders, 6, step{100, noon})},
 		{"brokers begin to tell the topic's ID", fenceOf([16]byte{}, 5, step{100, noon}),
 			Span{TopicID: orders, Next: 150, LeaderEpoch: 5, Claimed: evening},
 			fenceOf(orders, 5, step{150, evening})},
@@ -112,11 +120,36 @@ func TestFencesAdvance(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(
-				c.want, c.before.Advance(c.span), cmp.AllowUnexported(Fence{}, step{}),
+				c.want, c.before.Advance(c.span), cmp.AllowUnexported(Fence{}, step{}, cut{}),
 			); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// after is the fence of a log that was cut before.
+func (f Fence) after(cuts ...cut) Fence {
+	f.cuts = cuts
+	return f
+}
+
+func TestWhatWasCutOffIsKnownToBeHandled(t *testing.T) {
+	fence := fenceOf(orders, 6, step{90, noon}).after(cut{step{100, morning}, 5})
+	for _, c := range []struct {
+		offset  int64
+		epoch   int32
+		settled time.Time // zero: it was not handled
+	}{
+		{89, 6, noon}, {89, 5, noon}, {90, 5, morning}, {99, 5, morning}, {90, 6, time.Time{}},
+		{99, 6, time.Time{}}, {100, 5, time.Time{}},
+	} {
+		if got := fence.Covers(orders, c.offset, c.epoch); got == c.settled.IsZero() {
+			t.Errorf("%d of epoch %d: covered: %v", c.offset, c.epoch, got)
+		}
+		if got := fence.Settled(orders, c.offset, c.epoch); !got.Equal(c.settled) {
+			t.Errorf("%d of epoch %d: settled up to %v", c.offset, c.epoch, got)
+		}
 	}
 }
 
@@ -133,18 +166,20 @@ func TestOnlyWhatWasHandledAgainIsSettledAgain(t *testing.T) {
 }
 
 func TestFenceRecordsRoundTrip(t *testing.T) {
-	fence := fenceOf(orders, 7, step{5, noon.Add(time.Millisecond)}, step{1 << 60, noon})
+	fence := fenceOf(orders, 7, step{5, noon.Add(time.Millisecond)}, step{1 << 60, noon}).after(
+		cut{step{1 << 61, noon}, 6})
 	r := Record("fences", "orders", 3, fence)
 	if r.Topic != "fences" || r.Partition != 3 || string(r.Key) != "orders" {
 		t.Errorf("got %+v", r)
 	}
 	const want = `{"topic_id":"ab000000000000000000000000000001","next_offset":1152921504606846976,"leader_epoch":7,` +
-		`"claimed_until":"2026-11-21T12:00:00Z","again":[{"next_offset":5,"claimed_until":"2026-11-21T12:00:00.001Z"}]}`
+		`"claimed_until":"2026-11-21T12:00:00Z","again":[{"next_offset":5,"claimed_until":"2026-11-21T12:00:00.001Z"}],` +
+		`"cut":[{"next_offset":2305843009213693952,"leader_epoch":6,"claimed_until":"2026-11-21T12:00:00Z"}]}`
 	if string(r.Value) != want {
 		t.Errorf("got %s", r.Value)
 	}
 	got, err := Parse(r)
-	if diff := cmp.Diff(fence, got, cmp.AllowUnexported(Fence{}, step{})); err != nil ||
+	if diff := cmp.Diff(fence, got, cmp.AllowUnexported(Fence{}, step{}, cut{})); err != nil ||
 		diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -173,8 +208,8 @@ func FuzzParseFence(f *testing.F) {
 			return
 		}
 		again, err := Parse(Record("f", "t", 0, fence))
-		if diff := cmp.Diff(fence, again, cmp.AllowUnexported(Fence{}, step{})); err != nil ||
-			diff != "" {
+		diff := cmp.Diff(fence, again, cmp.AllowUnexported(Fence{}, step{}, cut{}))
+		if err != nil || diff != "" {
 			t.Errorf("%v\n%s", err, diff)
 		}
 	})

@@ -18,6 +18,7 @@ type fenceValue struct {
 	Store        string      `json:"store,omitempty"`
 	ClaimedUntil time.Time   `json:"claimed_until,omitzero"`
 	Again        []stepValue `json:"again,omitempty"` // what a rewind has read again so far
+	Cut          []cutValue  `json:"cut,omitempty"`   // of earlier logs, longer than this one
 	Missing      string      `json:"missing,omitempty"`
 	MissingUntil time.Time   `json:"missing_until,omitzero"`
 }
@@ -25,6 +26,12 @@ type fenceValue struct {
 type stepValue struct {
 	NextOffset   int64     `json:"next_offset"`
 	ClaimedUntil time.Time `json:"claimed_until"`
+}
+
+type cutValue struct {
+	NextOffset   int64     `json:"next_offset"`
+	LeaderEpoch  int32     `json:"leader_epoch"`
+	ClaimedUntil time.Time `json:"claimed_until,omitzero"`
 }
 
 // Record makes the record of a partition's fence. The key is the input topic: compaction keeps
@@ -38,6 +45,9 @@ func Record(fenceTopic, input string, partition int32, f Fence) *kgo.Record {
 			break
 		}
 		v.Again = append(v.Again, stepValue{s.next, s.claimed})
+	}
+	for _, c := range f.cuts {
+		v.Cut = append(v.Cut, cutValue{c.next, c.epoch, c.claimed})
 	}
 	v.Missing, v.MissingUntil = f.missing.encode(), f.until
 	value, err := json.Marshal(v)
@@ -67,6 +77,11 @@ func Parse(r *kgo.Record) (Fence, error) {
 		steps = append(steps, step{s.NextOffset, s.ClaimedUntil.UTC()})
 	}
 	f.steps = stairs(steps, nil)
+	cuts := make([]cut, len(v.Cut))
+	for i, c := range v.Cut {
+		cuts[i] = cut{step{c.NextOffset, c.ClaimedUntil.UTC()}, c.LeaderEpoch}
+	}
+	f.cuts = remaining(cuts, nil, f.Next(), f.LeaderEpoch)
 	return f, nil
 }
 

@@ -279,6 +279,13 @@ var ofLane = []sabotage{
 		tests:    "TestALogThatIsCutAndOffsetsThatAreSetBackForwardNothingTwice",
 	},
 	{
+		guard: "what was cut off a log is known to be handled, when it is sent again",
+		file:  "fence/fence.go",
+		old:   "o.cuts = remaining(f.cutOff(f.cuts), o.cuts, o.Next(), o.LeaderEpoch)", new: "",
+		caughtBy: "./consumer",
+		tests:    "TestALogThatIsCutAndOffsetsThatAreSetBackForwardNothingTwice",
+	},
+	{
 		guard: "with at_least_once a batch that was given back is read again",
 		file:  "consumer/at_least_once.go", old: "a.goBack(b)\n", new: "",
 		caughtBy: "./pipeline", tests: "TestABatchThatIsGivenBackIsReadAgain/at_least_once",
