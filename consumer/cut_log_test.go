@@ -33,16 +33,7 @@ type owner struct {
 // turn polls a batch, and commits it or gives it back.
 func (c *cutLog) turn() {
 	var fetches kgo.Fetches
-	next := c.position
-	for range 1 + c.random.IntN(3) {
-		if c.random.IntN(6) == 0 {
-			next = c.random.IntN(next + 1)
-		}
-		n := min(c.random.IntN(12), len(c.log)-next)
-		fetches = append(fetches, fetchOf(c.log[next:next+n])...)
-		next += n
-	}
-	if c.position = next; fetches.NumRecords() == 0 {
+	if fetches, c.position = fetchesFrom(c.random, c.log, c.position); fetches.NumRecords() == 0 {
 		return
 	}
 	batch := NewBatch(fetches, c.m.fenceLocked, "group", c.t.Context())

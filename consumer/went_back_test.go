@@ -23,16 +23,7 @@ func TestAClientThatGoesBackAtAnyTimeHasNoRecordHandledTwice(t *testing.T) {
 			at      = 0
 		)
 		for at < len(log) {
-			var fetches kgo.Fetches
-			next := at
-			for range 1 + random.IntN(4) {
-				if random.IntN(4) == 0 {
-					next = random.IntN(next + 1)
-				}
-				n := min(random.IntN(12), len(log)-next)
-				fetches = append(fetches, fetchOf(log[next:next+n])...)
-				next += n
-			}
+			fetches, next := fetchesFrom(random, log, at)
 			if fetches.NumRecords() == 0 {
 				at = next
 				continue
@@ -44,8 +35,8 @@ func TestAClientThatGoesBackAtAnyTimeHasNoRecordHandledTwice(t *testing.T) {
 				})
 				continue
 			}
+			before := m.fenceLocked(0)
 			for _, r := range batch.Records {
-				before := m.fenceLocked(0)
 				if !before.Covers(r.TopicID, r.Offset, r.LeaderEpoch) {
 					handled[r.Offset]++
 				}
@@ -82,6 +73,21 @@ func randomLog(random *rand.Rand, records int) (log []*kgo.Record) {
 	return log
 }
 
+// fetchesFrom are those of one batch, of a client that may go back before each. It stands at next
+// then.
+func fetchesFrom(random *rand.Rand, log []*kgo.Record, at int) (fetches kgo.Fetches, next int) {
+	next = at
+	for range 1 + random.IntN(4) {
+		if random.IntN(4) == 0 {
+			next = random.IntN(next + 1)
+		}
+		n := min(random.IntN(12), len(log)-next)
+		fetches = append(fetches, fetchOf(log[next:next+n])...)
+		next += n
+	}
+	return fetches, next
+}
+
 func fetchOf(records []*kgo.Record) kgo.Fetches {
 	return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "orders",
 		Partitions: []kgo.FetchPartition{{Records: slices.Clone(records)}}}}}}
@@ -89,7 +95,7 @@ func fetchOf(records []*kgo.Record) kgo.Fetches {
 
 // With the records of the first fetch between those of the second, nothing is missing.
 func TestWhatABatchHasAlreadyIsNotMissingFromIt(t *testing.T) {
-	log := randomLog(rand.New(rand.NewPCG(1, 1)), 0)
+	var log []*kgo.Record
 	for offset := range int64(30) {
 		log = append(log, &kgo.Record{Topic: "orders", Offset: offset})
 	}

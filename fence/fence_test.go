@@ -173,8 +173,10 @@ func TestFenceRecordsRoundTrip(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	const want = `{"topic_id":"ab000000000000000000000000000001","next_offset":1152921504606846976,"leader_epoch":7,` +
-		`"claimed_until":"2026-11-21T12:00:00Z","again":[{"next_offset":5,"claimed_until":"2026-11-21T12:00:00.001Z"}],` +
-		`"cut":[{"next_offset":2305843009213693952,"leader_epoch":6,"claimed_until":"2026-11-21T12:00:00Z"}]}`
+		`"claimed_until":"2026-11-21T12:00:00Z",` +
+		`"again":[{"next_offset":5,"claimed_until":"2026-11-21T12:00:00.001Z"}],` +
+		`"cut":[{"next_offset":2305843009213693952,"leader_epoch":6,` +
+		`"claimed_until":"2026-11-21T12:00:00Z"}]}`
 	if string(r.Value) != want {
 		t.Errorf("got %s", r.Value)
 	}
