@@ -163,11 +163,12 @@ bench: bench-programs ## Compare with other programs on real servers, rewrite do
 	bin/bench/bench $(BENCH)
 
 .PHONY: bench-peers bench-torture
-bench-peers: ## Compare with Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
+bench-peers: ## Compare with Flink, Camel, Kafka Streams and Bento; needs Java 17 and Maven (BENCH='[flags]')
 bench-torture: ## Kill their processes and kdedup's, and count what is lost and doubled (BENCH='[flags]')
 bench-peers bench-torture: bench-%: bench-programs
 	$(GO) build -C bench/peers/bento -o $(CURDIR)/bin/bench/peers/bento .
 	mvn -q -B -f bench/peers/java package -DbuildDirectory=$(CURDIR)/bin/bench/peers
+	mvn -q -B -f bench/peers/flink package -DbuildDirectory=$(CURDIR)/bin/bench/peers/flink
 	bin/bench/bench $(BENCH) $*
 
 .PHONY: pgo

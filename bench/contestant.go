@@ -41,6 +41,8 @@ type contestant struct {
 	// runs only if it is named; commits when it likes, so that its records on the clean topic are
 	// counted
 	peer bool
+	// is one process in every run: a second one would be a job of its own, which cleans all again
+	alone bool
 
 	// it gets only this part of the records, as it would take too long otherwise; 0 for all
 	divided  int

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,6 +81,8 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 		"{'class': 'SimpleStrategy', 'replication_factor': 1}", "of the keyspaces, as in CQL")
 	flags.IntVar(&s.rounds, "rounds", 3, "how often every contestant runs, in turns")
 	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute, "for one run")
+	flags.IntVar(&s.processes, "processes", 0, "of each contestant, only runs with this many; 0 for "+
+		"all of the mode")
 	flags.IntVar(&s.unmeasured, "unmeasured", 0, "`rounds` before those, which do not count: a "+
 		"node needs minutes of load to compile its code")
 	flags.IntVar(&s.rate, "rate", 1000, "records a second that are offered, for latency")
@@ -146,7 +149,12 @@ func (c *call) choose(words []string, only string, base workload.Spec) (err erro
 	if s.rounds < 1 || s.rate < 1 {
 		return fmt.Errorf("-rounds and -rate must be at least 1, got %d and %d", s.rounds, s.rate)
 	}
-	s.variants = s.mode.vary(base)
+	s.variants = slices.DeleteFunc(s.mode.vary(base), func(v variant) bool {
+		return s.processes != 0 && v.processes != s.processes
+	})
+	if len(s.variants) == 0 {
+		return fmt.Errorf("-processes: %s has no runs with %d", s.mode.name, s.processes)
+	}
 	for _, v := range s.variants {
 		if err := v.spec.Validate(); err != nil {
 			return err

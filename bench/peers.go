@@ -35,12 +35,26 @@ var peers = []contestant{
 		needs: needs{redis: true}, setup: setupBento(1), command: bento, peer: true,
 		assigned: bentoAssigned,
 	},
+	{
+		name: "flink-hashmap",
+		title: "Flink SQL 2.2, `ROW_NUMBER()`, exactly-once sink, checkpoint each second, " +
+			"state in memory, 2 tasks",
+		command: flink("hashmap"), peer: true, assigned: flinkAssigned, alone: true,
+	},
+	{
+		name: "flink-rocksdb",
+		title: "Flink SQL 2.2, `ROW_NUMBER()`, exactly-once sink, checkpoint each second, " +
+			"RocksDB, 2 tasks",
+		command: flink("rocksdb"), peer: true, assigned: flinkAssigned, alone: true,
+	},
 }
 
 const (
 	javaAssigned  = "Adding newly assigned partitions" // Kafka's own consumer
 	bentoAssigned = "kafka_franz is now active"
+	flinkAssigned = "Adding split(s) to reader"
 	peerHeap      = "-Xmx512m"
+	flinkHeap     = "-Xmx1g" // its state is in it, and its network buffers are beside it
 )
 
 func java(s *stage, class string, args ...string) []string {
@@ -57,6 +71,16 @@ func camel(s *stage, _ string) []string {
 func streams(s *stage, instance string) []string {
 	return java(s, "Streams", filepath.Join(s.dir, "state-"+instance), "2",
 		fmt.Sprint(s.spec.Partitions))
+}
+
+// flink goes on at the newest checkpoint in its directory.
+func flink(backend string) func(*stage, string) []string {
+	return func(s *stage, _ string) []string {
+		lib := filepath.Join(s.programs.dir, "peers", "flink")
+		return []string{"java", flinkHeap, "--add-opens=java.base/java.util=ALL-UNNAMED",
+			"-cp", filepath.Join(lib, "flink.jar") + ":" + filepath.Join(lib, "lib", "*"), "Flink",
+			s.fleet.kafka, s.group(), s.input(), s.output(), filepath.Join(s.dir, "flink"), backend}
+	}
 }
 
 // bento logs to the standard output.

@@ -40,8 +40,8 @@ var (
 var modes = []mode{
 	{name: "compare", title: "Throughput, against others", vary: asItIs, bases: compared},
 	{name: "peers", title: "Throughput, against other systems", vary: asItIs, bases: compared,
-		only: "camel,streams,bento,bento-ordered," + kdedupCassandra + "," + kdedupRedis + "," +
-			kdedupEmbedded},
+		only: "flink-hashmap,flink-rocksdb,camel,streams,bento,bento-ordered," + kdedupCassandra +
+			"," + kdedupRedis + "," + kdedupKafka + "," + kdedupEmbedded},
 	{name: "latency", title: "Latency, and an idle process", latency: true, vary: asItIs,
 		only: "kdedup-cassandra,kdedup-cassandra-alo,kdedup-kafka,kdedup-embedded," +
 			"kdedup-embedded-alo"},
@@ -50,8 +50,8 @@ var modes = []mode{
 	{name: "apart-latency", title: "Latency onto another cluster", latency: true, vary: asItIs,
 		only: onTwoClusters},
 	{name: "torture", title: "Killed processes", torture: true,
-		only: "camel,streams,bento-ordered,lwt,redis-ordered," + kdedupCassandra + "," +
-			kdedupRedis + "," + kdedupKafka,
+		only: "flink-hashmap,flink-rocksdb,camel,streams,bento-ordered,lwt,redis-ordered," +
+			kdedupCassandra + "," + kdedupRedis + "," + kdedupKafka,
 		vary: func(base workload.Spec) []variant {
 			base.Records = min(base.Records, 200_000)
 			return []variant{{spec: base, processes: 2}}

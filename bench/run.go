@@ -34,13 +34,13 @@ type Run struct {
 	// was not started here.
 	KafkaMicros float64         `json:"kafka_cpu_us_per_record,omitempty"`
 	StoreMicros float64         `json:"store_cpu_us_per_record,omitempty"`
-	PeakMiB     float64         `json:"peak_rss_mib"` // of the largest process
+	PeakMiB     float64         `json:"peak_rss_mib"` // of all processes, each at its peak
 	Memory      []Sample        `json:"memory,omitempty"`
 	Found       *workload.Found `json:"found,omitempty"`
 	Failure     string          `json:"failure,omitempty"`
 }
 
-// Sample is the resident memory of the largest process in the middle of a run.
+// Sample is the resident memory of all processes in the middle of a run.
 type Sample struct {
 	Seconds   float64 `json:"seconds"`
 	Committed int64   `json:"committed"`
@@ -130,7 +130,7 @@ func (r *Run) drain(ctx context.Context, c contestant, s *stage, messages int) (
 	r.Rate = float64(r.Spec.Records) / r.Seconds
 	r.KafkaMicros = r.perRecord(s.brokersCPU() - kafka)
 	r.StoreMicros = r.perRecord(s.fleet.cpu(c.needs.server()) - store)
-	memory, err := largest(all)
+	memory, err := together(all)
 	r.PeakMiB = float64(memory.peak) / (1 << 20)
 	return errors.Join(err, waitProfile())
 }
@@ -246,20 +246,21 @@ func (r *Run) watch(ctx context.Context, handled progress, all []*process, since
 
 // sample leaves out what cannot be read: the process is just ending, which watch notices.
 func (r *Run) sample(all []*process, at time.Duration, committed int64) {
-	memory, err := largest(all)
+	memory, err := together(all)
 	if err == nil {
 		r.Memory = append(r.Memory, Sample{at.Seconds(), committed,
 			float64(memory.now) / (1 << 20)})
 	}
 }
 
-func largest(all []*process) (m memory, err error) {
+// together adds up; pages that processes share count in each.
+func together(all []*process) (m memory, err error) {
 	for _, p := range all {
 		one, err := memoryOf(p.cmd.Process.Pid)
 		if err != nil {
 			return m, err
 		}
-		m.now, m.peak = max(m.now, one.now), max(m.peak, one.peak)
+		m.now, m.peak = m.now+one.now, m.peak+one.peak
 	}
 	return m, nil
 }

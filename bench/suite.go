@@ -19,6 +19,7 @@ type suite struct {
 	mode        mode
 	contestants []contestant
 	variants    []variant
+	processes   int // only variants with this many; 0 for all
 	rounds      int
 	unmeasured  int           // rounds before them
 	timeout     time.Duration // of one run
@@ -130,6 +131,9 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 		return err
 	}
 	v.spec.Records /= max(1, c.divided)
+	if c.alone {
+		v.processes = 1
+	}
 	if s.mode.torture {
 		found, err := s.torture(ctx, c, v, round)
 		if err == nil {
