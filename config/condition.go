@@ -38,7 +38,7 @@ func (c Condition) check(p *problems, path string) {
 	}
 	c.Place().checkPlace(p, path, []string{FromHeader, FromKey, FromJSON, FromAvro,
 		FromProtobuf})
-	if c.Path == WholePath && c.From == FromAvro {
+	if c.Path == WholePath && (c.From == FromAvro || c.From == FromProtobuf) {
 		checkField(p, path+".path", c.Path)
 	}
 	for i, value := range c.Is {

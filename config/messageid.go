@@ -22,7 +22,7 @@ const (
 	FromFirstOf   = "first_of"
 )
 
-// WholePath is the path of a value or a key of Avro that is no record.
+// WholePath is the path of a value or a key that is one scalar: of Avro, or a wrapper of Protobuf.
 const WholePath = "$"
 
 // Occurrences of a header.
@@ -92,9 +92,10 @@ type MessageID struct {
 	// array's first element; `payload|json.id` is a field of the document that lies as text in the
 	// field `payload` (or lies there as it is). A backslash makes `\`, `.`, `[`, `]`, `|` and `$`
 	// part of a name: `order\.id`. With `avro` and `protobuf` a name is also the key of a map, and
-	// nothing lies as text. With `avro`, `$` is the whole of a value or a key that is no record: a
-	// string, say. Required with `from: json`, `avro`, `protobuf` and `json_schema`, refused
-	// otherwise.
+	// nothing lies as text. With these two, `$` is the whole of a value or a key that is one
+	// scalar: with `avro` a string, say, and with `protobuf` a wrapper such as
+	// `google.protobuf.StringValue`. Required with `from: json`, `avro`, `protobuf` and
+	// `json_schema`, refused otherwise.
 	Path string `mapstructure:"path"`
 	// With places that have a `path`, what of the record has the field: `value` or `key`.
 	//

@@ -49,9 +49,12 @@ func TestSchemaRegistryRules(t *testing.T) {
 			c.Topics[0].MessageID = MessageID{From: FromJSONSchema, Path: "id"}
 		}, ""},
 		{"a whole key of Avro", whole(MessageID{From: FromAvro, Path: "$", Part: PartKey}), ""},
-		{"a whole value of Protobuf", whole(MessageID{From: FromProtobuf, Path: "$"}),
-			`topics[0].message_id.path: begins with $, which stands for nothing here: "$"; ` +
-				`write the name of a field, or \$ for a member of this name`},
+		{"a whole value of Protobuf", whole(MessageID{From: FromProtobuf, Path: "$"}), ""},
+		{"a whole value of Protobuf as a condition", func(c *Config) {
+			whole(MessageID{From: FromProtobuf, Path: "$"})(c)
+			c.Topics[0].OnlyIf = Condition{From: FromProtobuf, Path: "$"}
+		}, `topics[0].only_if.path: begins with $, which stands for nothing here: "$"; write the ` +
+			`name of a field, or \$ for a member of this name`},
 		{"a whole value as a condition", func(c *Config) {
 			whole(MessageID{From: FromAvro, Path: "$"})(c)
 			c.Topics[0].OnlyIf = Condition{From: FromAvro, Path: "$"}

@@ -65,12 +65,10 @@ func (m MessageID) checkPlace(p *problems, path string, allowed []string) {
 	switch m.From {
 	case FromJSON, FromJSONSchema:
 		checkJSONPath(p, path+".path", m.Path)
-	case FromAvro:
+	case FromAvro, FromProtobuf:
 		if m.Path != WholePath {
 			checkField(p, path+".path", m.Path)
 		}
-	case FromProtobuf:
-		checkField(p, path+".path", m.Path)
 	case FromComposite:
 		m.checkParts(p, path+".parts", simplePlaces)
 	case FromFirstOf:

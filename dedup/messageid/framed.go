@@ -34,12 +34,13 @@ func newFramed(s Source, news *news) (*framed, error) {
 	return f, nil
 }
 
-// Whole is the path of a key or a value of Avro that is no record: a string, say, or a number.
+// Whole is the path of a key or a value that is one scalar: in Avro a string, say, or a number, in
+// Protobuf a wrapper of Google's.
 const Whole = "$"
 
 // framedPath is empty for the whole of a key or a value.
 func (s Source) framedPath() (jsonpath.Path, error) {
-	if s.From == FromAvro && s.Path == Whole {
+	if (s.From == FromAvro || s.From == FromProtobuf) && s.Path == Whole {
 		return nil, nil
 	}
 	return onePath(s.Path)

@@ -132,7 +132,7 @@ public class Produce {
 		return configured(new GlueSchemaRegistryKafkaSerializer(), Map.of("endpoint", registry,
 			"region", "eu-central-1", "dataFormat", "AVRO", "schemaAutoRegistrationEnabled", true,
 			"schemaName", ofKey ? topic + "-key" : topic, "avroRecordType", "GENERIC_RECORD", "compatibility", "NONE",
-			"compressionType", framing.equals("glue_zlib") ? "ZLIB" : "NONE"), ofKey);
+			"compression", framing.equals("glue_zlib") ? "ZLIB" : "NONE"), ofKey);
 	}
 
 	/**

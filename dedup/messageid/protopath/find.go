@@ -38,6 +38,9 @@ func (f *finding) forget(at int) {
 // message is false for bytes that are no message. The recursion is as deep as the path.
 func (f *finding) message(b []byte, at int) bool {
 	s := &f.steps[at]
+	if s.wrapped && f.missing == dedup.MissingAbsent {
+		f.zero(s)
+	}
 	for len(b) > 0 {
 		number, wire, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -139,17 +142,19 @@ func (f *finding) entry(s *step, b []byte, at int) bool {
 		return true
 	}
 	f.forget(at + 1)
-	if !given {
+	switch {
+	case !given && s.isMessage():
+		return f.message(nil, at+1)
+	case !given:
 		f.zero(s)
 		return true
 	}
 	return f.value(s, value, at)
 }
 
-// zero is a value of an entry that is not written.
+// zero is a value of an entry or a wrapper that is not written.
 func (f *finding) zero(s *step) {
 	switch {
-	case s.isMessage():
 	case wireType(s.kind) == protowire.BytesType:
 		f.missing = dedup.MissingEmpty
 	case s.kind == protoreflect.EnumKind:

@@ -37,7 +37,10 @@ type step struct {
 	rivals []protowire.Number
 	// the default value is not written, so it stands for no value
 	implicit bool
-	symbols  protoreflect.EnumValueDescriptors
+	// the value of a message that exists to hold it: where the message is, its default value is
+	// one, too
+	wrapped bool
+	symbols protoreflect.EnumValueDescriptors
 }
 
 func compile(m protoreflect.MessageDescriptor, path jsonpath.Path) (*Plan, error) {
@@ -63,11 +66,35 @@ func compile(m protoreflect.MessageDescriptor, path jsonpath.Path) (*Plan, error
 		}
 		p.steps, m = append(p.steps, s), inner(field)
 	}
-	last := p.steps[len(p.steps)-1]
-	if m != nil || last.kind == protoreflect.BoolKind {
-		return nil, fmt.Errorf("%w: %s is a %s", ErrNoID, path, last.kind)
+	if isWrapper(m) {
+		s := newStep(m.Fields().ByName("value"))
+		s.implicit, s.wrapped = false, true
+		p.steps, m = append(p.steps, s), nil
+	}
+	switch {
+	case len(p.steps) == 0:
+		return nil, fmt.Errorf("%w: message %s is no wrapper of Google's, such as "+
+			"google.protobuf.StringValue", ErrNoID, m.FullName())
+	case m != nil, p.steps[len(p.steps)-1].kind == protoreflect.BoolKind:
+		return nil, fmt.Errorf("%w: %s is a %s", ErrNoID, path, p.steps[len(p.steps)-1].kind)
 	}
 	return p, nil
+}
+
+// isWrapper is about the types that Google gives a scalar with presence, such as StringValue.
+func isWrapper(m protoreflect.MessageDescriptor) bool {
+	if m == nil {
+		return false
+	}
+	switch m.FullName() {
+	case "google.protobuf.StringValue", "google.protobuf.BytesValue",
+		"google.protobuf.Int32Value", "google.protobuf.Int64Value",
+		"google.protobuf.UInt32Value", "google.protobuf.UInt64Value",
+		"google.protobuf.FloatValue", "google.protobuf.DoubleValue", "google.protobuf.BoolValue":
+		field := m.Fields().ByName("value")
+		return field != nil && field.Number() == 1 && inner(field) == nil && !field.IsList()
+	}
+	return false
 }
 
 // fieldOf takes the name of the schema and the one of JSON.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-//go:embed kafka cassandra registry mirror serializers python clouds
+//go:embed kafka cassandra registry mirror serializers debezium python clouds
 var embedded embed.FS
 
 // completeMarker is the last file of a complete directory of the cache and holds its order, as a

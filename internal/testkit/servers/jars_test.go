@@ -68,6 +68,8 @@ func TestPomsNameTheVersions(t *testing.T) {
 			"</version>",
 		"serializers": "<artifactId>apicurio-registry-avro-serde-kafka</artifactId><version>" +
 			serializersVersion + "</version>",
+		"debezium": "<artifactId>debezium-embedded</artifactId><version>" + debeziumVersion +
+			"</version>",
 	} {
 		pom, err := embedded.ReadFile(name + "/pom.xml")
 		if err != nil {

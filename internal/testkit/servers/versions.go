@@ -35,7 +35,7 @@ func pomOf(name, version string) ([]byte, error) {
 	}
 	named := map[string]string{"kafka": kafkaVersion, "cassandra": cassandraVersion,
 		"registry": registryVersion, "mirror": kafkaVersion,
-		"serializers": serializersVersion}[name]
+		"serializers": serializersVersion, "debezium": debeziumVersion}[name]
 	return []byte(strings.Replace(string(pom), "<version>"+named+"</version>",
 		"<version>"+version+"</version>", 1)), nil
 }
