@@ -25,11 +25,11 @@ var subjects = []subject{
 		{"kdedup_commit_duration_seconds", "Do commits slow it down?"},
 	}},
 	{"Duplicates", "Where copies come from, and whether the TTL is right.\n\n" +
-		"The age of a copy is counted from the claim of the first one to the moment when the copy " +
-		"is judged, as the TTL is. A lag makes copies older. While a backlog is worked off they " +
-		"look younger than they will in normal traffic: read the age of a day without one. Copies " +
-		"that come after the TTL pass as new and are in no metric; the ages shortly before it tell " +
-		"how many there may be.", []question{
+		"The age of a copy counts from the claim of the first one to the moment when the copy is " +
+		"judged, as the TTL does. A lag makes copies older. A backlog makes them look younger " +
+		"than in normal traffic: read the age of a day without one. Copies that come after the " +
+		"TTL pass as new and are in no metric; the ages shortly before it tell how many there " +
+		"may be.", []question{
 		{"kdedup_duplicate_age_seconds", "Is the TTL right?"},
 		{"kdedup_duplicates_near_ttl_total",
 			"Do copies come so late that others may come too late?"},
@@ -148,6 +148,19 @@ var subjects = []subject{
 		{"kdedup_kafka_client_read_bytes_total", "How much comes from each broker?"},
 		{"kdedup_kafka_client_write_bytes_total", "How much goes to each broker?"},
 	}},
+}
+
+// told are families whose help says no more than their question, as that of all families of the
+// Kafka client.
+var told = []string{
+	"kdedup_ttl_seconds", "kdedup_records_in_flight", "kdedup_store_blocked",
+	"kdedup_claim_retries_total", "kdedup_store_claims_in_flight", "kdedup_embedded_disk_bytes",
+	"kdedup_claim_log_unread_blocks", "kdedup_claim_log_index_bytes",
+	"kdedup_cassandra_request_duration_seconds", "kdedup_cassandra_requests_in_flight",
+	"kdedup_cassandra_requests_limit", "kdedup_redis_pipeline_duration_seconds",
+	"kdedup_postgres_connections_in_use", "kdedup_postgres_connections_limit",
+	"kdedup_build_info", "kdedup_api_verdicts_total", "kdedup_api_requests",
+	"kdedup_claims_ambiguous_total", "kdedup_rebalances_total", "kdedup_log_lines_dropped_total",
 }
 
 // neverFilled are families that the client's plug-in registers in any case; with our options it
