@@ -161,6 +161,11 @@ var told = []string{
 	"kdedup_postgres_connections_in_use", "kdedup_postgres_connections_limit",
 	"kdedup_build_info", "kdedup_api_verdicts_total", "kdedup_api_requests",
 	"kdedup_claims_ambiguous_total", "kdedup_rebalances_total", "kdedup_log_lines_dropped_total",
+	"kdedup_verdicts_total", "kdedup_undeliverable_total", "kdedup_batches_total",
+	"kdedup_claims_total", "kdedup_claim_duration_seconds", "kdedup_cassandra_requests_total",
+	"kdedup_postgres_expired_deleted_total", "kdedup_postgres_sweep_errors_total",
+	"kdedup_lane_up", "kdedup_lane_failures_total", "kdedup_trace_spans_total",
+	"kdedup_metric_exports_total", "kdedup_api_up",
 }
 
 // neverFilled are families that the client's plug-in registers in any case; with our options it

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-//go:embed intro.md
+//go:embed intro.txt
 var intro string
 
-//go:embed values.md
+//go:embed values.txt
 var values string
 
 // render writes a section for each subject. A family without a question and a question without a
