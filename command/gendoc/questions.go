@@ -150,8 +150,8 @@ var subjects = []subject{
 	}},
 }
 
-// told are families whose help says no more than their question, as that of all families of the
-// Kafka client.
+// told are families of which the question and the label values tell enough, as those of the Kafka
+// client: their help is in /metrics.
 var told = []string{
 	"kdedup_ttl_seconds", "kdedup_records_in_flight", "kdedup_store_blocked",
 	"kdedup_claim_retries_total", "kdedup_store_claims_in_flight", "kdedup_embedded_disk_bytes",
@@ -166,6 +166,13 @@ var told = []string{
 	"kdedup_postgres_expired_deleted_total", "kdedup_postgres_sweep_errors_total",
 	"kdedup_lane_up", "kdedup_lane_failures_total", "kdedup_trace_spans_total",
 	"kdedup_metric_exports_total", "kdedup_api_up",
+	"kdedup_records_total", "kdedup_forward_duration_seconds", "kdedup_commit_duration_seconds",
+	"kdedup_store_call_duration_seconds", "kdedup_store_errors_total", "kdedup_claim_log_reading",
+	"kdedup_claim_log_kept_shards", "kdedup_claim_log_hedged_total",
+	"kdedup_postgres_statement_duration_seconds", "kdedup_rewinds_total",
+	"kdedup_input_data_loss_total", "kdedup_started", "kdedup_topics_waiting",
+	"kdedup_kafka_cluster_answer_seconds", "kdedup_config_last_reload_successful",
+	"kdedup_config_last_reload_success_timestamp_seconds",
 }
 
 // neverFilled are families that the client's plug-in registers in any case; with our options it
