@@ -1,12 +1,10 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,70 +16,6 @@ import (
 	"github.com/kdedup/kdedup/forwarder"
 	"github.com/kdedup/kdedup/internal/testkit"
 )
-
-// recipe is what a page of docs/recipes has in its blocks.
-type recipe struct {
-	file     string // a configuration
-	settings string // that the preset stands for
-	messages []recipeMessage
-}
-
-type recipeMessage struct {
-	kind    string // first, copy or different
-	Key     json.RawMessage
-	Headers map[string]string
-	Value   json.RawMessage
-}
-
-var recipeBlock = regexp.MustCompile("(?ms)^```([a-z ]+)\n(.*?)^```$")
-
-func readRecipe(t *testing.T, preset string) (r recipe) {
-	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "recipes", preset+".md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range recipeBlock.FindAllStringSubmatch(string(page), -1) {
-		switch what, text := block[1], block[2]; what {
-		case "yaml":
-			r.file = text
-		case "yaml preset":
-			r.settings = text
-		case "json first", "json copy", "json different":
-			m := recipeMessage{kind: strings.TrimPrefix(what, "json ")}
-			decoder := json.NewDecoder(strings.NewReader(text))
-			decoder.DisallowUnknownFields()
-			if err := decoder.Decode(&m); err != nil {
-				t.Fatalf("%s.md: %v in\n%s", preset, err, text)
-			}
-			r.messages = append(r.messages, m)
-		default:
-			t.Fatalf("%s.md: the test does not know what a block %q is", preset, what)
-		}
-	}
-	for _, kind := range []string{"first", "copy", "different"} {
-		if !slices.ContainsFunc(r.messages, func(m recipeMessage) bool { return m.kind == kind }) {
-			t.Fatalf("%s.md has no message %q", preset, kind)
-		}
-	}
-	return r
-}
-
-// record has a text as it is for the key, and a document as it stands in the page.
-func (m recipeMessage) record(topic string) *kgo.Record {
-	r := &kgo.Record{Topic: topic, Key: m.Key, Value: m.Value}
-	var text string
-	if json.Unmarshal(m.Key, &text) == nil {
-		r.Key = []byte(text)
-	}
-	if string(m.Value) == "null" {
-		r.Value = nil
-	}
-	for name, value := range m.Headers {
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
-	}
-	return r
-}
 
 func TestEachRecipeSaysWhatItsPresetStandsFor(t *testing.T) {
 	index, err := os.ReadFile("../docs/recipes/README.md")
@@ -98,7 +32,7 @@ func TestEachRecipeSaysWhatItsPresetStandsFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := byName.Topics[0].MessageID.Preset; got != preset {
-			t.Errorf("the file of %s.md has preset %q", preset, got)
+			t.Errorf("the file for %s has preset %q", preset, got)
 		}
 		own := "    message_id: {preset: " + preset + "}\n"
 		out, _, err := config.Parse(preset, []byte(strings.Replace(r.file, own,

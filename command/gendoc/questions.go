@@ -25,11 +25,11 @@ var subjects = []subject{
 		{"kdedup_commit_duration_seconds", "Do commits slow it down?"},
 	}},
 	{"Duplicates", "Where copies come from, and whether the TTL is right.\n\n" +
-		"The age of a copy is counted from the claim of the first one to the moment when the copy " +
-		"is judged, as the TTL is. A lag makes copies older. While a backlog is worked off they " +
-		"look younger than they will in normal traffic: read the age of a day without one. Copies " +
-		"that come after the TTL pass as new and are in no metric; the ages shortly before it tell " +
-		"how many there may be.", []question{
+		"The age of a copy counts from the claim of the first one to the moment when the copy is " +
+		"judged, as the TTL does. A lag makes copies older. A backlog makes them look younger " +
+		"than in normal traffic: read the age of a day without one. Copies that come after the " +
+		"TTL pass as new and are in no metric; the ages shortly before it tell how many there " +
+		"may be.", []question{
 		{"kdedup_duplicate_age_seconds", "Is the TTL right?"},
 		{"kdedup_duplicates_near_ttl_total",
 			"Do copies come so late that others may come too late?"},
@@ -148,6 +148,31 @@ var subjects = []subject{
 		{"kdedup_kafka_client_read_bytes_total", "How much comes from each broker?"},
 		{"kdedup_kafka_client_write_bytes_total", "How much goes to each broker?"},
 	}},
+}
+
+// told are families of which the question and the label values tell enough, as those of the Kafka
+// client: their help is in /metrics.
+var told = []string{
+	"kdedup_ttl_seconds", "kdedup_records_in_flight", "kdedup_store_blocked",
+	"kdedup_claim_retries_total", "kdedup_store_claims_in_flight", "kdedup_embedded_disk_bytes",
+	"kdedup_claim_log_unread_blocks", "kdedup_claim_log_index_bytes",
+	"kdedup_cassandra_request_duration_seconds", "kdedup_cassandra_requests_in_flight",
+	"kdedup_cassandra_requests_limit", "kdedup_redis_pipeline_duration_seconds",
+	"kdedup_postgres_connections_in_use", "kdedup_postgres_connections_limit",
+	"kdedup_build_info", "kdedup_api_verdicts_total", "kdedup_api_requests",
+	"kdedup_claims_ambiguous_total", "kdedup_rebalances_total", "kdedup_log_lines_dropped_total",
+	"kdedup_verdicts_total", "kdedup_undeliverable_total", "kdedup_batches_total",
+	"kdedup_claims_total", "kdedup_claim_duration_seconds", "kdedup_cassandra_requests_total",
+	"kdedup_postgres_expired_deleted_total", "kdedup_postgres_sweep_errors_total",
+	"kdedup_lane_up", "kdedup_lane_failures_total", "kdedup_trace_spans_total",
+	"kdedup_metric_exports_total", "kdedup_api_up",
+	"kdedup_records_total", "kdedup_forward_duration_seconds", "kdedup_commit_duration_seconds",
+	"kdedup_store_call_duration_seconds", "kdedup_store_errors_total", "kdedup_claim_log_reading",
+	"kdedup_claim_log_kept_shards", "kdedup_claim_log_hedged_total",
+	"kdedup_postgres_statement_duration_seconds", "kdedup_rewinds_total",
+	"kdedup_input_data_loss_total", "kdedup_started", "kdedup_topics_waiting",
+	"kdedup_kafka_cluster_answer_seconds", "kdedup_config_last_reload_successful",
+	"kdedup_config_last_reload_success_timestamp_seconds",
 }
 
 // neverFilled are families that the client's plug-in registers in any case; with our options it

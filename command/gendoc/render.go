@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-//go:embed intro.md
+//go:embed intro.txt
 var intro string
 
-//go:embed values.md
+//go:embed values.txt
 var values string
 
 // render writes a section for each subject. A family without a question and a question without a
@@ -43,7 +43,10 @@ func (f family) write(out *bytes.Buffer, question string) {
 	if len(f.labels) > 0 {
 		kind += " by `" + strings.Join(f.labels, "`, `") + "`"
 	}
-	fmt.Fprintf(out, "\n### `%s`\n\n**%s** (%s)\n\n%s\n", f.name, question, kind, f.help)
+	fmt.Fprintf(out, "\n### `%s`\n\n**%s** (%s)\n", f.name, question, kind)
+	if !strings.HasPrefix(f.name, "kdedup_kafka_client_") && !slices.Contains(told, f.name) {
+		fmt.Fprintf(out, "\n%s\n", f.help)
+	}
 }
 
 func unasked(families []family) (names []string) {

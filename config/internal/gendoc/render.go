@@ -11,7 +11,7 @@ import (
 	"github.com/kdedup/kdedup/config"
 )
 
-//go:embed intro.md
+//go:embed intro.txt
 var intro string
 
 // section is one struct and the places of the file where it stands.
