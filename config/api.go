@@ -2,9 +2,8 @@ package config
 
 import "time"
 
-// API answers programs in any language by gRPC, gRPC-Web and JSON over HTTP, on one port. `kdedup
-// serve` answers it alone. With scopes, `kdedup run` answers it beside its pipelines, from the same
-// store. See `docs/api.md`.
+// API answers programs in any language by gRPC, gRPC-Web and JSON over HTTP, on one port: `kdedup
+// serve` alone, and with scopes `kdedup run` beside its pipelines. See `docs/api.md`.
 type API struct {
 	// Where the API answers, `host:port`; port 0 takes any free port. An address that other
 	// machines reach needs `tls` and `callers`.
@@ -32,12 +31,11 @@ type API struct {
 
 // APIScope is a namespace of message IDs.
 type APIScope struct {
-	// Required. What callers name: letters, digits, `.`, `_` and `-`, at most 100. The claims are
-	// stored under it: another name would not find them.
+	// Required. What callers name: letters, digits, `.`, `_` and `-`, at most 100. Under another
+	// name the claims are not found.
 	Name string `mapstructure:"name"`
 	// The group of scopes in the store, in which the name is unique. With a claim log it must be
-	// the `consumer_group` or `scope_group` of an entry in `topics`: `kdedup setup` has made its
-	// log.
+	// the `consumer_group` or `scope_group` of an entry in `topics`.
 	//
 	// Default: `kdedup-api`.
 	Group string `mapstructure:"group"`
@@ -53,9 +51,8 @@ type APIScope struct {
 
 // APIKeys says where idempotency keys and their responses are kept. The namespaces are the scopes.
 type APIKeys struct {
-	// `files`: in `path`, for one process. `store`: where `store` says, which must be Redis,
-	// PostgreSQL or Cassandra, for any number of processes. Redis does not wait for `wait_replicas`
-	// then.
+	// `files`: in `path`, for one process. `store`: where `store` says, for any number of
+	// processes: Redis (without `wait_replicas`), PostgreSQL or Cassandra.
 	//
 	// Default: `files` with a `path`, else empty: there is no `IdempotencyService`.
 	Type string `mapstructure:"type"`
@@ -80,7 +77,7 @@ type APICaller struct {
 }
 
 // APITLS encrypts the API's connections. Changed files are read again; while they are unusable, the
-// old ones stay in use and a warning is logged.
+// old ones stay in use.
 type APITLS struct {
 	// PEM file with the server's certificate chain; needs `key_file`. Empty: no encryption.
 	CertFile string `mapstructure:"cert_file"`

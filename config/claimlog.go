@@ -14,8 +14,7 @@ type CassandraLog struct {
 	// Table of the blocks: a letter, then letters, digits and `_`, at most 39. The second table has
 	// `_registry` behind the name.
 	Table string `mapstructure:"table"`
-	// Shards of each log that `kdedup setup` makes, 1 to 1000. More spread the work over more
-	// nodes, and make blocks smaller. It cannot be changed later.
+	// Shards of each log that `kdedup setup` makes, 1 to 1000. It cannot be changed later.
 	Shards int `mapstructure:"shards"`
 	// Where this process keeps its index, as in `store.kafka.index`.
 	Index string `mapstructure:"index"`

@@ -12,9 +12,8 @@ import "time"
 // Config is the whole file.
 type Config struct {
 	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at most
-	// 200. Two processes of one group that run at the same time need different names: with equal
-	// ones they abort each other's transactions. Keep the name over restarts: then a new start ends
-	// at once the transaction that a crash left open.
+	// 200. Two processes of one group with equal names abort each other's transactions. Keep the
+	// name over restarts: then a new start ends at once the transaction that a crash left open.
 	//
 	// Default: the host name.
 	Instance string `mapstructure:"instance"`
@@ -54,8 +53,7 @@ type Config struct {
 // Reload says when the file is read again. SIGHUP always does it.
 type Reload struct {
 	// Whether changes of the file, and of the files that its secrets name, are applied by
-	// themselves: it is read every 5 s, and a change counts when it was read twice. `false` waits
-	// for SIGHUP.
+	// themselves, every 5 s. `false` waits for SIGHUP.
 	Watch bool `mapstructure:"watch"`
 }
 

@@ -2,12 +2,11 @@ package config
 
 // Kafka is the cluster, or both clusters, and how to reach them.
 type Kafka struct {
-	// Required. Some brokers as `host:port`, or `host` for port 9092. Name at least two, so that a
-	// start does not depend on one.
+	// Required. Some brokers, at least two, as `host:port`, or `host` for port 9092.
 	Brokers []string `mapstructure:"brokers"`
 	// Rack or availability zone of this process, as in `broker.rack`. The lanes then read from a
-	// replica in the same rack, where the brokers have `replica.selector.class` set (KIP-392).
-	// Empty: from the leaders.
+	// replica there, where the brokers have `replica.selector.class` set (KIP-392). Empty: from the
+	// leaders.
 	Rack string `mapstructure:"rack"`
 	// Encryption of the connections to the brokers.
 	TLS TLS `mapstructure:"tls"`
@@ -19,9 +18,8 @@ type Kafka struct {
 
 // OutputCluster takes the clean topics, the duplicates topics and the dead-letter topics; the
 // inputs stay on the cluster of `kafka.brokers`. With `delivery: exactly_once` the consumer group
-// and the fence topic are on the output's cluster, and the group of that name on the input's only
-// tells the lag. With `delivery: at_least_once` both are on the input's. The clean topic cannot
-// have the name of the input.
+// and the fence topic are on the output's cluster, with `at_least_once` on the input's. The clean
+// topic cannot have the name of the input.
 type OutputCluster struct {
 	// Some brokers of the other cluster. Empty: all topics are on one cluster.
 	Brokers []string `mapstructure:"brokers"`
@@ -35,9 +33,8 @@ type OutputCluster struct {
 func (o OutputCluster) Apart() bool { return len(o.Brokers) > 0 }
 
 // TLS encrypts connections, and with a certificate of its own authenticates the client. Nothing is
-// taken from one section into another. Each new connection takes the files as they are then; only
-// those of `tracing.tls` are read once, at the start. While new files are unusable, kdedup goes on
-// with the old ones and logs a warning.
+// taken from one section into another. New connections take changed files (but not those of
+// `tracing.tls`); while these are unusable, kdedup goes on with the old ones.
 type TLS struct {
 	// Whether connections are encrypted. The other settings need it.
 	Enabled bool `mapstructure:"enabled"`
@@ -78,7 +75,7 @@ type SASL struct {
 }
 
 // OAuth gets tokens by the client credentials grant. A token is renewed when a fifth of its time is
-// left; while that fails, the old one is used to its end.
+// left.
 type OAuth struct {
 	// Required with `oauthbearer`. The token endpoint, as an `https` URL; `http` only for a host on
 	// the loopback. Proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`).
@@ -99,9 +96,9 @@ type OAuth struct {
 	CAFile string `mapstructure:"ca_file"`
 }
 
-// AWS is the login to Amazon MSK by IAM. The credentials come from the AWS SDK's default chain, and
-// are renewed by themselves. The region is that in the brokers' names; where they have none,
-// `AWS_REGION` must be set in the environment.
+// AWS is the login to Amazon MSK by IAM, with the credentials of the AWS SDK's default chain. The
+// region is that in the brokers' names; where they have none, `AWS_REGION` must be set in the
+// environment.
 type AWS struct {
 	// Profile of the shared configuration files. Empty: `AWS_PROFILE`, or the default one.
 	Profile string `mapstructure:"profile"`

@@ -18,21 +18,20 @@ const (
 type Keepers struct {
 	// What this process keeps of the claim log's index. `all`: all shards; it asks nobody, and
 	// nobody asks it. `shared`: its part; it asks the others about the rest. `none`: nothing, and
-	// no disk; one other at least must be `shared` or `only`. `only`: its part, and no pipelines
-	// and no API. Processes with different values may run beside each other.
+	// no disk; another one must be `shared` or `only`. `only`: its part, and no pipelines and no
+	// API.
 	Keep string `mapstructure:"keep"`
 	// How many processes keep each shard, 1 or 2, the same in all processes. With 2 nothing waits
-	// when a process is lost, and the indexes take twice as much.
+	// when a process is lost.
 	Copies int `mapstructure:"copies"`
-	// Where this process answers the others, `host:port`; port 0 is any that is free. Not used with
-	// `keep: none`. Off loopback it needs `secret` or `tls`.
+	// Where this process answers the others, `host:port`. Not used with `keep: none`. Off loopback
+	// it needs `secret` or `tls`.
 	Listen string `mapstructure:"listen"`
 	// The `host:port` at which the others reach `listen`. Empty: `listen`, which must then name the
 	// host.
 	Advertise string `mapstructure:"advertise"`
 	// What all processes know, and nobody else: at least 32 bytes, such as `openssl rand -hex 32`
-	// makes. It encrypts the connections, and only processes that have it are answered, and
-	// believed. Instead of `tls`.
+	// makes. It encrypts the connections. Instead of `tls`.
 	Secret Secret `mapstructure:"secret"`
 	// Certificates on both sides of the connections. Instead of `secret`.
 	TLS KeepersTLS `mapstructure:"tls"`

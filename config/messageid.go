@@ -54,15 +54,13 @@ const (
 
 // MessageID says where a record carries its ID; every entry needs it. Records with equal IDs in one
 // scope are copies of one message. A null or empty ID is a missing one, see `on_missing_id`. This
-// section cannot be changed once a scope has claims: they would mean nothing. `docs/message-ids.md`
-// has the details.
+// section cannot be changed once a scope has claims. `docs/message-ids.md` has the details.
 type MessageID struct {
 	// A kind of producer, with a page in docs/recipes: `debezium`, `debezium_outbox`, `maxwell`,
 	// `canal`, `ticdc`, `cockroachdb`, `mongodb`, `dms`, `cloudevents`, `stripe`, `shopify`,
 	// `github`, `spring`, `segment` or `snowplow`. It stands for `from` and what belongs to it, for
 	// some also for `fingerprint` and `on_tombstone`; `kdedup config print` shows them. What the
-	// entry sets itself wins: `fingerprint` and every list as a whole. `from` and `parts` are
-	// refused beside it.
+	// entry sets itself wins, every list as a whole. `from` and `parts` are refused beside it.
 	Preset string `mapstructure:"preset"`
 	// Required, or set by `preset`. `header`: the header `name`. `key`: the record's key. `json`:
 	// the field `path` of a JSON document; what a registry's serializer puts before it is skipped,
@@ -87,27 +85,23 @@ type MessageID struct {
 	//
 	// Default: `first`.
 	Occurrence string `mapstructure:"occurrence"`
-	// Place of the field, for example `order.id`; `items[0].id` or `items.0.id` is that of an
-	// array's first element; `payload|json.id` is a field of the document that lies as text in the
-	// field `payload` (or lies there as it is). A backslash makes `\`, `.`, `[`, `]`, `|` and `$`
-	// part of a name: `order\.id`. With `avro` and `protobuf` a name is also the key of a map, and
-	// nothing lies as text. With `avro`, `$` is the whole of a value or a key that is no record.
-	// Required with `from: json`, `avro`, `protobuf` and `json_schema`, refused otherwise.
+	// Place of the field, for example `order.id`; `items[0].id` is that of an array's first
+	// element; `payload|json.id` is a field of the document that lies as text in the field
+	// `payload`. A backslash makes `\`, `.`, `[`, `]`, `|` and `$` part of a name: `order\.id`.
+	// With `avro`, `$` is the whole of a value or a key that is no record. Required with `from:
+	// json`, `avro`, `protobuf` and `json_schema`, refused otherwise.
 	Path string `mapstructure:"path"`
 	// With places that have a `path`, what of the record has the field: `value` or `key`.
 	//
 	// Default: `value`.
 	Part string `mapstructure:"part"`
 	// With `from: avro`, `protobuf` and `json_schema`, the subject whose newest schema `kdedup
-	// validate` looks at. Empty: the input topic with `-value` or `-key` behind it, if there is
-	// such a subject.
+	// validate` looks at. Empty: the input topic with `-value` or `-key` behind it.
 	Subject string `mapstructure:"subject"`
-	// What is done to the bytes of a header, a key or a field, in the given order, at most 8 steps.
-	// `trim`: white space of ASCII at both ends goes. `payload`: a JSON object of `schema` and
-	// `payload`, as Kafka Connect's JsonConverter writes it, becomes its payload. `unquote`: a JSON
-	// string becomes what it stands for. `lower`: letters of ASCII become small. `uuid`: a UUID
-	// becomes `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`. Everything else stays. An ID of which nothing
-	// is left is missing. Refused with other places; `parts` have their own.
+	// What is done to the bytes of a header, a key or a field, in the given order, at most 8 steps:
+	// `trim` (white space of ASCII), `payload` (of Kafka Connect's `schema` and `payload`),
+	// `unquote` (a JSON string), `lower` (letters of ASCII), `uuid` (the usual spelling). An ID of
+	// which nothing is left is missing. Refused with other places; `parts` have their own.
 	Normalize []string `mapstructure:"normalize"`
 	// With `from: value_hash`, fields of a value that do not count, as in `fingerprint.ignore`.
 	Ignore []string `mapstructure:"ignore"`
@@ -125,9 +119,8 @@ type MessageID struct {
 	// `composite` are neither `composite` nor `first_of`, and if one is missing, the ID is. Those
 	// of a `first_of` may be `composite`. Required with these two, refused otherwise.
 	Parts []MessageID `mapstructure:"parts"`
-	// A secret of at least 16 bytes, for IDs that are personal data: kdedup then stores of each ID
-	// only `hmac:` and the 32 bytes of its HMAC-SHA-256 with this key. `kdedup id` and the status
-	// page find an ID by its own text. Keep the key: without it no ID can be looked up, and another
-	// one is refused as another `message_id` is. Not for `parts`.
+	// A secret of at least 16 bytes, for IDs that are personal data: kdedup then stores only the
+	// HMAC-SHA-256 of each ID with this key. Keep the key: without it no ID can be looked up, and
+	// another one is refused as another `message_id` is. Not for `parts`.
 	HMACKey Secret `mapstructure:"hmac_key"`
 }

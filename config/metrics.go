@@ -6,13 +6,11 @@ import "time"
 type Metrics struct {
 	// Whether lag and duplicates have a series for each input partition. With `false`, for inputs
 	// of thousands of partitions, the lag of a topic is one number for each process, and duplicates
-	// are not counted by partition.
+	// have none.
 	PerPartition bool `mapstructure:"per_partition"`
 	// Whether every input has series of its own. `auto`: not those of a pattern of more than 20
 	// topics. `summed`: not those of any pattern, nor those that the file names, which are added up
-	// as `named topics`. `all`: yes. What is added up has the pattern in the place of the topic:
-	// all histograms, what the Kafka clients measure, failures by reason and the claims of the
-	// store. Lag, records, verdicts and lanes are never added up.
+	// as `named topics`. `all`: yes. docs/metrics.md tells what is added up.
 	PerTopic PerTopic `mapstructure:"per_topic"`
 	// Sends what /metrics shows to a collector.
 	OTLP MetricsOTLP `mapstructure:"otlp"`
@@ -29,9 +27,8 @@ const (
 )
 
 // MetricsOTLP sends the metrics to an OpenTelemetry collector, by OTLP, beside /metrics. See
-// docs/tracing.md. Without `tls` an `https://` endpoint needs a certificate of an authority that
-// the system knows; the variables `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and
-// `…_CLIENT_KEY` count then.
+// docs/tracing.md. Without `tls` an `https://` endpoint needs a certificate that the system trusts,
+// or `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY`.
 type MetricsOTLP struct {
 	// Whether metrics are sent. No `OTEL_…` variable switches it on.
 	Enabled bool `mapstructure:"enabled"`

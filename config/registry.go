@@ -9,23 +9,21 @@ import (
 )
 
 // SchemaRegistry is where the schemas of Avro and Protobuf records are. While it does not answer,
-// records of schemas that kdedup has not seen yet wait as they do for the store, see
-// `topics[].on_store_outage`; the others go on. `tls` is for `https` only.
+// records of schemas that kdedup has not seen yet wait as they do for the store; the others go on.
+// `tls` is for `https` only.
 type SchemaRegistry struct {
 	// `confluent`: one that speaks Confluent's API, as Karapace, Redpanda and Apicurio do.
 	// `apicurio`: Apicurio Registry 3 by its own API, for records of its own serializers. `glue`:
-	// the AWS Glue schema registry, for records of its serializers, plain or zlib. `azure`: the one
-	// of Azure Event Hubs, whose serializers name the schema in the header `content-type`; keys are
-	// not read, for they have the same header. `files`: no registry, all schemas are in `schemas`.
+	// the AWS Glue schema registry. `azure`: the one of Azure Event Hubs, whose serializers name
+	// the schema in the header `content-type`; keys are not read. `files`: no registry, all schemas
+	// are in `schemas`.
 	//
 	// Default: `confluent`.
 	Type string `mapstructure:"type"`
 	// Files with schemas: Avro schemas as JSON, each with all types that it names, and Protobuf
-	// descriptor sets (`protoc --include_imports --descriptor_set_out=FILE`). Records in Avro's
-	// single-object encoding find theirs by its fingerprint; records that name no schema need
-	// `topics[].schema`. `7=FILE` is the descriptor set of the registry's schema number 7, for
-	// texts that kdedup cannot read, as those of `edition = "2024"`; of its files the last one
-	// counts. They are read at the start. Required with `type: files`.
+	// descriptor sets (`protoc --include_imports --descriptor_set_out=FILE`). `7=FILE` is the
+	// descriptor set of the registry's schema number 7, for texts that kdedup cannot read, as those
+	// of `edition = "2024"`. They are read at the start. Required with `type: files`.
 	Schemas []string `mapstructure:"schemas"`
 	// With `type: glue`, the region. Empty: that of the environment or of the profile. The
 	// credentials are those of AWS's default chain; `urls` replaces the region's address.
@@ -48,7 +46,7 @@ type SchemaRegistry struct {
 	//
 	// Default: 4.
 	IDBytes int `mapstructure:"id_bytes"`
-	// Addresses of one registry, each as an `https` or `http` URL without a password. The next is
+	// Addresses of one registry, each as an `https` or `http` URL without a password; the next is
 	// asked if one does not answer. Required where an entry of `topics` names `avro` or `protobuf`.
 	// Those of Apicurio end in `/apis/ccompat/v7`, or, with `type: apicurio`, behind the port.
 	URLs []string `mapstructure:"urls"`
@@ -70,8 +68,7 @@ type SchemaRegistry struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
-// RegistryOAuth gets tokens as `kafka.sasl.oauth` does, and also when the registry refuses one, in
-// the place of a name and of one `token`. While there is none, records wait as for the registry.
+// RegistryOAuth gets tokens as `kafka.sasl.oauth` does, in the place of a name and of one `token`.
 type RegistryOAuth struct {
 	// The token endpoint, as in `kafka.sasl.oauth.token_url`. Empty: no tokens.
 	TokenURL string `mapstructure:"token_url"`

@@ -6,13 +6,12 @@ type Server struct {
 	// an address that other machines reach, set `auth`, or `tls.client_ca_file`: without them
 	// everybody there may read the page and look up IDs.
 	Listen string `mapstructure:"listen"`
-	// Host names by which the server may be called: requests with another Host header are refused.
-	// IP addresses, and `localhost` when `listen` is a loopback address, are always allowed. Empty:
-	// these alone on a loopback address, which keeps foreign web pages out (DNS rebinding), and any
-	// name elsewhere.
+	// Host names by which the server may be called. IP addresses, and `localhost` when `listen` is
+	// a loopback address, are always allowed. Empty: these alone on a loopback address, which keeps
+	// foreign web pages out (DNS rebinding), and any name elsewhere.
 	Hosts []string `mapstructure:"hosts"`
-	// Whether the page and the API look up message IDs in the store and, for those whom the server
-	// knows, release and claim them, and show dead letters and send them again.
+	// Whether the page and the API look up message IDs and, for those whom the server knows,
+	// release and claim them, and show dead letters and send them again.
 	Lookup bool `mapstructure:"lookup"`
 	// Whether the Go profiler answers under /debug/pprof/. On an address that other machines reach
 	// it needs `auth` or `tls.client_ca_file`.
@@ -33,13 +32,13 @@ type ServerAuth struct {
 }
 
 // ServerTLS encrypts the server's connections. Changed files are read again; while they are
-// unusable, the old ones stay in use and a warning is logged.
+// unusable, the old ones stay in use.
 type ServerTLS struct {
 	// PEM file with the server's certificate chain; needs `key_file`. Empty: no encryption.
 	CertFile string `mapstructure:"cert_file"`
 	// PEM file with the private key of `cert_file`, not encrypted.
 	KeyFile string `mapstructure:"key_file"`
 	// PEM file with authorities: everything but /healthz and /readyz then needs a client
-	// certificate that one of them signed, besides the password if `auth` is set.
+	// certificate that one of them signed, besides the password of `auth`.
 	ClientCAFile string `mapstructure:"client_ca_file"`
 }

@@ -39,18 +39,16 @@ const (
 	IndexMemory = "memory"
 )
 
-// ClaimLog is a store in topics of the cluster that `kafka` names. Every process reads all claims
-// of its consumer groups into an index of its own. See `docs/claimlog.md`.
+// ClaimLog is a store in topics of the cluster that `kafka` names. See `docs/claimlog.md`.
 type ClaimLog struct {
 	// Topic with the claims of a consumer group, or of the `scope_group` in its place; `{group}`
 	// stands for it. The second topic has `.scopes` behind the name.
 	Topic string `mapstructure:"topic"`
 	// Partitions of the topic that `kdedup setup` makes, 1 to 1000. More spread the work over more
-	// brokers, and make blocks smaller. It cannot be changed later: `kdedup migrate` moves the
-	// claims to another topic.
+	// brokers. It cannot be changed later: `kdedup migrate` moves the claims to another topic.
 	Shards int `mapstructure:"shards"`
-	// Where this process keeps its index. `files`: in `path`; a start goes on where the last one
-	// ended. `memory`: a start reads the whole log, and each claim takes about 200 bytes of memory.
+	// Where this process keeps its index: `files`, in `path`, or `memory`: a start reads the whole
+	// log, and each claim takes about 200 bytes of memory.
 	Index string `mapstructure:"index"`
 	// Directory of the index; every `instance` has its own in it. You may lose it: kdedup makes it
 	// again from the log.
@@ -58,8 +56,7 @@ type ClaimLog struct {
 	// How long a batch of claims may take, at least `1s`. Claims that time out are sent again.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Which cluster has the log: `input`, or `output`, which is `kafka.output`. See
-	// `docs/claimlog.md#on-which-cluster`. A log does not move with this setting: `kdedup migrate`
-	// moves its claims.
+	// `docs/claimlog.md#on-which-cluster`. A log does not move with this setting.
 	Cluster string `mapstructure:"cluster"`
 }
 
@@ -78,8 +75,7 @@ func (c Config) ClaimsApart() bool {
 // Embedded is a store on the local disk.
 type Embedded struct {
 	// Directory of the store, for one process, on a disk that survives a restart. Without it all
-	// claims are lost: kdedup then refuses to start until `kdedup setup --accept-empty-store`,
-	// after which copies of earlier messages pass.
+	// claims are lost, and kdedup refuses to start until `kdedup setup --accept-empty-store`.
 	Path string `mapstructure:"path"`
 }
 
@@ -88,19 +84,19 @@ type Cassandra struct {
 	// Required with `type: cassandra`. Some nodes as `host:port`, or `host` for port 9042.
 	Hosts []string `mapstructure:"hosts"`
 	// How claims are kept. `rows`: a row for each. `log`: in the blocks of a log, which costs the
-	// nodes a twentieth of that, and each process an index of all claims. Neither knows the claims
-	// of the other: see `docs/stores.md#a-log-in-cassandra` before you change it.
+	// nodes a twentieth of that, and each process an index of all claims. See
+	// `docs/stores.md#a-log-in-cassandra` before you change it.
 	Layout string `mapstructure:"layout"`
 	// The log, with `layout: log`.
 	Log CassandraLog `mapstructure:"log"`
 	// Keyspace of the table: a letter, then letters, digits and `_`, at most 48, and not one of
-	// Cassandra's own. Capitals count, also in the table's name.
+	// Cassandra's own. Capitals count.
 	Keyspace string `mapstructure:"keyspace"`
 	// Table of the claims: a letter, then letters, digits and `_`, at most 48. Not used with
 	// `layout: log`.
 	Table string `mapstructure:"table"`
-	// The data centre whose nodes kdedup asks, and no others; `hosts` must lie in it. Required with
-	// `LOCAL_SERIAL` in a cluster of more than one data centre. Empty: the cluster has only one.
+	// The data centre whose nodes kdedup asks, and no others. Required with `LOCAL_SERIAL` in a
+	// cluster of more than one. Empty: the cluster has only one.
 	LocalDC string `mapstructure:"local_dc"`
 	// Name for password authentication; needs `password`. Empty: no authentication.
 	Username string `mapstructure:"username"`
@@ -109,31 +105,30 @@ type Cassandra struct {
 	// Encryption of the connections to the nodes.
 	TLS TLS `mapstructure:"tls"`
 	// Consistency of the commit of a claim: `LOCAL_QUORUM`, `QUORUM`, `EACH_QUORUM` or `ALL`.
-	// Weaker levels are refused: a claim that is answered must survive the loss of a node.
+	// Weaker levels are refused.
 	Consistency string `mapstructure:"consistency"`
 	// Consistency of the decision about a claim: `LOCAL_SERIAL` (a quorum of one data centre) or
 	// `SERIAL` (a quorum of all). With `LOCAL_SERIAL` in two data centres the same message is
-	// claimed once in each, and so forwarded twice: use it only when all processes use the same
-	// `local_dc`, and never both levels on one table.
+	// forwarded twice: use it only when all processes use the same `local_dc`, and never both
+	// levels on one table.
 	SerialConsistency string `mapstructure:"serial_consistency"`
 	// How long one request may take, at least `2s`; then it is sent again. It must be longer than
-	// the server's own timeouts (`write_request_timeout`, `cas_contention_timeout`), or kdedup
-	// gives up claims that the server still decides. With `layout: log` a batch of claims may take
-	// twice as long.
+	// the server's own timeouts (`write_request_timeout`, `cas_contention_timeout`). With `layout:
+	// log` a batch of claims may take twice as long.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Connections to each node, 1 to 32.
 	Connections int `mapstructure:"connections"`
-	// Most requests under way in this process, 1 to 4096. More load on a busy cluster makes it
-	// slower, not faster. Raise it if a request takes long although the cluster is not busy: across
-	// data centres, with `SERIAL`. Not used with `layout: log`, which has one for each shard.
+	// Most requests under way in this process, 1 to 4096. Raise it only if a request takes long
+	// although the cluster is not busy: across data centres, with `SERIAL`. Not used with `layout:
+	// log`.
 	InFlight int `mapstructure:"in_flight"`
-	// Most claims in one conditional batch, 1 to 200. Each batch costs one Paxos round, with one
-	// claim or with 200; `batch_size_fail_threshold` does not count. With 1 each claim is one
-	// insert, for servers that refuse conditional batches. Not used with `layout: log`.
+	// Most claims in one conditional batch, 1 to 200, which costs one Paxos round whatever their
+	// number. With 1 each claim is one insert, for servers that refuse conditional batches. Not
+	// used with `layout: log`.
 	BatchClaims int `mapstructure:"batch_claims"`
-	// Replication of the keyspace, as in CQL, with which `kdedup setup` makes it; an existing one
-	// is never altered. The default keeps one copy of each claim and is for trials: in production
-	// use `{'class': 'NetworkTopologyStrategy', '<data centre>': 3}`.
+	// Replication of the keyspace that `kdedup setup` makes, as in CQL. The default keeps one copy
+	// of each claim and is for trials: in production use `{'class': 'NetworkTopologyStrategy',
+	// '<data centre>': 3}`.
 	Replication string `mapstructure:"replication"`
 }
 
@@ -151,7 +146,7 @@ type Redis struct {
 	// master that Redis Sentinel watches. `cluster`: Redis Cluster.
 	Mode string `mapstructure:"mode"`
 	// Required with `type: redis`. The server, or some sentinels, or some nodes of the cluster, as
-	// `host:port`, or `host` for port 6379 (26379 for sentinels).
+	// `host:port`, or `host` for the usual port.
 	Addresses []string `mapstructure:"addresses"`
 	// Required with `mode: sentinel`, refused otherwise. The master's name among the sentinels.
 	MasterName string `mapstructure:"master_name"`
@@ -176,9 +171,9 @@ type Redis struct {
 	Connections int `mapstructure:"connections"`
 	// Most claims in one pipeline, 1 to 10000.
 	PipelineClaims int `mapstructure:"pipeline_claims"`
-	// How many replicas must have a claim before it counts as made, 0 to 10; 0 asks none. With
-	// others a failover rarely takes claims back, every pipeline waits for replicas, and without
-	// enough of them nothing is claimed. Refused with `mode: cluster`.
+	// How many replicas must have a claim before it counts as made, 0 to 10. A failover then rarely
+	// takes claims back, but without enough replicas nothing is claimed. Refused with `mode:
+	// cluster`.
 	WaitReplicas int `mapstructure:"wait_replicas"`
 	// How long a pipeline waits for replicas, at least `1ms` and less than `timeout`; then it is
 	// sent again.
@@ -188,8 +183,8 @@ type Redis struct {
 // Postgres is a store in a PostgreSQL table, version 13 or later.
 type Postgres struct {
 	// Required with `type: postgres`. The server as `host:port`, or `host` for port 5432. Of
-	// several, such as a primary and its standbys, the first that takes writes is used. A pgbouncer
-	// is fine, also with `pool_mode = transaction`.
+	// several, the first that takes writes is used. A pgbouncer is fine, also with `pool_mode =
+	// transaction`.
 	Hosts []string `mapstructure:"hosts"`
 	// Database of the table. It must exist.
 	Database string `mapstructure:"database"`
@@ -214,8 +209,7 @@ type Postgres struct {
 	// Most claims in one statement, 1 to 10000. Statements run side by side, on different
 	// connections.
 	BatchClaims int `mapstructure:"batch_claims"`
-	// How often this process looks for expired claims to delete, `0s` or at least `1s`. Of all
-	// processes that share a table one at a time deletes. `0s`: this process never does, so another
-	// one must.
+	// How often this process looks for expired claims to delete, `0s` or at least `1s`. `0s`:
+	// never, so another process must.
 	SweepInterval time.Duration `mapstructure:"sweep_interval"`
 }

@@ -67,8 +67,7 @@ type Topic struct {
 	// A regular expression in the place of a name: `input: {pattern: 'tenant-.*\.orders'}`. Each
 	// topic whose whole name it matches gets a pipeline of its own, in which its name stands for
 	// every `{topic}`. `{topic}` must stand in `output`, `consumer_group`, and the other topics
-	// that are set, and may stand in `scope` and `scope_group`. See "Many topics by a pattern" in
-	// docs/configuration.md.
+	// that are set, and may stand in `scope` and `scope_group`.
 	Pattern string `mapstructure:"input.pattern"`
 	// Required. Topic for the clean records, byte for byte as they were read.
 	Output string `mapstructure:"output"`
@@ -77,12 +76,11 @@ type Topic struct {
 	ConsumerGroup string `mapstructure:"consumer_group"`
 	// `exactly_once`: a batch's records and its offsets are committed in one transaction; read the
 	// output with `isolation.level=read_committed`. `at_least_once`: records first, offsets after,
-	// without transactions; a crash between the two forwards that batch again. kdedup refuses
-	// `exactly_once` where the brokers have no transactions, or one of the topics takes none.
+	// without transactions; a crash between the two forwards that batch again.
 	Delivery Delivery `mapstructure:"delivery"`
-	// Group members in this process, 1 to 64. Each works alone on its partitions, with memory for a
-	// batch of its own, and two or three connections to the brokers. Lanes beyond the number of
-	// partitions stay idle. With a pattern the default is 1, for each topic.
+	// Group members in this process, 1 to 64. Each has memory for a batch of its own, and two or
+	// three connections to the brokers. Lanes beyond the number of partitions stay idle. With a
+	// pattern the default is 1, for each topic.
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`
@@ -100,24 +98,23 @@ type Topic struct {
 	//
 	// Default: the input topic, `{topic}` with a pattern.
 	Scope string `mapstructure:"scope"`
-	// The other half of the namespace. Set it to share claims between pipelines, whose consumer
-	// groups differ, or to keep the claims when a consumer group is renamed.
+	// The other half of the namespace. Set it to share claims between pipelines, or to keep them
+	// when a consumer group is renamed.
 	//
 	// Default: the consumer group.
 	ScopeGroup string `mapstructure:"scope_group"`
-	// How long a claim holds: the window. A copy that comes later is a new message. Whole seconds,
-	// from `1s` to 20 years (630720000 s, Cassandra's limit). The store holds about rate x ttl
-	// claims. A change applies to new claims.
+	// How long a claim holds. A copy that comes later is a new message. Whole seconds, from `1s` to
+	// 20 years (630720000 s). The store holds about rate x ttl claims. A change applies to new
+	// claims.
 	TTL time.Duration `mapstructure:"ttl"`
-	// Where the window begins. `first`: at the first copy, however many come. `last`: at the last
-	// one, so an ID stays known until no copy has come for the ttl; a claim then ends between nine
-	// tenths of the ttl and all of it after the last copy. The record that owns the ID is no copy.
-	// A change applies at once.
+	// Where that time begins. `first`: at the first copy, however many come. `last`: at the last
+	// one; a claim then ends between nine tenths of the ttl and all of it after the last copy. The
+	// record that owns the ID is no copy. A change applies at once.
 	TTLFrom TTLFrom `mapstructure:"ttl_from"`
 	// Partitions that the scope's claims are spread over in Cassandra, 1 to 1000000. Claims of one
 	// bucket share a request: fewer are faster, and each grows to rate x ttl / buckets rows. It
-	// cannot be changed once the scope has claims: `kdedup migrate` moves them into another scope.
-	// The other stores only record it.
+	// cannot be changed once the scope has claims: `kdedup migrate` moves them. The other stores
+	// only record it.
 	Buckets int `mapstructure:"buckets"`
 	// `enforce`: act on the verdicts. `annotate`: forward every record, with its verdict in a
 	// header. `observe`: forward every record as it is and only count. All three claim.
@@ -126,9 +123,9 @@ type Topic struct {
 	// exit code 1, and its error names the record.
 	OnMissingID Action `mapstructure:"on_missing_id"`
 	// What a value must be for its record to have a message ID: `any`, or `whole`, one JSON
-	// document from its beginning to its end. A value that was cut off, or has something behind its
-	// end, has none then (`unparsable`); else the copy that is whole is in conflict with it. A
-	// tombstone is no document.
+	// document from its beginning to its end. A value that was cut off then has none
+	// (`unparsable`); else the copy that is whole is in conflict with it. A tombstone is no
+	// document.
 	Documents Documents `mapstructure:"documents"`
 	// A record without a value, with which a compacted topic forgets a key. `as_any`: as any other
 	// record, so with `from: json` it has no ID, and with `from: key` it is in conflict with the
@@ -149,8 +146,7 @@ type Topic struct {
 	OnUndeliverable Action `mapstructure:"on_undeliverable"`
 	// What to do when the group's offsets lie above what kdedup handled, because somebody moved
 	// them forward, they had expired, or a broker lost a transaction's markers. `reread`: go on
-	// where the last batch ended, so that nothing is lost; a group with offsets that kdedup did not
-	// commit, of partitions that it never handled, is refused. `accept`: leave out the records in
+	// where the last batch ended, so that nothing is lost. `accept`: leave out the records in
 	// between; kdedup may drop copies of them that come later.
 	OnSkip Action `mapstructure:"on_skip"`
 	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
@@ -166,8 +162,8 @@ type Topic struct {
 	// Required when `on_missing_id`, `on_tombstone` or `on_conflict` is `dead_letter`.
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 	// Compacted topic that tells which records were forwarded and committed, with as many
-	// partitions as the input, for this pipeline alone. Where topics cannot be compacted it has
-	// `retention.ms=-1` and `retention.bytes=-1`.
+	// partitions as the input, for this pipeline alone. Where topics cannot be compacted it keeps
+	// everything.
 	//
 	// Default: `<consumer_group>.fence`.
 	FenceTopic string `mapstructure:"fence_topic"`
@@ -180,22 +176,21 @@ type Topic struct {
 	// Azure Event Hubs takes `none` and `gzip` only.
 	Compression Compression `mapstructure:"compression"`
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
-	// start. That is decided once, for the partitions and topics that there are then. Those that
-	// come later, or are made again, are read from their beginning.
+	// start. Partitions and topics that come later, or are made again, are read from their
+	// beginning.
 	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
-	// Batches are smaller while the brokers take too long for large ones.
+	// Slow brokers get smaller ones.
 	BatchRecords int `mapstructure:"batch_records"`
-	// Size with which a batch is full, `64KiB` to `1GiB`: of keys, values, headers, and of what
-	// each record and header takes besides. The memory of a process grows with `lanes` x
-	// `batch_bytes`, or what `batch_records` take of it.
+	// Size with which a batch is full, `64KiB` to `1GiB`, with all that a record takes. The memory
+	// of a process grows with `lanes` x `batch_bytes`, or what `batch_records` take of it.
 	BatchBytes Bytes `mapstructure:"batch_bytes"`
-	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. A lane fills a batch by as many
-	// fetches as it takes. More bytes are faster only with a distant broker.
+	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. More bytes are faster only with a
+	// distant broker.
 	FetchBytes Bytes `mapstructure:"fetch_bytes"`
-	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`. If the
-	// next batch of a partition would become larger, kdedup holds the partition, and says so, until
-	// you raise this. docs/kubernetes.md tells what it means for memory.
+	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`. kdedup
+	// holds the partition of a larger one until you raise this. docs/kubernetes.md tells what it
+	// means for memory.
 	UnpackedBytes Bytes `mapstructure:"unpacked_bytes"`
 	// How long a process may be silent before its partitions go to others, `6s` to `30m`; the
 	// broker limits it further. No effect with `group_protocol: consumer`, where the broker
@@ -217,8 +212,8 @@ type Topic struct {
 	// partition; after a stop for good the partitions wait that long.
 	StaticMember bool `mapstructure:"static_membership"`
 	// With `input.pattern`: whether `kdedup run` makes the topics that a new input needs, and with
-	// `partitioner: preserve` adds partitions to them when the input has got more. With `false` a
-	// new input waits for `kdedup setup`.
+	// `partitioner: preserve` adds partitions to them. With `false` a new input waits for `kdedup
+	// setup`.
 	AutoSetup bool `mapstructure:"auto_setup"`
 
 	// Origin is set by Expand.

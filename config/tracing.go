@@ -22,14 +22,13 @@ type Tracing struct {
 	Headers []OTLPHeader `mapstructure:"headers"`
 	// Authorities and a client certificate for an `https://` endpoint.
 	TLS TLS `mapstructure:"tls"`
-	// Share of the batches that are traced, from `0` to `1`, and of the calls of the API that come
-	// without a trace. Records follow the traces of their producers instead, and other calls those
-	// of their callers.
+	// Share of the batches that are traced, from `0` to `1`, and of the calls of the API. Records
+	// and calls that come with a trace follow that instead.
 	SampleRatio float64 `mapstructure:"sample_ratio"`
 	// Whether the spans of records tell the message ID, which may be personal data.
 	IncludeIDs bool `mapstructure:"include_ids"`
-	// How long one export may take, with its repeats, and how long a stop waits for the last one:
-	// `100ms` to `1m`, and at a stop never longer than `shutdown_timeout`.
+	// How long one export may take, with its repeats: `100ms` to `1m`. A stop waits for the last
+	// one, within `shutdown_timeout`.
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
