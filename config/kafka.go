@@ -2,7 +2,8 @@ package config
 
 // Kafka is the cluster, or both clusters, and how to reach them.
 type Kafka struct {
-	// Required. Some brokers, at least two, as `host:port`, or `host` for port 9092.
+	// Required. Some brokers as `host:port`, or `host` for port 9092. Name two, so that a start
+	// does not depend on one.
 	Brokers []string `mapstructure:"brokers"`
 	// Rack or availability zone of this process, as in `broker.rack`. The lanes then read from a
 	// replica there, where the brokers have `replica.selector.class` set (KIP-392). Empty: from the

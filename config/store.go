@@ -146,7 +146,7 @@ type Redis struct {
 	// master that Redis Sentinel watches. `cluster`: Redis Cluster.
 	Mode string `mapstructure:"mode"`
 	// Required with `type: redis`. The server, or some sentinels, or some nodes of the cluster, as
-	// `host:port`, or `host` for the usual port.
+	// `host:port`, or `host` for port 6379 (26379 for sentinels).
 	Addresses []string `mapstructure:"addresses"`
 	// Required with `mode: sentinel`, refused otherwise. The master's name among the sentinels.
 	MasterName string `mapstructure:"master_name"`

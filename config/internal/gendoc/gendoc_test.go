@@ -72,8 +72,8 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 	}
 	for _, line := range []string{
 		"### `topics[].ttl`\n\nduration; default: `168h`",
-		"### `instance`\n\ntext; default: the host name",
-		"### `kafka.tls.ca_file`\n\ntext",
+		"### `instance`\n\ndefault: the host name",
+		"### `kafka.sasl.password`\n\nsecret",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the reference lacks the line %q", line)

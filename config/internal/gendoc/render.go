@@ -83,19 +83,24 @@ func (s *section) render(out *bytes.Buffer, m manual) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n### `%s`\n\n%s\n\n%s\n", join(s.paths[0], key), facts(value, e),
-			e.text)
+		fmt.Fprintf(out, "\n### `%s`\n\n%s%s\n", join(s.paths[0], key), facts(value, e), e.text)
 	}
 	return nil
 }
 
-// facts is the line of type and default. The introduction of the document tells what a setting is
-// called in the environment, and that no default means an empty one.
+// facts is the line of type and default, empty for a text without one. The introduction of the
+// document tells what a setting is called in the environment, and what a line leaves out.
 func facts(value reflect.Value, e entry) string {
-	if fallback := defaultText(value, e); fallback != "" {
-		return typeName(value.Type()) + "; " + fallback
+	kind, fallback := typeName(value.Type()), defaultText(value, e)
+	switch {
+	case kind != "text" && fallback != "":
+		return kind + "; " + fallback + "\n\n"
+	case kind != "text":
+		return kind + "\n\n"
+	case fallback != "":
+		return fallback + "\n\n"
 	}
-	return typeName(value.Type())
+	return ""
 }
 
 func typeName(t reflect.Type) string {
