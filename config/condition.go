@@ -3,9 +3,9 @@ package config
 import "fmt"
 
 // Condition says which records have a message ID, by what they have in a place, for example `{from:
-// header, name: type, is: [order]}`. All others are forwarded as they are, in every `mode`: verdict
-// `exempt`, outcome `passed_through`. A record whose place cannot be read is treated as if it had
-// the value. You may change the section at any time.
+// header, name: type, is: [order]}`. All others are forwarded as they are: verdict `exempt`. A
+// record whose place cannot be read is treated as if it had the value. You may change the section
+// at any time.
 type Condition struct {
 	// Place of the value: `header`, `key`, `json`, `avro` or `protobuf`. Required with any of the
 	// others.

@@ -23,12 +23,11 @@ type Fingerprint struct {
 	// records with equal IDs are always the same.
 	Of string `mapstructure:"of"`
 	// Fields of a value that differ between copies, at most 32, written as `message_id.path` is,
-	// but not within a string: `[ts_ms, "meta.attempt"]`. Of the rest, white space, the order of
-	// names and the spelling of strings do not matter. The key counts. A value that is not of the
-	// `format` counts as a whole.
+	// but not within a string: `[ts_ms, "meta.attempt"]`. The key counts. A value that is not of
+	// the `format` counts as a whole.
 	Ignore []string `mapstructure:"ignore"`
 	// The only fields of a value that count, beside the key. A value without one of them counts as
-	// a whole (Avro, Protobuf: one whose schema has none of them). Not together with `ignore`.
+	// a whole. Not together with `ignore`.
 	Only []string `mapstructure:"only"`
 	// What the value is, with `ignore` and `only`: `json`, `avro` or `protobuf`. The last two need
 	// `schema_registry`.

@@ -63,20 +63,17 @@ type MessageID struct {
 	// entry sets itself wins, every list as a whole. `from` and `parts` are refused beside it.
 	Preset string `mapstructure:"preset"`
 	// Required, or set by `preset`. `header`: the header `name`. `key`: the record's key. `json`:
-	// the field `path` of a JSON document; what a registry's serializer puts before it is skipped,
-	// and what stands behind the field need not be JSON. `avro`, `protobuf`, `json_schema`: the
-	// field `path` of a record behind the ID of its schema; the first two need `schema_registry`.
-	// `debezium`, `maxwell`, `canal_json`, `ticdc`, `cockroachdb`, `mongodb` (its Kafka source),
-	// `dms` (AWS): a change, known by its place in the log of the database, its key and what it did
-	// to the row. `value_hash`: SHA-256 of the value. `composite`: all of `parts` together.
-	// `first_of`: the first of `parts` that is not missing; an ID is the same whichever part has
-	// it.
+	// the field `path` of a JSON document, also behind what a registry's serializer puts before it.
+	// `avro`, `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema;
+	// the first two need `schema_registry`. `debezium`, `maxwell`, `canal_json`, `ticdc`,
+	// `cockroachdb`, `mongodb`, `dms`: a change, as these write it. `value_hash`: SHA-256 of the
+	// value. `composite`: all of `parts` together. `first_of`: the first of `parts` that is not
+	// missing.
 	From string `mapstructure:"from"`
 	// Name of the header. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
 	// With `from: header`, whether capital and small letters of ASCII in the name differ: `exact`
-	// or `any`, for headers that come from HTTP requests. The ID is the same in any case of the
-	// name.
+	// or `any`.
 	//
 	// Default: `exact`.
 	HeaderCase string `mapstructure:"header_case"`
@@ -85,11 +82,11 @@ type MessageID struct {
 	//
 	// Default: `first`.
 	Occurrence string `mapstructure:"occurrence"`
-	// Place of the field, for example `order.id`; `items[0].id` is that of an array's first
-	// element; `payload|json.id` is a field of the document that lies as text in the field
-	// `payload`. A backslash makes `\`, `.`, `[`, `]`, `|` and `$` part of a name: `order\.id`.
-	// With `avro`, `$` is the whole of a value or a key that is no record. Required with `from:
-	// json`, `avro`, `protobuf` and `json_schema`, refused otherwise.
+	// Place of the field, for example `order.id`, `items[0].id`, or `payload|json.id`: a field of
+	// the document that lies as text in the field `payload`. A backslash makes `\`, `.`, `[`, `]`,
+	// `|` and `$` part of a name: `order\.id`. With `avro`, `$` is the whole of a value or a key
+	// that is no record. Required with `from: json`, `avro`, `protobuf` and `json_schema`, refused
+	// otherwise.
 	Path string `mapstructure:"path"`
 	// With places that have a `path`, what of the record has the field: `value` or `key`.
 	//

@@ -93,8 +93,8 @@ type Topic struct {
 	// What of records with equal IDs makes them copies of each other.
 	Fingerprint Fingerprint `mapstructure:"fingerprint"`
 	// Namespace of the message IDs: claims are stored under (scope_group, scope). Pipelines that
-	// share both share their claims, so that a message on two input topics is forwarded once; they
-	// must agree on `message_id`, `fingerprint`, `ttl`, `ttl_from` and `buckets`.
+	// share both share their claims; they must agree on `message_id`, `fingerprint`, `ttl`,
+	// `ttl_from` and `buckets`.
 	//
 	// Default: the input topic, `{topic}` with a pattern.
 	Scope string `mapstructure:"scope"`
@@ -127,10 +127,10 @@ type Topic struct {
 	// (`unparsable`); else the copy that is whole is in conflict with it. A tombstone is no
 	// document.
 	Documents Documents `mapstructure:"documents"`
-	// A record without a value, with which a compacted topic forgets a key. `as_any`: as any other
-	// record, so with `from: json` it has no ID, and with `from: key` it is in conflict with the
-	// record that it is to delete. `forward`: in its place, its copies too. `dead_letter`, `drop`:
-	// not to the clean topic. Verdict `tombstone`.
+	// A record without a value, with which a compacted topic forgets a key: verdict `tombstone`.
+	// `as_any`: as any other record, so it has no ID with `from: json`, and is in conflict with the
+	// record that it is to delete with `from: key`. `forward`: in its place, its copies too.
+	// `dead_letter`, `drop`: not to the clean topic.
 	OnTombstone Action `mapstructure:"on_tombstone"`
 	// A record with a known ID but another key or value than its owner's: `drop`, `forward` or
 	// `dead_letter`.
@@ -198,8 +198,8 @@ type Topic struct {
 	SessionTimeout time.Duration `mapstructure:"session_timeout"`
 	// With `delivery: exactly_once`, the time after which the broker aborts a batch's transaction,
 	// `5s` to `15m`; `transaction.max.timeout.ms` limits it further. Readers with `read_committed`
-	// wait as long for a process that was killed. Raise it only where a quota does not let one
-	// record through in that time.
+	// wait as long for a process that was killed. Raise it only where a quota lets no record
+	// through in that time.
 	TransactionTimeout time.Duration `mapstructure:"transaction_timeout"`
 	// `classic`: cooperative rebalances led by a member. `consumer`: rebalances led by the broker
 	// (KIP-848); needs Kafka 4.3 or later.
