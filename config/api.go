@@ -2,28 +2,27 @@ package config
 
 import "time"
 
-// API lets programs in any language ask what the Go packages answer: gRPC, gRPC-Web and JSON over
-// HTTP, on one port. `kdedup serve` answers it alone. With scopes, `kdedup run` answers it beside
-// its pipelines, from the same store; neither stops the other. See `docs/api.md`.
+// API answers programs in any language by gRPC, gRPC-Web and JSON over HTTP, on one port: `kdedup
+// serve` alone, and with scopes `kdedup run` beside its pipelines. See `docs/api.md`.
 type API struct {
-	// Address and port on which the API answers, `host:port`; port 0 takes any free port. An
-	// address that other machines reach needs `tls` and `callers`.
+	// Where the API answers, `host:port`; port 0 takes any free port. An address that other
+	// machines reach needs `tls` and `callers`.
 	Listen string `mapstructure:"listen"`
 	// The namespaces of message IDs that callers name. `kdedup serve` needs one at least.
 	Scopes []APIScope `mapstructure:"scopes"`
 	// The keys that run something once, of `IdempotencyService`.
 	Keys APIKeys `mapstructure:"keys"`
-	// The programs that may call, and what. Empty means that whoever reaches the loopback address
-	// may use every scope.
+	// The programs that may call, and what. Empty: whoever reaches the loopback address may use
+	// every scope.
 	Callers []APICaller `mapstructure:"callers"`
 	// Encryption, and authorities for certificates of the callers.
 	TLS APITLS `mapstructure:"tls"`
-	// The largest request, `1KiB` to `64MiB`. Larger ones are refused.
+	// The largest request, `1KiB` to `64MiB`.
 	MaxBytes Bytes `mapstructure:"max_bytes"`
 	// The most messages that one `Judge` takes, 1 to 100000.
 	MaxBatch int `mapstructure:"max_batch"`
-	// How many requests may be under way at once, 1 to 100000. More are refused, to be repeated. A
-	// request that waits for the store holds up to `max_bytes`.
+	// Most requests under way at once, 1 to 100000. More are refused, to be repeated. A request
+	// that waits for the store holds up to `max_bytes`.
 	MaxRequests int `mapstructure:"max_requests"`
 	// How long a request may wait for the store, `100ms` to `10m`. The caller's deadline counts if
 	// it comes before.
@@ -32,12 +31,11 @@ type API struct {
 
 // APIScope is a namespace of message IDs.
 type APIScope struct {
-	// Required. What callers name: letters, digits, `.`, `_` and `-`, at most 100. It is also the
-	// name with which the claims are stored: another one would not find them.
+	// Required. What callers name: letters, digits, `.`, `_` and `-`, at most 100. Under another
+	// name the claims are not found.
 	Name string `mapstructure:"name"`
 	// The group of scopes in the store, in which the name is unique. With a claim log it must be
-	// the `consumer_group` or `scope_group` of an entry in `topics`: `kdedup setup` has made its
-	// log.
+	// the `consumer_group` or `scope_group` of an entry in `topics`.
 	//
 	// Default: `kdedup-api`.
 	Group string `mapstructure:"group"`
@@ -45,8 +43,7 @@ type APIScope struct {
 	//
 	// Default: `7d`.
 	TTL time.Duration `mapstructure:"ttl"`
-	// In how many storage partitions Cassandra spreads the claims, 1 to 65536. It cannot be changed
-	// later.
+	// Storage partitions of the claims in Cassandra, 1 to 65536. It cannot be changed later.
 	//
 	// Default: `128`.
 	Buckets int `mapstructure:"buckets"`
@@ -54,16 +51,15 @@ type APIScope struct {
 
 // APIKeys says where idempotency keys and their responses are kept. The namespaces are the scopes.
 type APIKeys struct {
-	// `files` keeps them in `path`, for one process, whatever keeps the claims. `store` keeps them
-	// where `store` says, for any number of processes: Redis, PostgreSQL, Cassandra. Redis keeps
-	// them without waiting for `wait_replicas`.
+	// `files`: in `path`, for one process. `store`: where `store` says, for any number of
+	// processes: Redis (without `wait_replicas`), PostgreSQL or Cassandra.
 	//
 	// Default: `files` with a `path`, else empty: there is no `IdempotencyService`.
 	Type string `mapstructure:"type"`
-	// Directory of the keys with `type: files`. A relative path starts at the working directory.
+	// Directory of the keys with `type: files`.
 	Path string `mapstructure:"path"`
-	// Table of the keys with `type: store`, in the schema or keyspace of `store`; `kdedup setup`
-	// makes it. On Redis it is part of the names of the keys.
+	// Table of the keys with `type: store`, in the schema or keyspace of `store`; on Redis, part of
+	// the keys' names.
 	Table string `mapstructure:"table"`
 }
 
@@ -71,7 +67,7 @@ type APIKeys struct {
 type APICaller struct {
 	// Required. Its name, for logs.
 	Name string `mapstructure:"name"`
-	// What it sends as `Authorization: Bearer`, at least 16 bytes. It is read at the start.
+	// What it sends as `Authorization: Bearer`, at least 16 bytes.
 	Token Secret `mapstructure:"token"`
 	// The common name of its certificate, or one of its DNS names or URIs; needs
 	// `api.tls.client_ca_file`.
@@ -80,15 +76,15 @@ type APICaller struct {
 	Scopes []string `mapstructure:"scopes"`
 }
 
-// APITLS encrypts the API's connections. The files are read again when they change; when the new
-// ones are unusable the old ones stay in use and a warning is logged.
+// APITLS encrypts the API's connections. Changed files are read again; while they are unusable, the
+// old ones stay in use.
 type APITLS struct {
-	// PEM file with the server's certificate chain; needs `key_file`. Empty means no encryption.
+	// PEM file with the server's certificate chain; needs `key_file`. Empty: no encryption.
 	CertFile string `mapstructure:"cert_file"`
 	// PEM file with the private key of `cert_file`, not encrypted.
 	KeyFile string `mapstructure:"key_file"`
-	// PEM file with the authorities that sign the certificates of callers. Empty means that no
-	// certificate is asked for.
+	// PEM file with the authorities that sign the certificates of callers. Empty: no certificate is
+	// asked for.
 	ClientCAFile string `mapstructure:"client_ca_file"`
 }
 

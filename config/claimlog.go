@@ -8,22 +8,17 @@ const (
 	LayoutLog  = "log"
 )
 
-// CassandraLog is a claim log in two tables of the keyspace, see `docs/claimlog.md`. Every process
-// reads all claims of its consumer groups into an index of its own.
+// CassandraLog is a claim log in two tables of the keyspace, with `layout: log`. See
+// `docs/stores.md#a-log-in-cassandra`.
 type CassandraLog struct {
-	// Table of the blocks: a letter, then letters, digits and `_`, at most 39. Beside it is a
-	// second table, with `_registry` behind the name. Both are made by `kdedup setup`.
+	// Table of the blocks: a letter, then letters, digits and `_`, at most 39. The second table has
+	// `_registry` behind the name.
 	Table string `mapstructure:"table"`
-	// Shards of the log of a consumer group, or of the `scope_group` in its place, that `kdedup
-	// setup` makes, 1 to 1000. More let more nodes share the work, and make blocks smaller. It
-	// cannot be changed later.
+	// Shards of each log that `kdedup setup` makes, 1 to 1000. It cannot be changed later.
 	Shards int `mapstructure:"shards"`
-	// Where this process keeps its index. `files`: in `path`; a start goes on where the last one
-	// ended. `memory`: nowhere else; a start reads the whole log, and each claim takes about 200
-	// bytes of memory.
+	// Where this process keeps its index, as in `store.kafka.index`.
 	Index string `mapstructure:"index"`
-	// Directory of the index; every `instance` has one of its own in it. It may be lost: it is made
-	// again from the log. A relative path starts at the working directory.
+	// Directory of the index, as in `store.kafka.path`.
 	Path string `mapstructure:"path"`
 }
 

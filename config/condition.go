@@ -2,26 +2,28 @@ package config
 
 import "fmt"
 
-// Condition is about what a record has in a place. Without `from` there is none.
+// Condition says which records have a message ID, by what they have in a place, for example `{from:
+// header, name: type, is: [order]}`. All others are forwarded as they are: verdict `exempt`. A
+// record whose place cannot be read is treated as if it had the value. You may change the section
+// at any time.
 type Condition struct {
-	// Place of the value: `header`, `key`, `json`, `avro` or `protobuf`, as for `message_id`.
-	// Required with any of the others.
+	// Place of the value: `header`, `key`, `json`, `avro` or `protobuf`. Required with any of the
+	// others.
 	From string `mapstructure:"from"`
 	// Name of the header, with `from: header`.
 	Name string `mapstructure:"name"`
-	// With `from: header`, whether the case of the name's letters counts: `exact` or `any`, as for
-	// `message_id`.
+	// With `from: header`, whether the case of the name's letters counts: `exact` or `any`.
 	//
 	// Default: `exact`.
 	HeaderCase string `mapstructure:"header_case"`
-	// Place of the field in a document, as for `message_id`.
+	// Place of the field in a document.
 	Path string `mapstructure:"path"`
 	// What of the record is the document: `value` or `key`.
 	//
 	// Default: `value`.
 	Part string `mapstructure:"part"`
-	// The values that hold, byte for byte; a number, `true` or `false` in a document as it is
-	// written. Empty: any value that is not empty or null.
+	// The values that hold, byte for byte as they are written. Empty: any value that is not empty
+	// or null.
 	Is []string `mapstructure:"is"`
 }
 

@@ -11,17 +11,14 @@ import "time"
 
 // Config is the whole file.
 type Config struct {
-	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at
-	// most 200. Each lane's transactional ID is `<consumer_group>-<lane>@<instance>`. Keep the name
-	// over restarts: then a new start ends at once the transaction that a crash left open. Two
-	// processes of one group that run at the same time need different names, also on one host. With
-	// equal names they abort each other's transactions.
+	// Name of this process within its consumer groups: letters, digits, `.`, `_` and `-`, at most
+	// 200. Two processes of one group with equal names abort each other's transactions. Keep the
+	// name over restarts: then a new start ends at once the transaction that a crash left open.
 	//
 	// Default: the host name.
 	Instance string `mapstructure:"instance"`
-	// How long a stop may take, at least `1s`. The lanes finish the batch in hand and leave their
-	// group. kdedup gives up a batch that is not committed by then, and reads it again at the next
-	// start.
+	// How long a stop may take, at least `1s`. kdedup gives up a batch that is not committed by
+	// then, and reads it again at the next start.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 	// The cluster that holds all topics, but for those that `kafka.output` takes.
 	Kafka Kafka `mapstructure:"kafka"`
@@ -41,8 +38,7 @@ type Config struct {
 	Log Log `mapstructure:"log"`
 	// Changes of the file while kdedup runs.
 	Reload Reload `mapstructure:"reload"`
-	// Required. The pipelines, at least one; each has a consumer group of its own. `kdedup serve`
-	// alone needs none.
+	// Required. The pipelines, at least one. `kdedup serve` alone needs none.
 	Topics []Topic `mapstructure:"topics"`
 
 	// UnknownEnv lists the variables that begin with KDEDUP_ and override nothing, sorted, names
@@ -56,16 +52,14 @@ type Config struct {
 
 // Reload says when the file is read again. SIGHUP always does it.
 type Reload struct {
-	// Whether changes of the file, and of the files that its secrets name by `file:`, are applied
-	// by themselves: it is read every 5 s, and a change counts when it was read twice. `false`
-	// waits for SIGHUP. A change takes effect without a restart.
+	// Whether changes of the file, and of the files that its secrets name, are applied by
+	// themselves, every 5 s. `false` waits for SIGHUP.
 	Watch bool `mapstructure:"watch"`
 }
 
 // Log says what is logged, and how.
 type Log struct {
-	// The least important level that is written: `debug`, `info`, `warn` or `error`. A change takes
-	// effect without a restart.
+	// The least important level that is written: `debug`, `info`, `warn` or `error`.
 	Level string `mapstructure:"level"`
 	// `text` (key=value) or `json`, one line per event.
 	Format string `mapstructure:"format"`

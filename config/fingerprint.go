@@ -16,22 +16,18 @@ const (
 )
 
 // Fingerprint says what of two records with equal IDs makes them the same content, and so a
-// duplicate; otherwise the later one is a conflict, see `on_conflict`. It may be one word:
-// `fingerprint: none`. Once a scope has claims, changing it stops the next start, because the
-// fingerprints of the old claims would be others.
+// duplicate; otherwise the later one is a conflict, see `on_conflict`. `fingerprint: none` stands
+// for `of: none`. It cannot be changed once a scope has claims.
 type Fingerprint struct {
 	// `all`: key and value, byte for byte, or the fields that `ignore` or `only` leave. `none`:
-	// nothing, records with equal IDs are always the same.
+	// records with equal IDs are always the same.
 	Of string `mapstructure:"of"`
 	// Fields of a value that differ between copies, at most 32, written as `message_id.path` is,
-	// but not within a string: `[ts_ms, "meta.attempt"]`. The rest of the value counts by what it
-	// says: white space, the order of names and the spelling of strings do not matter; numbers
-	// count as they are written. The key counts. A value that is not of the `format` counts as a
-	// whole.
+	// but not within a string: `[ts_ms, "meta.attempt"]`. The key counts. A value that is not of
+	// the `format` counts as a whole.
 	Ignore []string `mapstructure:"ignore"`
-	// The only fields of a value that count, as in `ignore`, beside the key. A JSON value without
-	// one of them counts as a whole, and so does an Avro or Protobuf value whose schema has none of
-	// them. Not together with `ignore`.
+	// The only fields of a value that count, beside the key. A value without one of them counts as
+	// a whole. Not together with `ignore`.
 	Only []string `mapstructure:"only"`
 	// What the value is, with `ignore` and `only`: `json`, `avro` or `protobuf`. The last two need
 	// `schema_registry`.

@@ -2,13 +2,12 @@ package config
 
 // Kafka is the cluster, or both clusters, and how to reach them.
 type Kafka struct {
-	// Required. Some brokers as `host:port`, or `host` for port 9092. The others are found through
-	// them; name at least two, so that a start does not depend on one broker.
+	// Required. Some brokers as `host:port`, or `host` for port 9092. Name two, so that a start
+	// does not depend on one.
 	Brokers []string `mapstructure:"brokers"`
-	// Rack or availability zone of this process, as `broker.rack` spells those of the brokers. The
-	// lanes then read from a replica in the same rack if there is one, where the brokers have
-	// `replica.selector.class` set (KIP-392): no traffic between zones is paid for. Empty means
-	// from the leaders.
+	// Rack or availability zone of this process, as in `broker.rack`. The lanes then read from a
+	// replica there, where the brokers have `replica.selector.class` set (KIP-392). Empty: from the
+	// leaders.
 	Rack string `mapstructure:"rack"`
 	// Encryption of the connections to the brokers.
 	TLS TLS `mapstructure:"tls"`
@@ -18,41 +17,36 @@ type Kafka struct {
 	Output OutputCluster `mapstructure:"output"`
 }
 
-// OutputCluster takes the clean topics, the duplicates topics and the dead-letter topics. The
+// OutputCluster takes the clean topics, the duplicates topics and the dead-letter topics; the
 // inputs stay on the cluster of `kafka.brokers`. With `delivery: exactly_once` the consumer group
-// and the fence topic of an entry are on the cluster of the output, whose transactions they belong
-// to; the group of that name on the cluster of the input only tells the lag. With
-// `delivery: at_least_once` both are on the cluster of the input. Names that must differ on one
-// cluster must differ on two: the clean topic cannot have the name of the input.
+// and the fence topic are on the output's cluster, with `at_least_once` on the input's. The clean
+// topic cannot have the name of the input.
 type OutputCluster struct {
-	// Some brokers of the other cluster, as in `kafka.brokers`. Empty means that there is none: all
-	// topics are on one cluster.
+	// Some brokers of the other cluster. Empty: all topics are on one cluster.
 	Brokers []string `mapstructure:"brokers"`
-	// Encryption of the connections to them, as in `kafka.tls`.
+	// Encryption of the connections to them. Nothing is taken from `kafka.tls`.
 	TLS TLS `mapstructure:"tls"`
-	// Authentication with them, as in `kafka.sasl`. Nothing is taken from there.
+	// Authentication with them. Nothing is taken from `kafka.sasl`.
 	SASL SASL `mapstructure:"sasl"`
 }
 
 // Apart reports whether there is another cluster for what the pipelines forward.
 func (o OutputCluster) Apart() bool { return len(o.Brokers) > 0 }
 
-// TLS encrypts connections, and with a certificate of its own authenticates the client. Each new
-// connection takes the files as they are then, so a renewed certificate needs no restart; only
-// those of `tracing.tls` are read once, at the start. When new files are unusable, kdedup goes on
-// with the old ones and logs a warning.
+// TLS encrypts connections, and with a certificate of its own authenticates the client. Nothing is
+// taken from one section into another. New connections take changed files (but not those of
+// `tracing.tls`); while these are unusable, kdedup goes on with the old ones.
 type TLS struct {
-	// Whether connections are encrypted. The other settings of this section have no effect without
-	// it and are refused then.
+	// Whether connections are encrypted. The other settings need it.
 	Enabled bool `mapstructure:"enabled"`
-	// PEM file with the authorities that may sign the server's certificate. Empty means the
-	// system's, which are read once.
+	// PEM file with the authorities that may sign the server's certificate. Empty: the system's,
+	// which are read once.
 	CAFile string `mapstructure:"ca_file"`
 	// PEM file with the client's certificate chain; needs `key_file`.
 	CertFile string `mapstructure:"cert_file"`
 	// PEM file with the private key of `cert_file`, not encrypted.
 	KeyFile string `mapstructure:"key_file"`
-	// The name that the server's certificate must carry. Empty means the host that was dialled.
+	// The name that the server's certificate must carry. Empty: the host that was dialled.
 	ServerName string `mapstructure:"server_name"`
 }
 
@@ -65,15 +59,15 @@ const (
 	SASLAWS         = "aws-msk-iam"
 )
 
-// SASL authenticates with the brokers: by name and password, by a token, or by AWS credentials.
+// SASL authenticates with the brokers. Nothing is taken from one section into the other.
 type SASL struct {
 	// `plain`, `scram-sha-256`, `scram-sha-512`, `oauthbearer` or `aws-msk-iam`, also as Kafka
-	// spells them (`SCRAM-SHA-512`); empty means no authentication. With `plain` and `oauthbearer`
-	// the secret crosses the network as it is: enable TLS. `aws-msk-iam` is refused without.
+	// spells them (`SCRAM-SHA-512`); empty: no authentication. With `plain` and `oauthbearer` the
+	// secret crosses the network as it is: enable TLS. `aws-msk-iam` is refused without.
 	Mechanism string `mapstructure:"mechanism"`
 	// Required with `plain` and `scram-sha-…`, refused otherwise.
 	Username string `mapstructure:"username"`
-	// Required with `plain` and `scram-sha-…`, refused otherwise. It is read at the start.
+	// Required with `plain` and `scram-sha-…`, refused otherwise.
 	Password Secret `mapstructure:"password"`
 	// Where the tokens of `oauthbearer` come from.
 	OAuth OAuth `mapstructure:"oauth"`
@@ -81,16 +75,15 @@ type SASL struct {
 	AWS AWS `mapstructure:"aws"`
 }
 
-// OAuth gets tokens from a token endpoint by the client credentials grant. One token serves all
-// connections of the process. It is renewed when a fifth of its time is left; while that fails, the
-// old one is used to its end.
+// OAuth gets tokens by the client credentials grant. A token is renewed when a fifth of its time is
+// left.
 type OAuth struct {
 	// Required with `oauthbearer`. The token endpoint, as an `https` URL; `http` only for a host on
 	// the loopback. Proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 	TokenURL string `mapstructure:"token_url"`
 	// Required with `oauthbearer`. The client's name at the token endpoint.
 	ClientID string `mapstructure:"client_id"`
-	// Required with `oauthbearer`. It is read at the start.
+	// Required with `oauthbearer`.
 	ClientSecret Secret `mapstructure:"client_secret"`
 	// Scopes to ask for.
 	Scopes []string `mapstructure:"scopes"`
@@ -99,19 +92,18 @@ type OAuth struct {
 	// SASL extensions for the brokers, each as `name=value`. Confluent Cloud wants `logicalCluster`
 	// and `identityPoolId`.
 	Extensions []string `mapstructure:"extensions"`
-	// PEM file with the authorities that may sign the endpoint's certificate; each request for a
-	// token takes it as it is then. Empty means the system's.
+	// PEM file with the authorities that may sign the endpoint's certificate, read for each token.
+	// Empty: the system's.
 	CAFile string `mapstructure:"ca_file"`
 }
 
-// AWS is the login to Amazon MSK by IAM. The credentials come from the AWS SDK's default chain:
-// environment, web identity (EKS), container and instance roles, shared configuration files. They
-// are renewed by themselves. The region is that in the brokers' names; where they have none,
-// `AWS_REGION` must be set in the environment.
+// AWS is the login to Amazon MSK by IAM, with the credentials of the AWS SDK's default chain. The
+// region is that in the brokers' names; where they have none, `AWS_REGION` must be set in the
+// environment.
 type AWS struct {
-	// Profile of the shared configuration files. Empty means `AWS_PROFILE`, or the default one.
+	// Profile of the shared configuration files. Empty: `AWS_PROFILE`, or the default one.
 	Profile string `mapstructure:"profile"`
-	// ARN of a role to assume with those credentials, for example one in the account of the
-	// brokers. Empty means none. It needs a region in the environment or in the profile.
+	// ARN of a role to assume with those credentials. It needs a region in the environment or in
+	// the profile.
 	RoleARN string `mapstructure:"role_arn"`
 }

@@ -13,39 +13,37 @@ const (
 	KeepOnly   = "only"
 )
 
-// Keepers are the processes that share out the shards of a claim log among themselves, see
-// `docs/claimlog.md#keepers`.
+// Keepers are the processes that share out the shards of a claim log among themselves, in Kafka or
+// in Cassandra. See `docs/claimlog.md#keepers`.
 type Keepers struct {
 	// What this process keeps of the claim log's index. `all`: all shards; it asks nobody, and
-	// nobody asks it. `shared`: its part of them; it asks the others about the rest, which needs
-	// the settings below. `none`: nothing, and no disk; it asks the others, at least one of which
-	// must be `shared` or `only`. `only`: its part, and no pipelines and no API. Processes with
-	// different values may run beside each other.
+	// nobody asks it. `shared`: its part; it asks the others about the rest. `none`: nothing, and
+	// no disk; another one must be `shared` or `only`. `only`: its part, and no pipelines and no
+	// API.
 	Keep string `mapstructure:"keep"`
-	// How many processes keep each shard, 1 or 2. With 2 nothing waits when a process is lost, and
-	// the indexes take twice as much. The same in all processes.
+	// How many processes keep each shard, 1 or 2, the same in all processes. With 2 nothing waits
+	// when a process is lost.
 	Copies int `mapstructure:"copies"`
-	// Where this process answers the others, `host:port`; port 0 is any that is free. Not used with
-	// `keep: none`. Off loopback it needs `secret` or `tls`.
+	// Where this process answers the others, `host:port`. Not used with `keep: none`. Off loopback
+	// it needs `secret` or `tls`.
 	Listen string `mapstructure:"listen"`
-	// The `host:port` at which the others reach `listen`. Empty means `listen`, which must then
-	// name the host.
+	// The `host:port` at which the others reach `listen`. Empty: `listen`, which must then name the
+	// host.
 	Advertise string `mapstructure:"advertise"`
 	// What all processes know, and nobody else: at least 32 bytes, such as `openssl rand -hex 32`
-	// makes. The connections are encrypted by it, and only processes that have it are answered, and
-	// believed. Instead of `tls`.
+	// makes. It encrypts the connections. Instead of `tls`.
 	Secret Secret `mapstructure:"secret"`
 	// Certificates on both sides of the connections. Instead of `secret`.
 	TLS KeepersTLS `mapstructure:"tls"`
 }
 
-// KeepersTLS are the files for connections between keepers. They are read again when they change.
+// KeepersTLS are the files for connections between keepers. Changed files are read again.
 type KeepersTLS struct {
 	// PEM file with the authorities that sign the certificates of these processes, and of no
 	// others: whoever has one is answered.
 	CAFile string `mapstructure:"ca_file"`
-	// PEM file with this process's certificate chain, for both sides of a connection. It must
-	// carry the host of `advertise`.
+	// PEM file with this process's certificate chain, for both sides of a connection, with the host
+	// of `advertise`.
 	CertFile string `mapstructure:"cert_file"`
 	// PEM file with the private key of `cert_file`, not encrypted.
 	KeyFile string `mapstructure:"key_file"`

@@ -52,48 +52,40 @@ const (
 	PartKey   = "key"
 )
 
-// MessageID says where a record carries its ID. Records with equal IDs in one scope are copies of
-// one message. A null or empty ID is a missing ID, see `on_missing_id`. Once a scope has claims,
-// changing this section stops the next start, because the old claims would mean nothing.
+// MessageID says where a record carries its ID; every entry needs it. Records with equal IDs in one
+// scope are copies of one message. A null or empty ID is a missing one, see `on_missing_id`. This
+// section cannot be changed once a scope has claims. `docs/message-ids.md` has the details.
 type MessageID struct {
-	// A kind of producer, whose page in docs/recipes tells what repeats and what stays open:
-	// `debezium`, `debezium_outbox`, `maxwell`, `canal`, `ticdc`, `cockroachdb`, `mongodb`, `dms`,
-	// `cloudevents`, `stripe`, `shopify`, `github`, `spring`, `segment` or `snowplow`. It stands
-	// for `from` and what belongs to it, and for some also for `fingerprint` and `on_tombstone`;
-	// `kdedup config print` shows them. What the entry sets itself wins: `fingerprint` and every
-	// list as a whole. `from` and `parts` are refused beside it.
+	// A kind of producer, with a page in docs/recipes: `debezium`, `debezium_outbox`, `maxwell`,
+	// `canal`, `ticdc`, `cockroachdb`, `mongodb`, `dms`, `cloudevents`, `stripe`, `shopify`,
+	// `github`, `spring`, `segment` or `snowplow`. It stands for `from` and what belongs to it, for
+	// some also for `fingerprint` and `on_tombstone`; `kdedup config print` shows them. What the
+	// entry sets itself wins, every list as a whole. `from` and `parts` are refused beside it.
 	Preset string `mapstructure:"preset"`
 	// Required, or set by `preset`. `header`: the header `name`. `key`: the record's key. `json`:
-	// the field `path` of a JSON document, the value or the key. What a schema registry's
-	// serializer puts before it is skipped, and what stands behind the field need not be JSON.
-	// `avro`, `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema,
-	// in the wire format of Confluent's serializers; the first two need `schema_registry`.
-	// `debezium`: a change in Debezium's envelope, known by its place in the log of the database,
-	// its key and what it did to the row. `maxwell`, `canal_json`, `ticdc`, `cockroachdb`,
-	// `mongodb` (its Kafka source) and `dms` (AWS): a change as these write it, known in the same
-	// way; what is no change passes as it is. `value_hash`: SHA-256 of the value, so that equal
-	// values are copies. `composite`: all of `parts` together. `first_of`: the first of `parts`
-	// that is not missing; an ID is the same whichever part has it.
+	// the field `path` of a JSON document, also behind what a registry's serializer puts before it.
+	// `avro`, `protobuf`, `json_schema`: the field `path` of a record behind the ID of its schema;
+	// the first two need `schema_registry`. `debezium`, `maxwell`, `canal_json`, `ticdc`,
+	// `cockroachdb`, `mongodb`, `dms`: a change, as these write it. `value_hash`: SHA-256 of the
+	// value. `composite`: all of `parts` together. `first_of`: the first of `parts` that is not
+	// missing.
 	From string `mapstructure:"from"`
 	// Name of the header. Required with `from: header`, refused otherwise.
 	Name string `mapstructure:"name"`
-	// With `from: header`, whether capital and small letters of ASCII in the name are different:
-	// `exact` or `any`. Take `any` for headers that come from HTTP requests. The ID is the same in
-	// any case of the name.
+	// With `from: header`, whether capital and small letters of ASCII in the name differ: `exact`
+	// or `any`.
 	//
 	// Default: `exact`.
 	HeaderCase string `mapstructure:"header_case"`
-	// With `from: header`, which one counts if the header stands more than once: `first`, what the
-	// producer set, or `last`, what was appended behind it.
+	// With `from: header`, which one counts of several: `first`, what the producer set, or `last`,
+	// what was appended behind it.
 	//
 	// Default: `first`.
 	Occurrence string `mapstructure:"occurrence"`
-	// Place of the field, for example `order.id`; `items[0].id` or `items.0.id` is the one of an
-	// array's first element; `payload|json.id` is a field of the document that lies as text in the
-	// field `payload` (or lies there as it is). A backslash makes `\`, `.`, `[`, `]`, `|` and `$`
-	// part of a name: `order\.id`. With `avro` and `protobuf` a name is also the key of a map, and
-	// nothing lies as text. With these two, `$` is the whole of a value or a key that is one
-	// scalar: with `avro` a string, say, and with `protobuf` a wrapper such as
+	// Place of the field, for example `order.id`, `items[0].id`, or `payload|json.id`: a field of
+	// the document that lies as text in the field `payload`. A backslash makes `\`, `.`, `[`, `]`,
+	// `|` and `$` part of a name: `order\.id`. `$` is the whole of a value or a key that is one
+	// scalar: with `avro` a string, say, with `protobuf` a wrapper such as
 	// `google.protobuf.StringValue`. Required with `from: json`, `avro`, `protobuf` and
 	// `json_schema`, refused otherwise.
 	Path string `mapstructure:"path"`
@@ -102,17 +94,12 @@ type MessageID struct {
 	// Default: `value`.
 	Part string `mapstructure:"part"`
 	// With `from: avro`, `protobuf` and `json_schema`, the subject whose newest schema `kdedup
-	// validate` looks at. Empty: the input topic with `-value` or `-key` behind it, if there is
-	// such a subject.
+	// validate` looks at. Empty: the input topic with `-value` or `-key` behind it.
 	Subject string `mapstructure:"subject"`
-	// What is done to the bytes of a header, a key or a field, in the given order, at most 8 steps.
-	// `trim`: white space of ASCII at both ends is taken away. `payload`: a JSON object of `schema`
-	// and `payload`, as Kafka Connect's JsonConverter writes it, is replaced by its payload.
-	// `unquote`: a JSON string is replaced by what it stands for. `lower`: letters of ASCII become
-	// small ones. `uuid`: a UUID in another spelling is written as
-	// `0a12c11d-71fa-4a2d-a02e-350ec8fc9e34`. Everything else stays. `docs/message-ids.md` has the
-	// details. An ID of which nothing is left is missing. Refused with other places; `parts` have
-	// their own.
+	// What is done to the bytes of a header, a key or a field, in the given order, at most 8 steps:
+	// `trim` (white space of ASCII), `payload` (of Kafka Connect's `schema` and `payload`),
+	// `unquote` (a JSON string), `lower` (letters of ASCII), `uuid` (the usual spelling). An ID of
+	// which nothing is left is missing. Refused with other places; `parts` have their own.
 	Normalize []string `mapstructure:"normalize"`
 	// With `from: value_hash`, fields of a value that do not count, as in `fingerprint.ignore`.
 	Ignore []string `mapstructure:"ignore"`
@@ -124,17 +111,14 @@ type MessageID struct {
 	// Default: `json`.
 	Format string `mapstructure:"format"`
 	// With `from: debezium`, whether a change is the same whichever connector sends it:
-	// `source.name`, the connector's `topic.prefix`, does not count. For a second connector on the
-	// same database, or one under another name.
+	// `source.name`, the connector's `topic.prefix`, does not count.
 	AnySource bool `mapstructure:"any_source"`
-	// Two or more places, each with `from` and so on. The order matters. Those of a `composite` are
-	// neither `composite` nor `first_of`, and if one is missing, the ID is. Those of a `first_of`
-	// may be `composite`. Required with these two, refused otherwise.
+	// Two or more places, each with `from` and so on, in an order that matters. Those of a
+	// `composite` are neither `composite` nor `first_of`, and if one is missing, the ID is. Those
+	// of a `first_of` may be `composite`. Required with these two, refused otherwise.
 	Parts []MessageID `mapstructure:"parts"`
-	// A secret of at least 16 bytes, for IDs that are personal data: kdedup then stores of each ID
-	// only `hmac:` and the 32 bytes of its HMAC-SHA-256 with this key. `kdedup id` and the status
-	// page find an ID by its own text. Which key it is, is noted with the scope; another one is
-	// refused as another `message_id` is. Keep it: without it no ID can be looked up. Of the whole
-	// `message_id` only, not of `parts`.
+	// A secret of at least 16 bytes, for IDs that are personal data: kdedup then stores only the
+	// HMAC-SHA-256 of each ID with this key. Keep the key: without it no ID can be looked up, and
+	// another one is refused as another `message_id` is. Not for `parts`.
 	HMACKey Secret `mapstructure:"hmac_key"`
 }

@@ -4,15 +4,13 @@ import "time"
 
 // Metrics says how fine the metrics are, and who else gets them. docs/metrics.md lists them.
 type Metrics struct {
-	// Whether lag and duplicates have a series for each input partition. With `false` the lag of a
-	// topic is one number for each process, and duplicates are not counted by partition: for inputs
-	// of thousands of partitions.
+	// Whether lag and duplicates have a series for each input partition. With `false`, for inputs
+	// of thousands of partitions, the lag of a topic is one number for each process, and duplicates
+	// have none.
 	PerPartition bool `mapstructure:"per_partition"`
 	// Whether every input has series of its own. `auto`: not those of a pattern of more than 20
 	// topics. `summed`: not those of any pattern, nor those that the file names, which are added up
-	// as `named topics`. `all`: yes. What is added up has the pattern in the place of the topic:
-	// all histograms, what the Kafka clients measure, failures by reason and the claims of the
-	// store. Lag, records, verdicts and lanes are never added up. docs/metrics.md has the numbers.
+	// as `named topics`. `all`: yes. docs/metrics.md tells what is added up.
 	PerTopic PerTopic `mapstructure:"per_topic"`
 	// Sends what /metrics shows to a collector.
 	OTLP MetricsOTLP `mapstructure:"otlp"`
@@ -29,12 +27,13 @@ const (
 )
 
 // MetricsOTLP sends the metrics to an OpenTelemetry collector, by OTLP, beside /metrics. See
-// docs/tracing.md, whose environment and resource also hold for them.
+// docs/tracing.md. Without `tls` an `https://` endpoint needs a certificate that the system trusts,
+// or `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY`.
 type MetricsOTLP struct {
-	// Whether metrics are sent. Nothing else switches it on, not even an `OTEL_…` variable.
+	// Whether metrics are sent. No `OTEL_…` variable switches it on.
 	Enabled bool `mapstructure:"enabled"`
 	// The collector, `http://host:port` or `https://host:port`. With `http/protobuf` the URL may
-	// have a path, and `/v1/metrics` is added to it.
+	// have a path, to which `/v1/metrics` is added.
 	//
 	// Default: the one in `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`,
 	// otherwise `http://localhost:4318`, or `:4317` with `grpc`.
@@ -44,12 +43,9 @@ type MetricsOTLP struct {
 	// Default: the one in `OTEL_EXPORTER_OTLP_METRICS_PROTOCOL` or `OTEL_EXPORTER_OTLP_PROTOCOL`,
 	// otherwise `http/protobuf`.
 	Protocol string `mapstructure:"protocol"`
-	// Headers of each request, for a collector that asks who it is. Empty means those in
-	// `OTEL_EXPORTER_OTLP_HEADERS`.
+	// Headers of each request. Empty: those in `OTEL_EXPORTER_OTLP_HEADERS`.
 	Headers []OTLPHeader `mapstructure:"headers"`
-	// Authorities and a client certificate for an `https://` endpoint. Without this section such an
-	// endpoint must have a certificate of an authority that the system knows; the variables
-	// `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY` count then.
+	// Authorities and a client certificate for an `https://` endpoint.
 	TLS TLS `mapstructure:"tls"`
 	// How often they are sent: `1s` to `1h`.
 	Interval time.Duration `mapstructure:"interval"`

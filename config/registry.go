@@ -8,60 +8,53 @@ import (
 	"unicode"
 )
 
-// SchemaRegistry is where the schemas of Avro and Protobuf records are, for `message_id`,
-// `fingerprint` and `only_if`. While it does not answer,
-// records of schemas that kdedup has not seen yet wait as they do for the store, see
-// `topics[].on_store_outage`; the others go on.
+// SchemaRegistry is where the schemas of Avro and Protobuf records are. While it does not answer,
+// records of schemas that kdedup has not seen yet wait as they do for the store; the others go on.
+// `tls` is for `https` only.
 type SchemaRegistry struct {
 	// `confluent`: one that speaks Confluent's API, as Karapace, Redpanda and Apicurio do.
 	// `apicurio`: Apicurio Registry 3 by its own API, for records of its own serializers. `glue`:
-	// the AWS Glue schema registry, for records of its serializers, plain or zlib. `azure`: the one
-	// of Azure Event Hubs, whose serializers name the schema in the header `content-type`, as
-	// `avro/binary+ID`; keys are not read, for they have the same header. `files`: no registry, all
-	// schemas are in `schemas`.
+	// the AWS Glue schema registry. `azure`: the one of Azure Event Hubs, whose serializers name
+	// the schema in the header `content-type`; keys are not read. `files`: no registry, all schemas
+	// are in `schemas`.
 	//
 	// Default: `confluent`.
 	Type string `mapstructure:"type"`
 	// Files with schemas: Avro schemas as JSON, each with all types that it names, and Protobuf
-	// descriptor sets (`protoc --include_imports --descriptor_set_out=FILE`). Records in Avro's
-	// single-object encoding find theirs by its fingerprint; records that name no schema need
-	// `topics[].schema`. `7=FILE` is the descriptor set of the schema that the registry has under
-	// the number 7, for texts that kdedup cannot read, as those of `edition = "2024"`; of its files
-	// the last one counts. They are read at the start. Required with `type: files`.
+	// descriptor sets (`protoc --include_imports --descriptor_set_out=FILE`). `7=FILE` is the
+	// descriptor set of the registry's schema number 7, for texts that kdedup cannot read, as those
+	// of `edition = "2024"`. They are read at the start. Required with `type: files`.
 	Schemas []string `mapstructure:"schemas"`
-	// With `type: glue`, the region. Empty means that of the environment or of the profile. The
-	// credentials are those of the default chain of AWS; `urls` is in the place of the region's
-	// address.
+	// With `type: glue`, the region. Empty: that of the environment or of the profile. The
+	// credentials are those of AWS's default chain; `urls` replaces the region's address.
 	Region string `mapstructure:"region"`
 	// With `type: glue`, the registry whose newest schemas `kdedup validate` looks at; a schema has
 	// the name of the topic, or that of `message_id.subject`. Empty: `default-registry`.
 	RegistryName string `mapstructure:"registry_name"`
 	// Where records name their schema. `value`: a zero byte and a number before the value (or the
-	// key). `header`: in a header of Confluent's or Apicurio's serializers; the value has nothing
-	// before it. `any`: in a header where there is one, or else before the value.
+	// key). `header`: in a header of Confluent's or Apicurio's serializers. `any`: in a header
+	// where there is one, or else before the value.
 	//
 	// Default: `any`.
 	IDIn string `mapstructure:"id_in"`
-	// With `type: apicurio`, which number the serializers write before a value: `content_id`, or
-	// `global_id` (their `apicurio.registry.use-id`).
+	// With `type: apicurio`, which number stands before a value: `content_id`, or `global_id`
+	// (`apicurio.registry.use-id` of the serializers).
 	//
 	// Default: `content_id`.
 	UseID string `mapstructure:"use_id"`
-	// With `type: apicurio`, how many bytes that number has: 4, or 8 with the serializers of
-	// Apicurio 2.
+	// With `type: apicurio`, the bytes of that number: 4, or 8 with the serializers of Apicurio 2.
 	//
 	// Default: 4.
 	IDBytes int `mapstructure:"id_bytes"`
-	// Addresses of one registry, each as an `https` or `http` URL without a password. The next is
+	// Addresses of one registry, each as an `https` or `http` URL without a password; the next is
 	// asked if one does not answer. Required where an entry of `topics` names `avro` or `protobuf`.
 	// Those of Apicurio end in `/apis/ccompat/v7`, or, with `type: apicurio`, behind the port.
 	URLs []string `mapstructure:"urls"`
-	// Name for basic authentication; needs `password`. Empty means none.
+	// Name for basic authentication; needs `password`.
 	Username string `mapstructure:"username"`
-	// Password of `username`. It is read at the start.
+	// Password of `username`.
 	Password Secret `mapstructure:"password"`
-	// Token that is sent as `Authorization: Bearer`, in the place of a name. It is read at the
-	// start.
+	// Token that is sent as `Authorization: Bearer`, in the place of a name.
 	Token Secret `mapstructure:"token"`
 	// Where tokens come from, in the place of a name and of one `token`.
 	OAuth RegistryOAuth `mapstructure:"oauth"`
@@ -75,23 +68,20 @@ type SchemaRegistry struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
-// RegistryOAuth gets tokens from a token endpoint by the client credentials grant, as
-// `kafka.sasl.oauth` does. A token is renewed when a fifth of its time is left, and when the
-// registry refuses it. While there is none, records wait as for the registry.
+// RegistryOAuth gets tokens as `kafka.sasl.oauth` does, in the place of a name and of one `token`.
 type RegistryOAuth struct {
-	// The token endpoint, as an `https` URL; `http` only for a host on the loopback. Proxies are
-	// taken from the environment (`HTTPS_PROXY`, `NO_PROXY`). Empty: no tokens.
+	// The token endpoint, as in `kafka.sasl.oauth.token_url`. Empty: no tokens.
 	TokenURL string `mapstructure:"token_url"`
 	// The client's name at the token endpoint. Required with `token_url`.
 	ClientID string `mapstructure:"client_id"`
-	// Required with `token_url`. It is read at the start.
+	// Required with `token_url`.
 	ClientSecret Secret `mapstructure:"client_secret"`
 	// Scopes to ask for.
 	Scopes []string `mapstructure:"scopes"`
 	// The `audience` parameter that some endpoints want.
 	Audience string `mapstructure:"audience"`
-	// PEM file with the authorities that may sign the endpoint's certificate; each request for a
-	// token takes it as it is then. Empty means the system's.
+	// PEM file with the authorities that may sign the endpoint's certificate, read for each token.
+	// Empty: the system's.
 	CAFile string `mapstructure:"ca_file"`
 }
 

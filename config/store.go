@@ -11,13 +11,12 @@ const (
 	StoreKafka     = "kafka"
 )
 
-// Store is where the claims are kept. Only the section that `type` names is used and checked.
+// Store is where the claims are kept, see `docs/stores.md`. Only the section that `type` names is
+// used and checked.
 type Store struct {
-	// `kafka`: the claim log, topics beside the input's, for any number of processes and without
-	// another server. `embedded`: files of this process, for one process. `cassandra`: tables that
-	// any number of processes share. `redis`: keys that any number of processes share, in Redis or
-	// Valkey. `postgres`: a table in PostgreSQL, shared likewise. See `docs/stores.md` for what
-	// each of them promises.
+	// `kafka`: the claim log, in topics beside the input's. `embedded`: files of this process.
+	// `cassandra`: tables. `redis`: keys in Redis or Valkey. `postgres`: a table. All but
+	// `embedded` are for any number of processes.
 	Type string `mapstructure:"type"`
 	// The store of type `embedded`.
 	Embedded Embedded `mapstructure:"embedded"`
@@ -40,29 +39,24 @@ const (
 	IndexMemory = "memory"
 )
 
-// ClaimLog is a store in topics of the cluster that `kafka` names, see `docs/claimlog.md`. Every
-// process reads all claims of its consumer groups into an index of its own.
+// ClaimLog is a store in topics of the cluster that `kafka` names. See `docs/claimlog.md`.
 type ClaimLog struct {
-	// Name of the topic with the claims of a consumer group, or of the `scope_group` in its place;
-	// `{group}` stands for it. Beside each is a second topic, with `.scopes` behind the name. Both
-	// are made by `kdedup setup`.
+	// Topic with the claims of a consumer group, or of the `scope_group` in its place; `{group}`
+	// stands for it. The second topic has `.scopes` behind the name.
 	Topic string `mapstructure:"topic"`
-	// Partitions of a topic with claims that `kdedup setup` makes, 1 to 1000. More let more brokers
-	// share the work, and make blocks smaller. It cannot be changed later: `kdedup migrate` moves
-	// the claims to another topic.
+	// Partitions of the topic that `kdedup setup` makes, 1 to 1000. More spread the work over more
+	// brokers. It cannot be changed later: `kdedup migrate` moves the claims to another topic.
 	Shards int `mapstructure:"shards"`
-	// Where this process keeps its index. `files`: in `path`; a start goes on where the last one
-	// ended. `memory`: nowhere else; a start reads the whole log, and each claim takes about 200
-	// bytes of memory.
+	// Where this process keeps its index: `files`, in `path`, or `memory`: a start reads the whole
+	// log, and each claim takes about 200 bytes of memory.
 	Index string `mapstructure:"index"`
-	// Directory of the index; every `instance` has its own directory in it. You may lose it: kdedup
-	// makes it again from the log. A relative path starts at the working directory.
+	// Directory of the index; every `instance` has its own in it. You may lose it: kdedup makes it
+	// again from the log.
 	Path string `mapstructure:"path"`
 	// How long a batch of claims may take, at least `1s`. Claims that time out are sent again.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Which cluster has the log: `input`, or `output`, which is that of `kafka.output`. See
-	// `docs/claimlog.md#on-which-cluster`. A log does not move with this setting: `kdedup migrate`
-	// moves its claims.
+	// Which cluster has the log: `input`, or `output`, which is `kafka.output`. See
+	// `docs/claimlog.md#on-which-cluster`. A log does not move with this setting.
 	Cluster string `mapstructure:"cluster"`
 }
 
@@ -80,69 +74,61 @@ func (c Config) ClaimsApart() bool {
 
 // Embedded is a store on the local disk.
 type Embedded struct {
-	// Directory of the store. One process per directory. Put it on a disk that survives a restart:
-	// without the directory all claims are lost, and kdedup refuses to start until
-	// `kdedup setup --accept-empty-store`, after which copies of earlier messages pass. A relative
-	// path starts at the working directory.
+	// Directory of the store, for one process, on a disk that survives a restart. Without it all
+	// claims are lost, and kdedup refuses to start until `kdedup setup --accept-empty-store`.
 	Path string `mapstructure:"path"`
 }
 
 // Cassandra is a store in an Apache Cassandra table.
 type Cassandra struct {
-	// Required with `type: cassandra`. Some nodes as `host:port`, or `host` for port 9042. The
-	// others are found through them.
+	// Required with `type: cassandra`. Some nodes as `host:port`, or `host` for port 9042.
 	Hosts []string `mapstructure:"hosts"`
 	// How claims are kept. `rows`: a row for each. `log`: in the blocks of a log, which costs the
-	// nodes a twentieth of that, and each process an index of all claims. Neither knows the claims
-	// of the other: see `docs/stores.md#a-log-in-cassandra` before you change it.
+	// nodes a twentieth of that, and each process an index of all claims. See
+	// `docs/stores.md#a-log-in-cassandra` before you change it.
 	Layout string `mapstructure:"layout"`
 	// The log, with `layout: log`.
 	Log CassandraLog `mapstructure:"log"`
 	// Keyspace of the table: a letter, then letters, digits and `_`, at most 48, and not one of
-	// Cassandra's own. kdedup quotes it, so capitals count, also in the table's name.
+	// Cassandra's own. Capitals count.
 	Keyspace string `mapstructure:"keyspace"`
 	// Table of the claims: a letter, then letters, digits and `_`, at most 48. Not used with
 	// `layout: log`.
 	Table string `mapstructure:"table"`
-	// The data centre whose nodes kdedup asks. It never asks others; `hosts` must lie in it.
-	// Required with `LOCAL_SERIAL` in a cluster of more than one data centre. Empty means that the
-	// cluster has only one.
+	// The data centre whose nodes kdedup asks, and no others. Required with `LOCAL_SERIAL` in a
+	// cluster of more than one. Empty: the cluster has only one.
 	LocalDC string `mapstructure:"local_dc"`
-	// Name for password authentication; needs `password`. Empty means no authentication.
+	// Name for password authentication; needs `password`. Empty: no authentication.
 	Username string `mapstructure:"username"`
 	// Password of `username`.
 	Password Secret `mapstructure:"password"`
 	// Encryption of the connections to the nodes.
 	TLS TLS `mapstructure:"tls"`
 	// Consistency of the commit of a claim: `LOCAL_QUORUM`, `QUORUM`, `EACH_QUORUM` or `ALL`.
-	// Weaker levels are refused, because a claim that is answered must survive the loss of a node.
+	// Weaker levels are refused.
 	Consistency string `mapstructure:"consistency"`
 	// Consistency of the decision about a claim: `LOCAL_SERIAL` (a quorum of one data centre) or
 	// `SERIAL` (a quorum of all). With `LOCAL_SERIAL` in two data centres the same message is
-	// claimed once in each, and so forwarded twice: use it only when all processes use the same
-	// `local_dc`, and never both levels on one table.
+	// forwarded twice: use it only when all processes use the same `local_dc`, and never both
+	// levels on one table.
 	SerialConsistency string `mapstructure:"serial_consistency"`
-	// How long one request may take, at least `2s`. It must be longer than the server's own
-	// timeouts (`write_request_timeout`, `cas_contention_timeout`): otherwise this side gives up on
-	// claims that the server still decides. A request that times out is sent again. With `layout:
+	// How long one request may take, at least `2s`; then it is sent again. It must be longer than
+	// the server's own timeouts (`write_request_timeout`, `cas_contention_timeout`). With `layout:
 	// log` a batch of claims may take twice as long.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Connections to each node, 1 to 32.
 	Connections int `mapstructure:"connections"`
-	// Most requests under way in this process, 1 to 4096; further ones wait here. More load on a
-	// busy cluster makes it slower, not faster. Raise it if a request takes long although the
-	// cluster is not busy: across data centres, with `SERIAL`. Not used with `layout:
-	// log`, which has one for each shard.
+	// Most requests under way in this process, 1 to 4096. Raise it only if a request takes long
+	// although the cluster is not busy: across data centres, with `SERIAL`. Not used with `layout:
+	// log`.
 	InFlight int `mapstructure:"in_flight"`
-	// Most claims in one conditional batch, 1 to 200. Each batch costs the nodes one Paxos round,
-	// with one claim or with 200. Cassandra's `batch_size_fail_threshold` is for unconditional
-	// batches only. With 1 each claim is one insert, for servers that refuse conditional batches.
-	// Not used with `layout: log`.
+	// Most claims in one conditional batch, 1 to 200, which costs one Paxos round whatever their
+	// number. With 1 each claim is one insert, for servers that refuse conditional batches. Not
+	// used with `layout: log`.
 	BatchClaims int `mapstructure:"batch_claims"`
-	// Replication of the keyspace, as in CQL. `kdedup setup` uses it when the keyspace does not
-	// exist; an existing keyspace is never altered. The default keeps one copy of each claim and is
-	// for trials: in production use
-	// `{'class': 'NetworkTopologyStrategy', '<data centre>': 3}`.
+	// Replication of the keyspace that `kdedup setup` makes, as in CQL. The default keeps one copy
+	// of each claim and is for trials: in production use `{'class': 'NetworkTopologyStrategy',
+	// '<data centre>': 3}`.
 	Replication string `mapstructure:"replication"`
 }
 
@@ -153,62 +139,58 @@ const (
 	RedisCluster    = "cluster"
 )
 
-// Redis is a store in Redis 7.0 or later, or in Valkey. The server must have the `maxmemory-policy`
-// `noeviction`; another one is refused.
+// Redis is a store in Redis 7.0 or later, or in Valkey, with the `maxmemory-policy` `noeviction`;
+// another one is refused. `tls` is for the sentinels too.
 type Redis struct {
 	// `standalone`: one server, or one address that always leads to the master. `sentinel`: a
 	// master that Redis Sentinel watches. `cluster`: Redis Cluster.
 	Mode string `mapstructure:"mode"`
 	// Required with `type: redis`. The server, or some sentinels, or some nodes of the cluster, as
-	// `host:port`, or `host` for port 6379 (26379 for sentinels). `standalone` takes one.
+	// `host:port`, or `host` for port 6379 (26379 for sentinels).
 	Addresses []string `mapstructure:"addresses"`
-	// Required with `mode: sentinel`, refused otherwise. The name of the master that the sentinels
-	// watch.
+	// Required with `mode: sentinel`, refused otherwise. The master's name among the sentinels.
 	MasterName string `mapstructure:"master_name"`
 	// Number of the database, 0 or more. A cluster has only 0.
 	Database int `mapstructure:"database"`
-	// Name of an ACL user; needs `password`. Empty means the default user.
+	// Name of an ACL user; needs `password`. Empty: the default user.
 	Username string `mapstructure:"username"`
 	// Password of `username`, or of the default user.
 	Password Secret `mapstructure:"password"`
-	// Name with which the sentinels are asked; needs `sentinel_password`.
+	// Name for the sentinels; needs `sentinel_password`.
 	SentinelUsername string `mapstructure:"sentinel_username"`
-	// Password with which the sentinels are asked. They do not take that of the master.
+	// Password for the sentinels. They do not take that of the master.
 	SentinelPassword Secret `mapstructure:"sentinel_password"`
 	// Encryption of the connections, to sentinels too.
 	TLS TLS `mapstructure:"tls"`
 	// What all keys begin with: 1 to 100 of letters, digits, `.`, `_`, `-`, `:`. Processes with
 	// other prefixes do not see each other's claims.
 	KeyPrefix string `mapstructure:"key_prefix"`
-	// How long one pipeline of claims may take, at least `100ms`. Claims that time out are sent
-	// again.
+	// How long one pipeline of claims may take, at least `100ms`; then it is sent again.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Connections to each server, 1 to 1000. Every lane uses up to four at a time; further
-	// pipelines wait.
+	// Connections to each server, 1 to 1000. Every lane uses up to four at a time.
 	Connections int `mapstructure:"connections"`
 	// Most claims in one pipeline, 1 to 10000.
 	PipelineClaims int `mapstructure:"pipeline_claims"`
-	// How many replicas must have a claim before it counts as made, 0 to 10. 0 asks none. Then a
-	// failover rarely takes claims back, but every pipeline waits for replicas, and without enough
-	// of them nothing is claimed. Refused with `mode: cluster`.
+	// How many replicas must have a claim before it counts as made, 0 to 10. A failover then rarely
+	// takes claims back, but without enough replicas nothing is claimed. Refused with `mode:
+	// cluster`.
 	WaitReplicas int `mapstructure:"wait_replicas"`
-	// How long a pipeline waits for replicas, at least `1ms` and less than `timeout`; then its
-	// claims are sent again.
+	// How long a pipeline waits for replicas, at least `1ms` and less than `timeout`; then it is
+	// sent again.
 	WaitTimeout time.Duration `mapstructure:"wait_timeout"`
 }
 
 // Postgres is a store in a PostgreSQL table, version 13 or later.
 type Postgres struct {
 	// Required with `type: postgres`. The server as `host:port`, or `host` for port 5432. Of
-	// several, such as a primary and its standbys, the first that takes writes is used. A pgbouncer
-	// is fine, also with `pool_mode = transaction`.
+	// several, the first that takes writes is used. A pgbouncer is fine, also with `pool_mode =
+	// transaction`.
 	Hosts []string `mapstructure:"hosts"`
 	// Database of the table. It must exist.
 	Database string `mapstructure:"database"`
 	// Name to log in with.
 	Username string `mapstructure:"username"`
-	// Password of `username`. Empty means that the server asks for none, or for a client
-	// certificate.
+	// Password of `username`. Empty: the server asks for none, or for a client certificate.
 	Password Secret `mapstructure:"password"`
 	// Encryption of the connections to the server.
 	TLS TLS `mapstructure:"tls"`
@@ -218,18 +200,16 @@ type Postgres struct {
 	// Table of the claims: a lower-case letter, then lower-case letters, digits and `_`, at most
 	// 48.
 	Table string `mapstructure:"table"`
-	// How long one statement may take, and one attempt to connect, at least `1s`. A statement that
-	// times out is sent again.
+	// How long one statement, and one attempt to connect, may take, at least `1s`; then it is sent
+	// again.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Most connections of this process for claims, 1 to 100; further statements wait here. There is
-	// one more, which deletes expired claims. About as many as the server has cores for this
-	// process.
+	// Most connections of this process for claims, 1 to 100, about as many as the server has cores
+	// for this process. One more deletes expired claims.
 	Connections int `mapstructure:"connections"`
-	// Most claims in one statement, 1 to 10000. The statements of a batch of records run side by
-	// side, on different connections.
+	// Most claims in one statement, 1 to 10000. Statements run side by side, on different
+	// connections.
 	BatchClaims int `mapstructure:"batch_claims"`
-	// How often this process looks for expired claims to delete, `0s` or at least `1s`. Of all
-	// processes that share a table one at a time deletes. `0s` means that this process never does:
-	// then another one must.
+	// How often this process looks for expired claims to delete, `0s` or at least `1s`. `0s`:
+	// never, so another process must.
 	SweepInterval time.Duration `mapstructure:"sweep_interval"`
 }

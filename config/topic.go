@@ -58,18 +58,16 @@ const (
 )
 
 // Topic is one pipeline: it reads an input topic and writes a clean one. All its topics must exist;
-// `kdedup setup` creates those that are missing, except the input. No two of them may be the same,
+// `kdedup setup` makes those that are missing, except the input. No two of them may be the same,
 // and none may lead back to an input that feeds it.
 type Topic struct {
 	// Required. Topic to read. Each entry of a file reads another one. `input: {pattern: …}` reads
 	// many topics, see `input.pattern`.
 	Input string `mapstructure:"input"`
 	// A regular expression in the place of a name: `input: {pattern: 'tenant-.*\.orders'}`. Each
-	// topic whose whole name it matches gets a pipeline of its own, as if it had an entry, in which
-	// its name stands for every `{topic}`. `{topic}` must stand in `output`, `consumer_group`, and
-	// the other topics that are set, and may stand in `scope` and `scope_group`. kdedup looks for
-	// topics that have come or gone every 30 s. No topic that an entry of the file writes is taken
-	// for an input. An entry that names a topic wins over a pattern that matches it.
+	// topic whose whole name it matches gets a pipeline of its own, in which its name stands for
+	// every `{topic}`. `{topic}` must stand in `output`, `consumer_group`, and the other topics
+	// that are set, and may stand in `scope` and `scope_group`.
 	Pattern string `mapstructure:"input.pattern"`
 	// Required. Topic for the clean records, byte for byte as they were read.
 	Output string `mapstructure:"output"`
@@ -77,164 +75,145 @@ type Topic struct {
 	// share the work use the same group.
 	ConsumerGroup string `mapstructure:"consumer_group"`
 	// `exactly_once`: a batch's records and its offsets are committed in one transaction; read the
-	// output with `isolation.level=read_committed`. `at_least_once`: records first, offsets after;
-	// a crash between the two forwards that batch again. It needs no Kafka transactions; kdedup
-	// refuses `exactly_once` where the brokers have none, or one of the topics takes none.
+	// output with `isolation.level=read_committed`. `at_least_once`: records first, offsets after,
+	// without transactions; a crash between the two forwards that batch again.
 	Delivery Delivery `mapstructure:"delivery"`
-	// Group members in this process, 1 to 64. Each works alone on its partitions, so one commits
-	// while another claims. Each needs memory for a batch of its own, and two or three connections
-	// to the brokers. Lanes beyond the number of partitions stay idle. With a pattern the default
-	// is 1, for each topic.
+	// Group members in this process, 1 to 64. Each has memory for a batch of its own, and two or
+	// three connections to the brokers. Lanes beyond the number of partitions stay idle. With a
+	// pattern the default is 1, for each topic.
 	Lanes int `mapstructure:"lanes"`
 	// Required. Where a record carries its ID.
 	MessageID MessageID `mapstructure:"message_id"`
-	// Full name of the Avro record or the Protobuf message that every value of the input is, for
-	// values that name no schema: `shop.Order`. `schema_registry.schemas` has it. Nothing is looked
-	// for before a value then. Name one in Avro only for a topic whose schema never changes: with
-	// another version than theirs kdedup would read another field.
+	// Full name of the Avro record or the Protobuf message that every value is, for values that
+	// name no schema: `shop.Order`, from `schema_registry.schemas`. In Avro only for a topic whose
+	// schema never changes: with another version than theirs kdedup would read another field.
 	Schema string `mapstructure:"schema"`
-	// Which records have a message ID, by what they have in a header, the key or a JSON field, for
-	// example `{from: header, name: type, is: [order]}`. All others are forwarded as they are, in
-	// their order and in every `mode`, and no ID is looked for in them: verdict `exempt`, outcome
-	// `passed_through`. Where the place cannot be read, a record is treated as if it had the value.
-	// It may be changed at any time: the IDs of the others stay the same.
+	// Which records have a message ID; all others are forwarded as they are.
 	OnlyIf Condition `mapstructure:"only_if"`
 	// What of records with equal IDs makes them copies of each other.
 	Fingerprint Fingerprint `mapstructure:"fingerprint"`
 	// Namespace of the message IDs: claims are stored under (scope_group, scope). Pipelines that
-	// share both share their claims, so that a message on two input topics is forwarded once; they
-	// must agree on `message_id`, `fingerprint`, `ttl`, `ttl_from` and `buckets`.
+	// share both share their claims; they must agree on `message_id`, `fingerprint`, `ttl`,
+	// `ttl_from` and `buckets`.
 	//
 	// Default: the input topic, `{topic}` with a pattern.
 	Scope string `mapstructure:"scope"`
-	// The other half of the namespace, see `scope`. Set it to share claims between pipelines, whose
-	// consumer groups differ, or to keep the claims when a consumer group is renamed.
+	// The other half of the namespace. Set it to share claims between pipelines, or to keep them
+	// when a consumer group is renamed.
 	//
 	// Default: the consumer group.
 	ScopeGroup string `mapstructure:"scope_group"`
-	// The window: how long a claim holds, counted as `ttl_from` says. A copy that comes later is a
-	// new message. Whole seconds, from `1s` to 20 years (630720000 s, Cassandra's limit). The
-	// store holds about rate x ttl claims. A change applies to new claims.
+	// How long a claim holds. A copy that comes later is a new message. Whole seconds, from `1s` to
+	// 20 years (630720000 s). The store holds about rate x ttl claims. A change applies to new
+	// claims.
 	TTL time.Duration `mapstructure:"ttl"`
-	// Where the window begins. `first`: at the first copy, however many come. `last`: at the last
-	// one, so an ID stays known until no copy has come for the ttl. A claim then ends between nine
-	// tenths of the ttl and all of it after the last copy. The record that owns the ID is no copy:
-	// read again, it renews nothing. A change applies at once: claims that hold are renewed from
-	// then on, or end as they are.
+	// Where that time begins. `first`: at the first copy, however many come. `last`: at the last
+	// one; a claim then ends between nine tenths of the ttl and all of it after the last copy. The
+	// record that owns the ID is no copy. A change applies at once.
 	TTLFrom TTLFrom `mapstructure:"ttl_from"`
 	// Partitions that the scope's claims are spread over in Cassandra, 1 to 1000000. Claims of one
-	// bucket share a request: fewer buckets are faster, and each grows to rate x ttl / buckets
-	// rows. It cannot be changed once the scope has claims: `kdedup migrate` moves them into
-	// another scope. The other stores only record it.
+	// bucket share a request: fewer are faster, and each grows to rate x ttl / buckets rows. It
+	// cannot be changed once the scope has claims: `kdedup migrate` moves them. The other stores
+	// only record it.
 	Buckets int `mapstructure:"buckets"`
 	// `enforce`: act on the verdicts. `annotate`: forward every record, with its verdict in a
 	// header. `observe`: forward every record as it is and only count. All three claim.
 	Mode Mode `mapstructure:"mode"`
-	// A record without an ID: `dead_letter` (needs `dead_letter_topic`), `forward`, `drop`, or
-	// `fail`: the process ends with exit code 1, and its error names the record.
+	// A record without an ID: `dead_letter`, `forward`, `drop`, or `fail`: the process ends with
+	// exit code 1, and its error names the record.
 	OnMissingID Action `mapstructure:"on_missing_id"`
 	// What a value must be for its record to have a message ID: `any`, or `whole`, one JSON
-	// document from its beginning to its end. A value that was cut off, or has something behind its
-	// end, has none then (`unparsable`); else the copy that is whole is in conflict with it. A
-	// tombstone is no document.
+	// document from its beginning to its end. A value that was cut off then has none
+	// (`unparsable`); else the copy that is whole is in conflict with it. A tombstone is no
+	// document.
 	Documents Documents `mapstructure:"documents"`
-	// A tombstone, a record without a value, with which a compacted topic forgets a key. `as_any`:
-	// as any other record, so with `from: json` it has no ID, and with `from: key` it is in
-	// conflict with the record that it is to delete. `forward`: kdedup forwards every tombstone in
-	// its place, its copies too. `dead_letter` (needs `dead_letter_topic`) or `drop`: kdedup keeps
-	// it from the clean topic. Verdict `tombstone`.
+	// A record without a value, with which a compacted topic forgets a key: verdict `tombstone`.
+	// `as_any`: as any other record, so it has no ID with `from: json`, and is in conflict with the
+	// record that it is to delete with `from: key`. `forward`: in its place, its copies too.
+	// `dead_letter`, `drop`: not to the clean topic.
 	OnTombstone Action `mapstructure:"on_tombstone"`
-	// A record with a known ID but another key or value than its owner's: `drop`,
-	// `forward`, or `dead_letter` (needs `dead_letter_topic`). Counted apart from duplicates.
+	// A record with a known ID but another key or value than its owner's: `drop`, `forward` or
+	// `dead_letter`.
 	OnConflict Action `mapstructure:"on_conflict"`
-	// A record that this group already forwarded and committed, read again after a manual rewind
-	// of the offsets: `drop` or `forward`.
+	// A record that this group already forwarded and committed, read again after a rewind of the
+	// offsets: `drop` or `forward`.
 	OnReplay Action `mapstructure:"on_replay"`
 	// A record that the clean topic refuses from any producer: too large, with a timestamp that it
-	// does not admit, without a key where it is compacted. `dead_letter`: it goes to
-	// `dead_letter_topic`, in a form that this topic takes. `drop`: it goes nowhere. In both cases
-	// its ID stays claimed. `stop`: kdedup holds its partition until the topic takes the record or
-	// you change this setting, as it does where it can write no dead letter.
+	// does not admit, without a key where it is compacted. `dead_letter`: in a form that
+	// `dead_letter_topic` takes. `drop`: nowhere. In both cases its ID stays claimed. `stop`:
+	// kdedup holds its partition until the topic takes the record or you change this setting, as it
+	// does where it can write no dead letter.
 	OnUndeliverable Action `mapstructure:"on_undeliverable"`
 	// What to do when the group's offsets lie above what kdedup handled, because somebody moved
 	// them forward, they had expired, or a broker lost a transaction's markers. `reread`: go on
-	// where the last batch ended, so that nothing is lost. kdedup then refuses a group with offsets
-	// that it did not commit, of partitions that it never handled. `accept`: leave out the records
-	// in between; kdedup may drop copies of them that come later.
+	// where the last batch ended, so that nothing is lost. `accept`: leave out the records in
+	// between; kdedup may drop copies of them that come later.
 	OnSkip Action `mapstructure:"on_skip"`
 	// `block`: wait until the store answers; the lag grows and nothing is lost. `forward`: after
 	// `outage_grace` forward records without a claim, counted as passed_through; duplicates among
 	// them get through.
 	OnStoreOutage Action `mapstructure:"on_store_outage"`
 	// With `on_store_outage: forward`, how long the store may be silent before records pass
-	// unclaimed, at least `100ms`. No effect with `block`.
+	// unclaimed, at least `100ms`.
 	OutageGrace time.Duration `mapstructure:"outage_grace"`
-	// Topic that gets the dropped duplicates. Empty means that they are only counted.
+	// Topic that gets the dropped duplicates. Empty: they are only counted.
 	DuplicatesTopic string `mapstructure:"duplicates_topic"`
 	// Topic for records that have no ID, that are in conflict, or that the clean topic refuses.
 	// Required when `on_missing_id`, `on_tombstone` or `on_conflict` is `dead_letter`.
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 	// Compacted topic that tells which records were forwarded and committed, with as many
-	// partitions as the input. It belongs to this pipeline alone. Where topics cannot be compacted
-	// it has `retention.ms=-1` and `retention.bytes=-1`.
+	// partitions as the input, for this pipeline alone. Where topics cannot be compacted it keeps
+	// everything.
 	//
 	// Default: `<consumer_group>.fence`.
 	FenceTopic string `mapstructure:"fence_topic"`
-	// `preserve`: a record keeps its partition number, and the order within it; the output needs at
-	// least as many partitions as the input, and those of the input that it lacks wait. `by_key`:
-	// the partition follows from the key, as with Kafka's own producer.
+	// `preserve`: a record keeps its partition number, and the order within it; partitions of the
+	// input that the output lacks wait. `by_key`: the partition follows from the key, as with
+	// Kafka's own producer.
 	Partitioner Partitioner `mapstructure:"partitioner"`
 	// How kdedup compresses what it writes. `input`: as the input's batches are, so that who could
 	// read the input can read the clean topic. Else `none`, `gzip`, `snappy`, `lz4` or `zstd`.
-	// Brokers with `compression.type` on the topic compress it again. Azure Event Hubs takes `none`
-	// and `gzip` only.
+	// Azure Event Hubs takes `none` and `gzip` only.
 	Compression Compression `mapstructure:"compression"`
 	// `earliest` or `latest`. With `latest`, kdedup never reads the records from before the first
-	// start. That is decided once, for the partitions and topics that there are then. What comes
-	// later is read from its beginning: a partition that was added, a topic that was made or made
-	// again.
+	// start. Partitions and topics that come later, or are made again, are read from their
+	// beginning.
 	Start Start `mapstructure:"start"`
 	// Most records in one batch, 1 to 100000. A batch is claimed together and committed together.
-	// Batches are smaller while the brokers take too long for large ones.
+	// Slow brokers get smaller ones.
 	BatchRecords int `mapstructure:"batch_records"`
-	// Size with which a batch is full, `64KiB` to `1GiB`: of keys, values, headers, and
-	// of what each record and header takes besides. The memory of a process grows with `lanes` x
-	// `batch_bytes`, or what `batch_records` take of it.
+	// Size with which a batch is full, `64KiB` to `1GiB`, with all that a record takes. The memory
+	// of a process grows with `lanes` x `batch_bytes`, or what `batch_records` take of it.
 	BatchBytes Bytes `mapstructure:"batch_bytes"`
-	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. A lane fills a batch by as many
-	// fetches as it takes, and fetches one ahead. More bytes are faster only with a distant broker.
+	// Most bytes of one fetch from one broker, `64KiB` to `1GiB`. More bytes are faster only with a
+	// distant broker.
 	FetchBytes Bytes `mapstructure:"fetch_bytes"`
-	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`: a few
-	// kilobytes can become gigabytes. If the next batch of a partition would become larger, kdedup
-	// holds the partition, and says so, until you raise this. docs/kubernetes.md tells what it
-	// means for the memory of a process.
+	// Most bytes that one compressed batch of the input may unpack to, `1MiB` to `1GiB`. kdedup
+	// holds the partition of a larger one until you raise this. docs/kubernetes.md tells what it
+	// means for memory.
 	UnpackedBytes Bytes `mapstructure:"unpacked_bytes"`
-	// How long a process may be silent before its partitions go to others, `6s` to `30m`. The
-	// broker limits it further (`group.min.session.timeout.ms`, `group.max.session.timeout.ms`),
-	// which `kdedup validate` compares.
-	// No effect with `group_protocol: consumer`, where the broker decides.
+	// How long a process may be silent before its partitions go to others, `6s` to `30m`; the
+	// broker limits it further. No effect with `group_protocol: consumer`, where the broker
+	// decides.
 	SessionTimeout time.Duration `mapstructure:"session_timeout"`
-	// With `delivery: exactly_once` a batch is forwarded in one transaction, which the broker
-	// aborts after this time, `5s` to `15m`; the broker limits it further
-	// (`transaction.max.timeout.ms`). Readers with `read_committed` wait as long for a process that
-	// was killed. kdedup makes its batches as small as the time demands, so raise it only where a
-	// quota does not let one record through in that time.
+	// With `delivery: exactly_once`, the time after which the broker aborts a batch's transaction,
+	// `5s` to `15m`; `transaction.max.timeout.ms` limits it further. Readers with `read_committed`
+	// wait as long for a process that was killed. Raise it only where a quota lets no record
+	// through in that time.
 	TransactionTimeout time.Duration `mapstructure:"transaction_timeout"`
 	// `classic`: cooperative rebalances led by a member. `consumer`: rebalances led by the broker
 	// (KIP-848); needs Kafka 4.3 or later.
 	GroupProtocol GroupProtocol `mapstructure:"group_protocol"`
 	// Whether `output` may be compacted. A compacted topic keeps only the last message of each key,
-	// and refuses records without a key. `kdedup validate` refuses such an output unless this is
-	// `true`.
+	// and refuses records without a key.
 	AllowCompactedOutput bool `mapstructure:"allow_compacted_output"`
 	// Whether lanes are static members, with the group instance ID
 	// `<consumer_group>-<instance>-<lane>`. A restart within `session_timeout` then moves no
 	// partition; after a stop for good the partitions wait that long.
 	StaticMember bool `mapstructure:"static_membership"`
-	// With `input.pattern`: whether `kdedup run` makes the topics that a new input needs, as
-	// `kdedup setup` does. With `false` a new input waits for `kdedup setup`. With `true` and
-	// `partitioner: preserve` kdedup also adds partitions to them when the input has got more, as
-	// it always does to the fence topic.
+	// With `input.pattern`: whether `kdedup run` makes the topics that a new input needs, and with
+	// `partitioner: preserve` adds partitions to them. With `false` a new input waits for `kdedup
+	// setup`.
 	AutoSetup bool `mapstructure:"auto_setup"`
 
 	// Origin is set by Expand.

@@ -2,12 +2,13 @@ package config
 
 import "time"
 
-// Tracing sends OpenTelemetry traces to a collector, by OTLP. See docs/tracing.md.
+// Tracing sends OpenTelemetry traces to a collector, by OTLP. See docs/tracing.md. Without `tls`
+// the same counts as in `metrics.otlp`.
 type Tracing struct {
-	// Whether traces are made. Nothing else switches them on, not even an `OTEL_…` variable.
+	// Whether traces are made. No `OTEL_…` variable switches them on.
 	Enabled bool `mapstructure:"enabled"`
 	// The collector, `http://host:port` or `https://host:port`. With `http/protobuf` the URL may
-	// have a path, and `/v1/traces` is added to it.
+	// have a path, to which `/v1/traces` is added.
 	//
 	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`,
 	// otherwise `http://localhost:4318`, or `:4317` with `grpc`.
@@ -17,21 +18,17 @@ type Tracing struct {
 	// Default: the one in `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` or `OTEL_EXPORTER_OTLP_PROTOCOL`,
 	// otherwise `http/protobuf`.
 	Protocol string `mapstructure:"protocol"`
-	// Headers of each request, for a collector that asks who it is. Empty means those in
-	// `OTEL_EXPORTER_OTLP_HEADERS`.
+	// Headers of each request. Empty: those in `OTEL_EXPORTER_OTLP_HEADERS`.
 	Headers []OTLPHeader `mapstructure:"headers"`
-	// Authorities and a client certificate for an `https://` endpoint. Without this section such an
-	// endpoint must have a certificate of an authority that the system knows; the variables
-	// `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_CLIENT_CERTIFICATE` and `…_CLIENT_KEY` count then.
+	// Authorities and a client certificate for an `https://` endpoint.
 	TLS TLS `mapstructure:"tls"`
-	// Share of the batches that are traced, from `0` to `1`, and of the calls of the API that come
-	// without a trace. Records follow the traces of their producers instead, and other calls those
-	// of their callers: each one whose trace is sampled has a span in it.
+	// Share of the batches that are traced, from `0` to `1`, and of the calls of the API. Records
+	// and calls that come with a trace follow that instead.
 	SampleRatio float64 `mapstructure:"sample_ratio"`
-	// Whether the spans of records tell the message ID. IDs may be personal data.
+	// Whether the spans of records tell the message ID, which may be personal data.
 	IncludeIDs bool `mapstructure:"include_ids"`
-	// How long one export may take, with its repeats, and how long a stop waits for the last one:
-	// `100ms` to `1m`, and at a stop never longer than `shutdown_timeout`.
+	// How long one export may take, with its repeats: `100ms` to `1m`. A stop waits for the last
+	// one, within `shutdown_timeout`.
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 

@@ -71,9 +71,9 @@ func TestReferenceShowsEachSettingOnce(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"duration; default: `168h`; `KDEDUP_TOPICS_<N>_TTL`",
-		"text; default: the host name; `KDEDUP_INSTANCE`",
-		"text; default: empty; `KDEDUP_KAFKA_TLS_CA_FILE`",
+		"### `topics[].ttl`\n\nduration; default: `168h`",
+		"### `instance`\n\ndefault: the host name",
+		"### `kafka.sasl.password`\n\nsecret",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the reference lacks the line %q", line)

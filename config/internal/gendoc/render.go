@@ -76,31 +76,31 @@ func (s *section) render(out *bytes.Buffer, m manual) error {
 	fmt.Fprintf(out, "\n## %s\n\n%s\n", s.title(), m[s.structure.Name()])
 	for field, value := range s.defaults.Fields() {
 		key := field.Tag.Get("mapstructure")
-		if key == "-" {
+		if key == "-" || field.Type.Kind() == reflect.Struct { // a struct has a section
 			continue
 		}
 		e, err := m.entry(s.structure.Name(), field.Name)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n### `%s`\n\n%s%s\n", join(s.paths[0], key), s.facts(key, value, e),
-			e.text)
+		fmt.Fprintf(out, "\n### `%s`\n\n%s%s\n", join(s.paths[0], key), facts(value, e), e.text)
 	}
 	return nil
 }
 
-// facts is the paragraph of type, default and environment variable. What has sections of its own
-// needs none. A variable of the first place stands for those of all: the introduction has the rule.
-func (s *section) facts(key string, value reflect.Value, e entry) string {
-	if value.Kind() == reflect.Struct {
-		return ""
+// facts is the line of type and default, empty for a text without one. The introduction of the
+// document tells what a setting is called in the environment, and what a line leaves out.
+func facts(value reflect.Value, e entry) string {
+	kind, fallback := typeName(value.Type()), defaultText(value, e)
+	switch {
+	case kind != "text" && fallback != "":
+		return kind + "; " + fallback + "\n\n"
+	case kind != "text":
+		return kind + "\n\n"
+	case fallback != "":
+		return fallback + "\n\n"
 	}
-	facts := typeName(value.Type()) + "; " + defaultText(value, e)
-	if isList(value.Type()) {
-		return facts + "\n\n"
-	}
-	path := strings.ReplaceAll(join(s.paths[0], key), "[]", "[<n>]")
-	return facts + "; `" + config.EnvName(path) + "`\n\n"
+	return ""
 }
 
 func typeName(t reflect.Type) string {
@@ -112,15 +112,15 @@ func typeName(t reflect.Type) string {
 	case t == reflect.TypeFor[config.Secret]():
 		return "secret"
 	case isList(t):
-		return "list of mappings"
+		return "mappings"
 	case t.Kind() == reflect.Slice:
-		return "list of text"
+		return "list"
 	case t.Kind() == reflect.Int:
-		return "whole number"
+		return "number"
 	case t.Kind() == reflect.Float64:
 		return "number"
 	case t.Kind() == reflect.Bool:
-		return "`true` or `false`"
+		return "boolean"
 	default:
 		return "text"
 	}
@@ -133,7 +133,7 @@ func defaultText(value reflect.Value, e entry) string {
 	case e.fallback != "":
 		return "default: " + e.fallback
 	case value.Kind() == reflect.Slice || value.Kind() == reflect.String && value.Len() == 0:
-		return "default: empty"
+		return ""
 	}
 	if d, ok := value.Interface().(time.Duration); ok {
 		return "default: `" + short(d) + "`"
