@@ -68,7 +68,7 @@ func run(ctx context.Context, flags *configFlags, to *runLog) error {
 	}
 	to.settings.Store(&c.Log)
 	process.ContainMemory(log, memlimit.FromCgroup)
-	defer process.LimitMemory(c.Store.Type)()
+	defer process.LimitMemory(c)()
 	log.Info("kdedup starts", "version", build.Version(), "instance", c.Instance,
 		"file", flags.name(), "hash", process.ConfigHash(c))
 	warnOfUnencrypted(c, log)

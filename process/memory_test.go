@@ -14,19 +14,32 @@ import (
 
 func TestMemoryIsLimitedUnlessTheEnvironmentSaysOtherwise(t *testing.T) {
 	for _, row := range []struct {
-		name, store, environment string
-		before, want             int64
+		name, store  string
+		lanes        []int // of each topic; 0 for a pattern with one
+		environment  string
+		before, want int64
 	}{
-		{"Cassandra", config.StoreCassandra, "", math.MaxInt64, leastMemory},
-		{"Redis", config.StoreRedis, "", math.MaxInt64, leastMemory},
-		{"the embedded store", config.StoreEmbedded, "", math.MaxInt64, math.MaxInt64},
-		{"GOGC", config.StoreCassandra, "200", math.MaxInt64, math.MaxInt64},
-		{"GOMEMLIMIT", config.StoreCassandra, "", leastMemory / 2, leastMemory / 2},
+		{"Cassandra", config.StoreCassandra, []int{2}, "", math.MaxInt64, leastMemory},
+		{"Redis", config.StoreRedis, []int{2}, "", math.MaxInt64, leastMemory},
+		{"one lane", config.StoreKafka, []int{1}, "", math.MaxInt64, memoryOfOneLane},
+		{"a pattern", config.StoreKafka, []int{0}, "", math.MaxInt64, leastMemory},
+		{"two topics of one lane", config.StoreKafka, []int{1, 1}, "", math.MaxInt64, leastMemory},
+		{"the embedded store", config.StoreEmbedded, []int{2}, "", math.MaxInt64, math.MaxInt64},
+		{"GOGC", config.StoreCassandra, []int{2}, "200", math.MaxInt64, math.MaxInt64},
+		{"GOMEMLIMIT", config.StoreCassandra, []int{2}, "", leastMemory / 2, leastMemory / 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Setenv("GOGC", row.environment)
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(row.before))
-			stop := LimitMemory(row.store)
+			c := config.Config{Store: config.Store{Type: row.store}}
+			for _, lanes := range row.lanes {
+				topic := config.Topic{Lanes: max(1, lanes)}
+				if lanes == 0 {
+					topic.Pattern = "tenant-.*"
+				}
+				c.Topics = append(c.Topics, topic)
+			}
+			stop := LimitMemory(c)
 			if got := debug.SetMemoryLimit(-1); got != row.want {
 				t.Errorf("got %d, want %d", got, row.want)
 			}
@@ -62,7 +75,7 @@ func TestTheLimitLeavesRoomBesideWhatLives(t *testing.T) {
 	for _, row := range []struct{ live, want int64 }{
 		{0, 100}, {45, 100}, {66, 100}, {80, 120}, {3000, 4500},
 	} {
-		if got := memoryLimit(uint64(row.live) << 20); got != row.want<<20 {
+		if got := memoryLimit(leastMemory, uint64(row.live)<<20); got != row.want<<20 {
 			t.Errorf("%d MiB for %d", got>>20, row.live)
 		}
 	}
