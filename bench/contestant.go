@@ -43,6 +43,8 @@ type contestant struct {
 	peer bool
 	// is one process in every run: a second one would be a job of its own, which cleans all again
 	alone bool
+	// is stopped by SIGKILL, for it does not end when it is told to
+	killed bool
 
 	// it gets only this part of the records, as it would take too long otherwise; 0 for all
 	divided  int
@@ -51,7 +53,11 @@ type contestant struct {
 
 // start runs one process of it.
 func (c contestant) start(ctx context.Context, s *stage, instance string) (*process, error) {
-	return startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, instance)...)
+	p, err := startProcess(ctx, c.name, cmp.Or(c.assigned, assignedLine), c.command(s, instance)...)
+	if err == nil {
+		p.killed = c.killed
+	}
+	return p, err
 }
 
 // Names of contestants with which the others are compared.

@@ -34,6 +34,7 @@ type process struct {
 	assigned chan time.Time // one value, when it was given its first partitions
 	exited   chan struct{}
 	err      error // of the process; read it after exited
+	killed   bool  // stop kills it
 
 	mu   sync.Mutex
 	tail []string
@@ -126,6 +127,11 @@ func (p *process) over() bool {
 // stop asks the process to end and waits for it. It returns the CPU time that the process took from
 // its start to its end.
 func (p *process) stop() (time.Duration, error) {
+	if p.killed {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		return p.took(), nil
+	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be over
 	timer := time.NewTimer(stopLimit)
 	defer timer.Stop()
@@ -139,7 +145,12 @@ func (p *process) stop() (time.Duration, error) {
 	if p.err != nil && p.cmd.ProcessState.ExitCode() != javaStopped {
 		return 0, fmt.Errorf("stop %s: %w\n%s", p.name, p.err, p.log())
 	}
-	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), nil
+	return p.took(), nil
+}
+
+// took is the CPU time of a process that has ended.
+func (p *process) took() time.Duration {
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
 // output runs a command to its end and returns what it printed. The end of ctx stops it.

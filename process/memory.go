@@ -22,22 +22,26 @@ import (
 
 const (
 	// Of Go's own account, with records of some hundred bytes. With 64 MiB one lane takes no more
-	// processor time than with 100, and two lanes take half as much again.
+	// processor time than with 100, as long as not more than 40 lives; two lanes take half as much
+	// again.
 	memoryOfOneLane = 64 << 20
+	livesInOneLane  = 40 << 20
 	leastMemory     = 100 << 20
 	memoryInterval  = time.Second
 )
 
-// memoryFloor is the least limit: what a process with these topics needs while it is busy.
-func memoryFloor(topics []config.Topic) int64 {
-	if len(topics) == 1 && topics[0].Lanes == 1 && topics[0].Pattern == "" {
-		return memoryOfOneLane
-	}
-	return leastMemory
+// hasOneLane is false for a pattern, which has a lane of each topic.
+func hasOneLane(topics []config.Topic) bool {
+	return len(topics) == 1 && topics[0].Lanes == 1 && topics[0].Pattern == ""
 }
 
 // memoryLimit leaves room beside what lives, or the collector would be at work all the time.
-func memoryLimit(floor int64, live uint64) int64 { return max(floor, int64(live+live/2)) }
+func memoryLimit(oneLane bool, live uint64) int64 {
+	if oneLane && live <= livesInOneLane {
+		return memoryOfOneLane
+	}
+	return max(leastMemory, int64(live+live/2))
+}
 
 // ContainMemory has the collector work harder from 90 % of the container's or the unit's limit on,
 // before the kernel ends the process. GOMEMLIMIT goes before it.
@@ -53,13 +57,13 @@ func LimitMemory(c config.Config) (stop func()) {
 	if c.Store.Type == config.StoreEmbedded || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	most, floor := debug.SetMemoryLimit(-1), memoryFloor(c.Topics)
-	adaptMemory(floor, most)
+	most, oneLane := debug.SetMemoryLimit(-1), hasOneLane(c.Topics)
+	adaptMemory(oneLane, most)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pause.Every(ctx, memoryInterval, func() { adaptMemory(floor, most) })
+		pause.Every(ctx, memoryInterval, func() { adaptMemory(oneLane, most) })
 	}()
 	return func() {
 		cancel()
@@ -68,9 +72,9 @@ func LimitMemory(c config.Config) (stop func()) {
 	}
 }
 
-func adaptMemory(floor, most int64) {
+func adaptMemory(oneLane bool, most int64) {
 	// as the last collection found it
 	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	runtimemetrics.Read(live)
-	debug.SetMemoryLimit(min(most, memoryLimit(floor, live[0].Value.Uint64())))
+	debug.SetMemoryLimit(min(most, memoryLimit(oneLane, live[0].Value.Uint64())))
 }

@@ -72,11 +72,15 @@ func TestTheMemoryStaysBelowThatOfTheContainer(t *testing.T) {
 }
 
 func TestTheLimitLeavesRoomBesideWhatLives(t *testing.T) {
-	for _, row := range []struct{ live, want int64 }{
-		{0, 100}, {45, 100}, {66, 100}, {80, 120}, {3000, 4500},
+	for _, row := range []struct {
+		oneLane    bool
+		live, want int64
+	}{
+		{false, 0, 100}, {false, 45, 100}, {false, 66, 100}, {false, 80, 120}, {false, 3000, 4500},
+		{true, 0, 64}, {true, 40, 64}, {true, 41, 100}, {true, 80, 120},
 	} {
-		if got := memoryLimit(leastMemory, uint64(row.live)<<20); got != row.want<<20 {
-			t.Errorf("%d MiB for %d", got>>20, row.live)
+		if got := memoryLimit(row.oneLane, uint64(row.live)<<20); got != row.want<<20 {
+			t.Errorf("%d MiB for %d, one lane: %v", got>>20, row.live, row.oneLane)
 		}
 	}
 }

@@ -29,7 +29,6 @@ import org.apache.flink.table.api.config.ExecutionConfigOptions;
 public final class Flink {
   private static final Duration TTL = Duration.ofDays(7);
   private static final int TASKS = 2;
-  private static final int STOPPED = 128 + 15; // as a JVM ends that is told to
 
   public static void main(String[] args) throws Exception {
     var state = Path.of(args[4]);
@@ -38,8 +37,6 @@ public final class Flink {
         .inStreamingMode()
         .withConfiguration(configuration(state, args[5]))
         .build();
-    // With RocksDB the hooks of Flink do not come to their end. What it keeps is in its checkpoints.
-    Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(STOPPED)));
     var tables = TableEnvironment.create(settings);
     tables.executeSql(table("input", args[0], args[2], "arrived AS PROCTIME(),", """
           'properties.group.id' = '%s',
