@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // peers are other systems that people use for the same purpose. They run only when they are named,
@@ -54,33 +55,37 @@ const (
 	javaAssigned  = "Adding newly assigned partitions" // Kafka's own consumer
 	bentoAssigned = "kafka_franz is now active"
 	flinkAssigned = "Adding split(s) to reader"
-	peerHeap      = "-Xmx512m"
-	flinkHeap     = "-Xmx1g" // its state is in it, and its network buffers are beside it
 )
 
-func java(s *stage, class string, args ...string) []string {
-	lib := filepath.Join(s.programs.dir, "peers")
-	return append([]string{"java", peerHeap, "-cp", filepath.Join(lib, "peers.jar") + ":" +
-		filepath.Join(lib, "lib", "*"), class,
-		s.fleet.kafka, s.group(), s.input(), s.output()}, args...)
+// java runs a class of a folder of peers, which has the program as a jar and its libraries in lib.
+// The class takes brokers, group, input and output before the other arguments.
+func java(s *stage, folder, jar string, options []string, class string, args ...string) []string {
+	at := filepath.Join(s.programs.dir, "peers", folder)
+	classes := filepath.Join(at, jar) + ":" + filepath.Join(at, "lib", "*")
+	return slices.Concat([]string{"java"}, options, []string{"-cp", classes, class,
+		s.fleet.kafka, s.group(), s.input(), s.output()}, args)
+}
+
+func peer(s *stage, class string, args ...string) []string {
+	return java(s, "", "peers.jar", []string{"-Xmx512m"}, class, args...)
 }
 
 func camel(s *stage, _ string) []string {
-	return java(s, "Camel", s.fleet.cassandra, s.keyspace(), "8")
+	return peer(s, "Camel", s.fleet.cassandra, s.keyspace(), "8")
 }
 
 func streams(s *stage, instance string) []string {
-	return java(s, "Streams", filepath.Join(s.dir, "state-"+instance), "2",
+	return peer(s, "Streams", filepath.Join(s.dir, "state-"+instance), "2",
 		fmt.Sprint(s.spec.Partitions))
 }
 
 // flink goes on at the newest checkpoint in its directory.
 func flink(backend string) func(*stage, string) []string {
+	// its state is on the heap, and its network buffers are beside it
+	options := []string{"-Xmx1g", "--add-opens=java.base/java.util=ALL-UNNAMED"}
 	return func(s *stage, _ string) []string {
-		lib := filepath.Join(s.programs.dir, "peers", "flink")
-		return []string{"java", flinkHeap, "--add-opens=java.base/java.util=ALL-UNNAMED",
-			"-cp", filepath.Join(lib, "flink.jar") + ":" + filepath.Join(lib, "lib", "*"), "Flink",
-			s.fleet.kafka, s.group(), s.input(), s.output(), filepath.Join(s.dir, "flink"), backend}
+		return java(s, "flink", "flink.jar", options, "Flink", filepath.Join(s.dir, "flink"),
+			backend)
 	}
 }
 

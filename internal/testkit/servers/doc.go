@@ -3,7 +3,7 @@
 // its own on loopback, under the test's control. A test may stop, kill, pause and restart them.
 //
 // PostgreSQL and Redis are the installed programs. The others are plain Java programs. Their jars
-// come from Maven Central once and stay in the user's cache directory; Java 17 and Maven must be
+// come by Maven once and stay in the user's cache directory; Java 17 and Maven must be
 // installed. StartKafkaContainer and StartCassandraContainer are the other way for machines with a
 // container engine; a container can only be started and stopped.
 //

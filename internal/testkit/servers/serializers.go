@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,24 +20,13 @@ type Serializers struct{ java, classes string }
 
 // FindSerializers downloads what is not there yet.
 func FindSerializers(ctx context.Context) (*Serializers, error) {
-	java, err := FindJava(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lib, err := jars(ctx, "serializers", serializersVersion)
-	if err != nil {
-		return nil, err
-	}
-	return &Serializers{java, filepath.Join(lib, "*")}, nil
+	s, _, err := findClasses(ctx, "serializers", serializersVersion)
+	return s, err
 }
 
 // FindDebezium is FindSerializers for an embedded Debezium and AWS's converter.
 func FindDebezium(ctx context.Context) (*Serializers, error) {
-	java, err := FindJava(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lib, err := jars(ctx, "debezium", debeziumVersion)
+	s, lib, err := findClasses(ctx, "debezium", debeziumVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -44,20 +34,30 @@ func FindDebezium(ctx context.Context) (*Serializers, error) {
 	if err != nil {
 		return nil, err
 	}
-	// the converter holds older classes of what others need, too
-	isConverter := func(file string) bool {
+	// The converter comes last: it holds older classes of what others need, too.
+	converter := slices.IndexFunc(files, func(file string) bool {
 		return strings.Contains(filepath.Base(file), "kafkaconnect-converter")
-	}
-	slices.SortStableFunc(files, func(a, b string) int {
-		switch {
-		case isConverter(a) == isConverter(b):
-			return 0
-		case isConverter(a):
-			return 1
-		}
-		return -1
 	})
-	return &Serializers{java, strings.Join(files, string(filepath.ListSeparator))}, nil
+	if converter < 0 {
+		return nil, fmt.Errorf("%s has no converter of AWS", lib)
+	}
+	files = append(files, files[converter])
+	files = slices.Delete(files, converter, converter+1)
+	s.classes = strings.Join(files, string(filepath.ListSeparator))
+	return s, nil
+}
+
+// findClasses downloads those of a pom into the folder lib.
+func findClasses(ctx context.Context, pom, version string) (s *Serializers, lib string, err error) {
+	java, err := FindJava(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	lib, err = jars(ctx, pom, version)
+	if err != nil {
+		return nil, "", err
+	}
+	return &Serializers{java, filepath.Join(lib, "*")}, lib, nil
 }
 
 // Run compiles a file with a program and runs it to its end, with the credentials that any moto
