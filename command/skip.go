@@ -95,7 +95,7 @@ func (f *skipFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if err := group.Skip(
 		ctx, client, f.partition, fence.Skip{TopicID: topicID, Offset: f.offset,
-			DeadLetter: f.deadLetter},
+			LeaderEpoch: next.LeaderEpoch, DeadLetter: f.deadLetter},
 	); err != nil {
 		return err
 	}

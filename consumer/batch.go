@@ -182,7 +182,7 @@ func (b *Batch) Inherit(record int, owner Place) {
 func (b *Batch) Skipped(record int) (skip fence.Skip, skipped bool) {
 	r := &b.Records[record]
 	s := b.Spans[r.span].skip
-	if s == nil || s.Offset != r.Offset || !fence.SameTopic(s.TopicID, r.TopicID) {
+	if s == nil || !s.Of(r.TopicID, r.Offset, r.LeaderEpoch) {
 		return fence.Skip{}, false
 	}
 	return *s, true

@@ -94,6 +94,9 @@ type Client interface {
 	// Bounds tells where the logs of the input's partitions begin and end for readers of committed
 	// records.
 	Bounds(ctx context.Context) (map[int32]Bounds, error)
+	// EpochEnds tells where the log of a partition ends, or has ended, for what was written up to a
+	// leader epoch (KIP-320). A partition of which its leader does not know that is not there.
+	EpochEnds(ctx context.Context, epochs map[int32]int32) (map[int32]int64, error)
 	// Fences reads the last committed fences. It waits for transactions that are open on the fence
 	// topic.
 	Fences(ctx context.Context, partitions []int32) (fence.Found, error)

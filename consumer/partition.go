@@ -19,6 +19,7 @@ type partition struct {
 	done     int64 // the group's offset, as this session found or left it; or nowhere
 	lag      int64 // as it was measured last; or nowhere
 	returned int64 // the first offset of what was given back and not delivered again; or nowhere
+	epoch    int32 // the latest of the batches that were polled; or nowhere
 
 	held   *hold       // it waits at a record; or nil
 	skip   *fence.Skip // an operator's word; or nil
@@ -33,7 +34,8 @@ type partition struct {
 const nowhere = -1
 
 func newPartition(rebalance int) *partition {
-	return &partition{unread: rebalance, done: nowhere, lag: nowhere, returned: nowhere}
+	return &partition{unread: rebalance, done: nowhere, lag: nowhere, returned: nowhere,
+		epoch: nowhere}
 }
 
 // known reports whether the fence was read. It is false for a partition that the member does not

@@ -38,7 +38,7 @@ func (m *member) poll(ctx context.Context) (*Batch, error) {
 			m.client.AllowRebalance() // which may wait for records that are withheld
 			continue
 		}
-		batch, err := m.batch(fetches)
+		batch, err := m.batch(ctx, fetches)
 		m.expect(withheld)
 		m.expect(narrow)
 		return batch, err
@@ -62,9 +62,13 @@ func (m *member) disown(fetches kgo.Fetches) {
 	}
 }
 
-func (m *member) batch(fetches kgo.Fetches) (*Batch, error) {
+func (m *member) batch(ctx context.Context, fetches kgo.Fetches) (*Batch, error) {
+	if err := m.checkCut(ctx, fetches); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	batch := NewBatch(fetches, m.fenceLocked, m.opts.ConsumerGroup, m.revoked)
+	m.noteEpochsLocked(batch)
 	m.noteMissingLocked(batch)
 	m.noteSkipsLocked(batch)
 	m.mu.Unlock()
@@ -140,6 +144,11 @@ func (m *member) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 			m.opts.Logger.Error(
 				"the input's log was cut: records that were consumed are gone from the broker",
 				"partition", partition, "consumed_to", loss.ConsumedTo, "reset_to", loss.ResetTo)
+			if m.soughtBehind(partition, loss.ResetTo) {
+				errs = append(errs, fmt.Errorf("poll: the log of partition %d was cut at %d, and "+
+					"records behind that were given back: %w", partition, loss.ResetTo,
+					ErrNotDelivered))
+			}
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		default:
 			errs = append(errs, fmt.Errorf("poll %s[%d]: %w", topic, partition, inputError(err)))

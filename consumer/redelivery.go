@@ -64,6 +64,15 @@ func (m *member) checkRedelivery(b *Batch) error {
 	return nil
 }
 
+// soughtBehind reports whether the client was sent to records behind an offset since it went back
+// to that: it has forgotten that it did.
+func (m *member) soughtBehind(partition int32, offset int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.partitions[partition]
+	return p != nil && p.returned > offset // nowhere is below all offsets
+}
+
 // checkReturned returns an error if a partition was taken away and came back while the batch was
 // polled. Its records may be from before, and others have handled them since.
 func (m *member) checkReturned(b *Batch) error {

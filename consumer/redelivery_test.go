@@ -220,6 +220,9 @@ func (deaf) Poll(ctx context.Context, _ int) kgo.Fetches {
 func (deaf) Bounds(context.Context) (map[int32]Bounds, error) {
 	return map[int32]Bounds{0: {0, 1, 1}}, nil
 }
+func (deaf) EpochEnds(context.Context, map[int32]int32) (map[int32]int64, error) {
+	return nil, nil
+}
 func (deaf) Narrow(context.Context, []int32) (map[int32]string, error) {
 	return nil, nil
 }

@@ -71,7 +71,8 @@ func (m *member) checkStart(
 		}
 		fences[p] = found.Fences[p] // a start covers nothing
 		if decided && m.goesBack(p, f, at.Offset, known, found.Input) {
-			back[p] = kgo.EpochOffset{Epoch: -1, Offset: f.Next()}
+			back[p] = kgo.EpochOffset{Epoch: fences[p].EpochBelow(found.Input),
+				Offset: f.Next()}
 		}
 	}
 	if len(unfenced) > 0 && !m.opts.AcceptSkips {
@@ -88,6 +89,9 @@ func (m *member) checkStart(
 		}
 	}
 	if err := m.checkStore(ctx, fences); err != nil {
+		return nil, err
+	}
+	if err := m.checkCutStart(ctx, committed, fences, found.Input, back); err != nil {
 		return nil, err
 	}
 	if len(back) > 0 {

@@ -21,7 +21,7 @@ func TestAProcessReadsFromTheReplicaInItsRack(t *testing.T) {
 	t.Parallel()
 	d := prepare(t, place{brokers: twoRacks(t), store: embeddedStore(t)}, exactlyOnce,
 		"batch_records: 500")
-	d.replicate(d.input)
+	d.replicate(d.input, 1, 2)
 	d = d.at(place{brokers: d.brokers, store: embeddedStore(t),
 		kafka: fmt.Sprintf("{brokers: %q, rack: b}", d.brokers[0])})
 	d.command("setup", "--skip-self-test")
@@ -67,15 +67,16 @@ func twoRacks(t *testing.T) []string {
 	return []string{first.Addr()}
 }
 
-// replicate gives a topic, which broker 1 shall lead, a replica on broker 2, and waits for it.
-func (d *deployment) replicate(topic string) {
+// replicate gives a topic its replicas on brokers, of which the first one shall lead, and waits for
+// them.
+func (d *deployment) replicate(topic string, replicas ...int32) {
 	d.t.Helper()
 	request := kmsg.NewPtrAlterPartitionAssignmentsRequest()
 	t := kmsg.NewAlterPartitionAssignmentsRequestTopic()
 	t.Topic = topic
 	for p := range int32(partitions) {
 		part := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
-		part.Partition, part.Replicas = p, []int32{1, 2}
+		part.Partition, part.Replicas = p, replicas
 		t.Partitions = append(t.Partitions, part)
 	}
 	request.Topics = append(request.Topics, t)
@@ -88,7 +89,7 @@ func (d *deployment) replicate(topic string) {
 			return false
 		}
 		for _, p := range details[topic].Partitions {
-			if len(p.ISR) != 2 || p.Leader != 1 {
+			if len(p.ISR) != len(replicas) || p.Leader != replicas[0] {
 				var set kadm.TopicsSet
 				set.Add(topic, p.Partition)
 				_, _ = d.admin.ElectLeaders(d.t.Context(), kadm.ElectPreferredReplica, set)

@@ -83,62 +83,15 @@ func (f Fence) Of(topicID [16]byte) bool { return f.TopicID == topicID && topicI
 // deleted.
 func (f Fence) Foreign(topicID [16]byte) bool { return !SameTopic(f.TopicID, topicID) }
 
-// cut is what was handled of a log whose end an unclean leader election has cut off: all below next
-// of these epochs, with claims made up to claimed. Producers may send again what was cut off.
-type cut struct {
-	step
-	epoch int32
-}
-
-// mostCuts is how many are kept, those of the latest epochs. One is dropped as soon as the log is
-// as long again.
-const mostCuts = 16
-
-// cutOff adds what a fence says of a log that is cut now.
-func (f Fence) cutOff(cuts []cut) []cut {
-	if len(f.steps) == 0 {
-		return cuts
-	}
-	return append(slices.Clip(cuts), cut{step{f.Next(), f.Claimed()}, f.LeaderEpoch})
-}
-
-// remaining are the cuts of both that say more than a fence which ends at next, in an epoch.
-func remaining(a, b []cut, next int64, epoch int32) (kept []cut) {
-	all := slices.Concat(a, b)
-	slices.SortStableFunc(all, func(x, y cut) int {
-		return cmp.Or(cmp.Compare(y.epoch, x.epoch), cmp.Compare(y.next, x.next),
-			y.claimed.Compare(x.claimed))
-	})
-	for _, c := range all { // the later an epoch, the more it says of one offset
-		known := c.next <= next && c.epoch <= epoch ||
-			slices.ContainsFunc(kept, func(k cut) bool { return c.next <= k.next })
-		if !known && len(kept) < mostCuts {
-			kept = append(kept, c)
-		}
-	}
-	return kept
-}
-
-// cutAt is the cut that covers a record.
-func (f Fence) cutAt(offset int64, leaderEpoch int32) (c cut, covered bool) {
-	i := slices.IndexFunc(f.cuts, func(c cut) bool {
-		return offset < c.next && leaderEpoch <= c.epoch
-	})
-	if i < 0 {
-		return c, false
-	}
-	return f.cuts[i], true
-}
-
 // Covers reports whether the record was handled. Offsets that an unclean leader election makes be
 // used again carry a higher epoch, and those of a recreated topic another topic ID: new records are
 // never taken for old ones. Records without an epoch (message formats 0 and 1) are never covered.
 func (f Fence) Covers(topicID [16]byte, offset int64, leaderEpoch int32) bool {
-	if !SameTopic(f.TopicID, topicID) || leaderEpoch < 0 || f.missing.has(offset) {
+	if !SameTopic(f.TopicID, topicID) || leaderEpoch < 0 {
 		return false
 	}
 	_, wasCut := f.cutAt(offset, leaderEpoch)
-	return f.reaches(offset, leaderEpoch) || wasCut
+	return wasCut || f.reaches(offset, leaderEpoch) && !f.missing.has(offset)
 }
 
 // reaches reports whether a record stands below the end of the fence, in the log as it is.
@@ -184,7 +137,7 @@ func (f Fence) Advance(s Span) Fence {
 			done.claimed = Latest(done.claimed, old.claimed)
 		}
 	}
-	to := f.Merge(Fence{
+	to := f.merge(Fence{
 		TopicID: s.TopicID, LeaderEpoch: s.LeaderEpoch, Group: s.Group, steps: []step{done},
 		cuts: f.cuts, missing: f.missing, until: f.until,
 	})
@@ -204,18 +157,29 @@ func (f Fence) Advance(s Span) Fence {
 	if len(to.missing) == 0 {
 		to.until = time.Time{}
 	}
-	return to
+	return to.withoutKnown()
 }
 
 // Merge returns what both fences know together; o was written later.
 func (f Fence) Merge(o Fence) Fence {
+	// Offsets of one log do not rise while epochs fall: a member that was given up tells of the log
+	// before.
+	if f.Of(o.TopicID) && o.LeaderEpoch >= 0 && o.LeaderEpoch < f.LeaderEpoch &&
+		o.Next() > f.Next() {
+		f.cuts = union(f.cuts, o.cutOff(unknown))
+		return f
+	}
+	return f.merge(o).withoutKnown()
+}
+
+func (f Fence) merge(o Fence) Fence {
 	back := o.Next() < f.Next()
 	switch {
 	case !SameTopic(f.TopicID, o.TopicID):
 		return o
 	case back && o.LeaderEpoch > f.LeaderEpoch: // the log was cut: what is left of it was handled
 		o.steps = stairs(below(f.steps, o.Next()), o.steps)
-		o.cuts = remaining(f.cutOff(f.cuts), o.cuts, o.Next(), o.LeaderEpoch)
+		o.cuts = union(f.cutOff(unknown), o.cuts)
 		return o
 	}
 	merged := Fence{TopicID: o.TopicID, LeaderEpoch: o.LeaderEpoch, Group: o.Group, Store: o.Store,
@@ -227,7 +191,7 @@ func (f Fence) Merge(o Fence) Fence {
 	if back {
 		merged.LeaderEpoch, merged.missing, merged.until = f.LeaderEpoch, f.missing, f.until
 	}
-	merged.cuts = remaining(f.cuts, o.cuts, merged.Next(), merged.LeaderEpoch)
+	merged.cuts = union(f.cuts, o.cuts)
 	return merged
 }
 

@@ -94,20 +94,21 @@ func TestFencesAdvance(t *testing.T) {
 			fenceOf(orders, 5, step{20, evening}, step{50, noon}, step{100, morning})},
 		{"an unclean election cut the log", at,
 			Span{TopicID: orders, Next: 90, LeaderEpoch: 6, Claimed: morning},
-			fenceOf(orders, 6, step{90, noon}).after(cut{step{100, noon}, 5})},
+			fenceOf(orders, 6, step{90, noon}).after(cut{step{100, noon}, 5, unknown})},
 		{"it did while what was set back was read", fenceOf(orders, 5, step{50, evening},
 			step{100, noon}), Span{TopicID: orders, Next: 90, LeaderEpoch: 6, Claimed: morning},
 			fenceOf(orders, 6, step{50, evening}, step{90, noon}).after(
-				cut{step{100, evening}, 5})},
+				cut{step{100, evening}, 5, unknown})},
 		{"it cut what was set back", fenceOf(orders, 5, step{50, evening}, step{100, noon}),
 			Span{TopicID: orders, Next: 40, LeaderEpoch: 6, Claimed: morning},
-			fenceOf(orders, 6, step{40, evening}).after(cut{step{100, evening}, 5})},
-		{"it does once more", fenceOf(orders, 6, step{90, noon}).after(cut{step{100, noon}, 5}),
+			fenceOf(orders, 6, step{40, evening}).after(cut{step{100, evening}, 5, unknown})},
+		{"it does once more",
+			fenceOf(orders, 6, step{90, noon}).after(cut{step{100, noon}, 5, unknown}),
 			Span{TopicID: orders, Next: 80, LeaderEpoch: 7, Claimed: evening},
-			fenceOf(orders, 7, step{80, evening}).after(cut{step{90, noon}, 6},
-				cut{step{100, noon}, 5})},
+			fenceOf(orders, 7, step{80, evening}).after(cut{step{90, noon}, 6, unknown},
+				cut{step{100, noon}, 5, unknown})},
 		{"the log is as long again", fenceOf(orders, 6, step{90, noon}).after(
-			cut{step{100, noon}, 5}), Span{TopicID: orders, Next: 100, LeaderEpoch: 6},
+			cut{step{100, noon}, 5, unknown}), Span{TopicID: orders, Next: 100, LeaderEpoch: 6},
 			fenceOf(orders, 6, step{100, noon})},
 		{"brokers begin to tell the topic's ID", fenceOf([16]byte{}, 5, step{100, noon}),
 			Span{TopicID: orders, Next: 150, LeaderEpoch: 5, Claimed: evening},
@@ -135,7 +136,7 @@ func (f Fence) after(cuts ...cut) Fence {
 }
 
 func TestWhatWasCutOffIsKnownToBeHandled(t *testing.T) {
-	fence := fenceOf(orders, 6, step{90, noon}).after(cut{step{100, morning}, 5})
+	fence := fenceOf(orders, 6, step{90, noon}).after(cut{step{100, morning}, 5, unknown})
 	for _, c := range []struct {
 		offset  int64
 		epoch   int32
@@ -153,6 +154,43 @@ func TestWhatWasCutOffIsKnownToBeHandled(t *testing.T) {
 	}
 }
 
+// A record behind the place where the log was cut was handled, also where what came in its place is
+// missing: compacted away, or a marker.
+func TestWhatIsMissingFromTheLogAsItIsWasHandledOfTheLogBefore(t *testing.T) {
+	before := fenceOf(orders, 5, step{100, noon})
+	before.missing, before.until = Missing{{40, 42}, {85, 90}}, evening
+	cut := before.Cut(80)
+	if cut.Next() != 80 || !cut.Covers(orders, 79, 5) || cut.Covers(orders, 41, 5) ||
+		!cut.Covers(orders, 99, 5) || cut.Covers(orders, 80, 6) {
+		t.Errorf("the fence of a log that was cut at 80: %+v", cut)
+	}
+	span := Span{TopicID: orders, Next: 150, LeaderEpoch: 6, Now: noon,
+		Missing: Missing{{81, 82}, {120, 130}}, Until: evening}
+	after := cut.Advance(span)
+	for _, c := range []struct {
+		offset  int64
+		epoch   int32
+		handled bool
+	}{
+		{41, 5, false}, {79, 5, true}, {81, 5, true}, {81, 6, false}, {82, 6, true},
+		{99, 5, true}, {125, 6, false}, {149, 6, true}, {150, 6, false},
+	} {
+		parsed, err := Parse(Record("fences", "orders", 0, after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []Fence{after, parsed} {
+			if got := f.Covers(orders, c.offset, c.epoch); got != c.handled {
+				t.Errorf("%d of epoch %d: handled: %v", c.offset, c.epoch, got)
+			}
+		}
+	}
+	span.Next, span.Missing, span.Now = 160, nil, evening.Add(time.Second)
+	if after = after.Advance(span); after.cuts != nil {
+		t.Errorf("nothing is missing, and the log is as long again: %+v", after)
+	}
+}
+
 // A batch that was given back is cut differently the next time. Records behind what is committed
 // own claims that are as young as those below.
 func TestOnlyWhatWasHandledAgainIsSettledAgain(t *testing.T) {
@@ -167,7 +205,7 @@ func TestOnlyWhatWasHandledAgainIsSettledAgain(t *testing.T) {
 
 func TestFenceRecordsRoundTrip(t *testing.T) {
 	fence := fenceOf(orders, 7, step{5, noon.Add(time.Millisecond)}, step{1 << 60, noon}).after(
-		cut{step{1 << 61, noon}, 6})
+		cut{step{1 << 61, noon}, 6, unknown})
 	r := Record("fences", "orders", 3, fence)
 	if r.Topic != "fences" || r.Partition != 3 || string(r.Key) != "orders" {
 		t.Errorf("got %+v", r)

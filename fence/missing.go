@@ -26,6 +26,12 @@ func (m Missing) has(offset int64) bool {
 	return i < len(m) && m[i].From <= offset
 }
 
+// overlaps reports whether an offset from one on, below another one, is missing.
+func (m Missing) overlaps(from, to int64) bool {
+	i := sort.Search(len(m), func(i int) bool { return m[i].To > from })
+	return i < len(m) && m[i].From < to
+}
+
 // Add returns the ranges with one that is not below them, in the memory of m if it fits.
 func (m Missing) Add(from, to int64) Missing {
 	switch last := len(m) - 1; {
@@ -36,6 +42,14 @@ func (m Missing) Add(from, to int64) Missing {
 		m = append(m, Range{from, to})
 	}
 	return m[max(0, len(m)-MostMissing):]
+}
+
+// below returns the ranges below an offset.
+func (m Missing) below(end int64) (left Missing) {
+	for _, r := range m {
+		left = left.Add(r.From, min(r.To, end))
+	}
+	return left
 }
 
 // without returns the ranges without an offset.

@@ -316,7 +316,8 @@ func (r *reader) note(t *tail, record *kgo.Record) error {
 // through is called at the end of a window, and reports whether there is an earlier one to read.
 func (r *reader) through(t *tail) (more bool) {
 	f, found := r.found[t.partition]
-	if found && r.skips[t.partition].Offset < f.Next() {
+	if skip := r.skips[t.partition]; found && skip.Offset < f.Next() &&
+		skip.LeaderEpoch <= f.LeaderEpoch {
 		delete(r.skips, t.partition)
 	}
 	return !found && t.back(t.low)

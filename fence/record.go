@@ -32,6 +32,7 @@ type cutValue struct {
 	NextOffset   int64     `json:"next_offset"`
 	LeaderEpoch  int32     `json:"leader_epoch"`
 	ClaimedUntil time.Time `json:"claimed_until,omitzero"`
+	FromOffset   *int64    `json:"from_offset,omitempty"` // where the log was cut, if that is known
 }
 
 // Record makes the record of a partition's fence. The key is the input topic: compaction keeps
@@ -47,7 +48,11 @@ func Record(fenceTopic, input string, partition int32, f Fence) *kgo.Record {
 		v.Again = append(v.Again, stepValue{s.next, s.claimed})
 	}
 	for _, c := range f.cuts {
-		v.Cut = append(v.Cut, cutValue{c.next, c.epoch, c.claimed})
+		value := cutValue{c.next, c.epoch, c.claimed, nil}
+		if c.from != unknown {
+			value.FromOffset = &c.from
+		}
+		v.Cut = append(v.Cut, value)
 	}
 	v.Missing, v.MissingUntil = f.missing.encode(), f.until
 	value, err := json.Marshal(v)
@@ -79,10 +84,13 @@ func Parse(r *kgo.Record) (Fence, error) {
 	f.steps = stairs(steps, nil)
 	cuts := make([]cut, len(v.Cut))
 	for i, c := range v.Cut {
-		cuts[i] = cut{step{c.NextOffset, c.ClaimedUntil.UTC()}, c.LeaderEpoch}
+		cuts[i] = cut{step{c.NextOffset, c.ClaimedUntil.UTC()}, c.LeaderEpoch, unknown}
+		if c.FromOffset != nil {
+			cuts[i].from = max(*c.FromOffset, 0)
+		}
 	}
-	f.cuts = remaining(cuts, nil, f.Next(), f.LeaderEpoch)
-	return f, nil
+	f.cuts = union(cuts, nil)
+	return f.withoutKnown(), nil
 }
 
 func parseTopicID(text string) (id [16]byte, err error) {

@@ -38,15 +38,38 @@ func TestTheLastSkipOfARecordThatIsNotDoneIsFound(t *testing.T) {
 		if err := operator.ProduceSync(t.Context(), other).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
+		// the log was cut, and this one has an offset that was handled
+		skip(2, Skip{TopicID: id, Offset: 5, LeaderEpoch: 99})
 		got, err := Read(t.Context(), operator, topic, "orders", []int32{0, 1, 2, 3, 4}, Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[int32]Skip{0: {id, 10, true}, 3: {id, 0, false}}
+		want := map[int32]Skip{0: {id, 10, 0, true}, 2: {id, 5, 99, false}, 3: {id, 0, 0, false}}
 		if diff := cmp.Diff(want, got.Skips); diff != "" {
 			t.Errorf("skips (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// Where the log was cut, another record has the offset. An earlier version does not tell the epoch.
+func TestASkipIsOfOneRecord(t *testing.T) {
+	id := [16]byte{1, 2, 3}
+	for _, c := range []struct {
+		value string
+		epoch int32
+		of    bool
+	}{
+		{string(SkipRecord("f", "orders", 0, Skip{id, 7, 4, true}).Value), 4, true},
+		{string(SkipRecord("f", "orders", 0, Skip{id, 7, 4, true}).Value), 5, false},
+		{string(SkipRecord("f", "orders", 0, Skip{id, 7, 0, true}).Value), 1, false},
+		{string(SkipRecord("f", "orders", 0, Skip{id, 7, -1, true}).Value), 5, true},
+		{`{"topic_id":"01020300000000000000000000000000","offset":7,"action":"drop"}`, 5, true},
+	} {
+		skip, err := parseSkip(&kgo.Record{Value: []byte(c.value)})
+		if got := skip.Of(id, 7, c.epoch); err != nil || got != c.of {
+			t.Errorf("%s: %v, %v: is about a record of epoch %d", c.value, err, got, c.epoch)
+		}
+	}
 }
 
 func TestASkipThatCannotBeReadIsAnError(t *testing.T) {

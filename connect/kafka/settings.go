@@ -52,7 +52,8 @@ func settingsNow(
 ) (map[string]map[string]setting, error) {
 	admin := kadm.NewClient(client)
 	described, err := admin.DescribeTopicConfigs(ctx, topics...)
-	if err != nil && (brokers.Unsupported(err) || unanswered(ctx, client, kmsg.DescribeConfigs)) {
+	if err != nil && (brokers.Unsupported(err) ||
+		brokers.Unanswered(ctx, client, kmsg.DescribeConfigs)) {
 		return nil, fmt.Errorf("topic %s: %w: %w", strings.Join(topics, ", "), ErrUntold, err)
 	}
 	if err != nil {
@@ -79,12 +80,6 @@ func settingsNow(
 		}
 	}
 	return values, errors.Join(untold...)
-}
-
-// unanswered reports whether brokers say that they do not answer a request at all.
-func unanswered(ctx context.Context, client *kgo.Client, key kmsg.Key) bool {
-	versions, err := brokers.Ask(ctx, client)
-	return err == nil && !versions.Answer(key, 0)
 }
 
 // there reports whether Metadata has a topic.

@@ -296,6 +296,30 @@ func (c *Client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 	return bounds, nil
 }
 
+// EpochEnds implements consumer.Client. Brokers that do not know the request tell nothing.
+func (c *Client) EpochEnds(
+	ctx context.Context, epochs map[int32]int32,
+) (map[int32]int64, error) {
+	told, err := c.logs.OffsetForLeaderEpoch(ctx,
+		kadm.OffsetForLeaderEpochRequest{c.opts.Input: epochs})
+	if err != nil {
+		if brokers.Unanswered(ctx, c.input, kmsg.OffsetForLeaderEpoch) {
+			err = nil
+		}
+		return nil, err
+	}
+	ends := make(map[int32]int64)
+	for p, at := range told[c.opts.Input] {
+		if at.Err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p, at.Err)
+		}
+		if at.EndOffset >= 0 { // else the leader does not know the epoch
+			ends[p] = at.EndOffset
+		}
+	}
+	return ends, nil
+}
+
 // HasMembers implements consumer.Client.
 func (c *Client) HasMembers(ctx context.Context, group string) (bool, error) {
 	return hasMembers(ctx, c.admin, group)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,19 +39,25 @@ func (g Group) Next(
 	}
 	reader, err := kgo.NewClient(append(connection, kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
-			g.Input: {partition: kgo.NewOffset().At(at)}}))...)
+			g.Input: {partition: kgo.NewOffset().At(at).WithEpoch(
+				found.Fences[partition].EpochBelow(found.Input))}}))...)
 	if err != nil {
 		return nil, none, err
 	}
 	defer reader.Close()
 	ctx, cancel := context.WithTimeout(ctx, nextTimeout)
 	defer cancel()
-	fetches := reader.PollRecords(ctx, 1)
-	if records := fetches.Records(); len(records) > 0 {
-		return records[0], found.Input, nil
-	}
-	if err := fetches.Err(); err != nil && ctx.Err() == nil {
-		return nil, none, fmt.Errorf("read %s[%d] at offset %d: %w", g.Input, partition, at, err)
+	for ctx.Err() == nil {
+		fetches := reader.PollRecords(ctx, 1)
+		if records := fetches.Records(); len(records) > 0 {
+			return records[0], found.Input, nil
+		}
+		// Where the log was cut below the fence, the reader says so, and goes back.
+		var cut *kgo.ErrDataLoss
+		if err := fetches.Err(); err != nil && ctx.Err() == nil && !errors.As(err, &cut) {
+			return nil, none, fmt.Errorf("read %s[%d] at offset %d: %w", g.Input, partition, at,
+				err)
+		}
 	}
 	return nil, none,
 		fmt.Errorf("%s[%d] has no record at offset %d or behind it: nothing waits there", g.Input,

@@ -53,6 +53,12 @@ func (v Versions) Answer(key kmsg.Key, version int16) bool {
 	return ok && is >= version
 }
 
+// Unanswered reports whether brokers say that they do not answer a request at all.
+func Unanswered(ctx context.Context, client *kgo.Client, key kmsg.Key) bool {
+	versions, err := Ask(ctx, client)
+	return err == nil && !versions.Answer(key, 0)
+}
+
 // transactionKeys are the requests of a transaction. The offsets need the version of Kafka 2.5
 // (KIP-447): before it, a member that the group had given up could commit them.
 var transactionKeys = []struct {

@@ -64,6 +64,7 @@ var LongTests = []string{
 	"TestAKeeperThatIsStoppedForLongDoublesNothing",
 	"TestAKeeperWithoutLanesFollowsTheFile",
 	"TestAKeeperWithoutLanesThatIsKilledHoldsNobodyUp",
+	"TestALogThatAnUncleanElectionCutIsReadFromThereOn",
 	"TestAMoveFromRowsToLogsLosesAndDoublesNothing",
 	"TestAMoveFromStoreToStoreLosesAndDoublesNothing",
 	"TestAQuotaMakesBatchesSmaller",

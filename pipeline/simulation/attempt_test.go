@@ -78,15 +78,14 @@ func (a *attempt) asked(c *dedup.Claim) {
 }
 
 func (w *world) sourceAt(c dedup.Coordinates) *source {
-	p := w.input[c.Partition]
-	return p.sources[p.index(c.Offset)]
+	return w.input[c.Partition].at(c.Offset, c.LeaderEpoch)
 }
 
 // checkProduced finds where a record comes from and compares it byte for byte.
 func (w *world) checkProduced(a *attempt, r *kgo.Record) *source {
 	s := w.bySource[r.Timestamp.UnixMilli()]
 	if r.Topic != topicClean {
-		s = w.sourceNamed(r)
+		s = a.sourceNamed(r)
 	}
 	if s == nil || !slices.Contains(a.sources, s) {
 		w.failf("a record on %s[%d] is none of the batch in hand", r.Topic, r.Partition)
@@ -102,7 +101,7 @@ func (w *world) checkProduced(a *attempt, r *kgo.Record) *source {
 }
 
 // sourceNamed is the record that the headers of a dead letter or a duplicate name.
-func (w *world) sourceNamed(r *kgo.Record) *source {
+func (a *attempt) sourceNamed(r *kgo.Record) *source {
 	var partition, offset int
 	for _, h := range r.Headers {
 		switch h.Key {
@@ -112,7 +111,15 @@ func (w *world) sourceNamed(r *kgo.Record) *source {
 			offset, _ = strconv.Atoi(string(h.Value))
 		}
 	}
-	return w.sourceAt(dedup.Coordinates{Partition: int32(partition), Offset: int64(offset)})
+	for _, s := range a.sources {
+		n := len(s.record.Headers) // of two logs, a batch may have one offset twice
+		if s.record.Partition == int32(partition) && s.record.Offset == int64(offset) &&
+			len(r.Headers) >= n && sameBytes(s.record.Value, r.Value) &&
+			slices.EqualFunc(s.record.Headers, r.Headers[:n], sameHeader) {
+			return s
+		}
+	}
+	return nil
 }
 
 func sameBytes(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }

@@ -51,11 +51,16 @@ type held struct {
 	assigned   bool
 	known      bool  // the group's offset was fetched
 	validating bool  // OffsetForLeaderEpoch is not answered yet
+	beginning  bool  // of the offset where it begins: no Seek is heeded meanwhile
+	consumed   int32 // epoch of what lies below position; -1 if it is not known
+	leader     int32 // epoch of the partition's leader, as far as the client has heard
+	loss       *kgo.ErrDataLoss
 	paused     bool  // by the session
 	revoking   bool  // nothing is fetched any more, but the callback has not returned
 	position   int64 // where the next poll goes on
 	committed  int64
 	begun      int64 // committed, when it was assigned
+	epoch      int32 // of committed; -1 if it is not known
 }
 
 var (
@@ -114,15 +119,22 @@ func (c *client) canFetch(partition int) bool {
 	h := &c.held[partition]
 	return !c.w.away[clusterOfInput] && h.assigned && h.known &&
 		!h.validating && !h.revoking && !h.paused &&
-		len(c.w.input[partition].from(h.position)) > 0
+		(h.loss != nil || h.leader != c.w.input[partition].epoch ||
+			h.position > c.w.input[partition].end || len(c.w.input[partition].from(h.position)) > 0)
 }
 
 func (c *client) fetchOffsets() {
 	for p := range c.held {
 		if h := &c.held[p]; c.canBegin(p) {
-			at := max(0, c.w.group.committed[p].next)
+			committed := c.w.group.committed[p]
+			at := max(0, committed.next)
 			h.known, h.position, h.committed, h.begun = true, at, at, at
-			h.validating = c.w.fault(faultValidate)
+			h.leader, h.consumed, h.epoch = c.w.input[p].epoch, committed.epoch, committed.epoch
+			h.validating = committed.next >= 0 && committed.epoch >= 0
+			h.beginning = h.validating
+			if h.validating && !c.w.fault(faultValidate) {
+				c.validated(p)
+			}
 			c.w.trace(c.process.slot, "partition %d begins at %d validating=%t", p, at,
 				h.validating)
 		}
@@ -137,7 +149,9 @@ func (w *world) validate() {
 		}
 		for i := range p.client.held {
 			if h := &p.client.held[i]; h.validating && (w.draining || w.dice.oneIn(2)) {
-				h.validating = false
+				p.client.validated(i)
+			} else if h.assigned && h.known && w.dice.oneIn(4) {
+				p.client.learnLeader(i)
 			}
 		}
 	}
@@ -153,15 +167,29 @@ func (c *client) fetch(n int) kgo.Fetches {
 		if !c.canFetch(p) || room == 0 || len(topic.Partitions) > 0 && c.w.dice.oneIn(3) {
 			continue
 		}
-		sources := c.w.input[p].from(c.held[p].position)
-		sources = sources[:min(len(sources), 1+c.w.dice.n(room))]
+		h := &c.held[p]
 		part := kgo.FetchPartition{Partition: int32(p), LastStableOffset: c.w.input[p].end}
+		if loss := h.loss; loss != nil {
+			h.loss, part.Err = nil, loss
+			topic.Partitions = append(topic.Partitions, part)
+			continue
+		}
+		if !c.learnLeader(p) {
+			continue
+		}
+		c.outOfRange(p)
+		sources := c.w.input[p].from(h.position)
+		if len(sources) == 0 {
+			continue
+		}
+		sources = sources[:min(len(sources), 1+c.w.dice.n(room))]
 		for _, s := range sources {
 			part.Records = append(part.Records, s.record)
 		}
 		room -= len(sources)
-		c.held[p].position = sources[len(sources)-1].record.Offset + 1
-		c.held[p].validating = c.w.fault(faultValidate) // its leader moves
+		last := sources[len(sources)-1].record
+		h.position, h.consumed = last.Offset+1, last.LeaderEpoch
+		h.validating = c.w.fault(faultValidate) // its leader moves
 		topic.Partitions = append(topic.Partitions, part)
 	}
 	if len(topic.Partitions) == 0 {
@@ -177,16 +205,17 @@ func (c *client) Seek(offsets consumer.Offsets) {
 		if !h.assigned || !h.known {
 			continue
 		}
-		h.committed = at.Offset
+		h.committed, h.epoch = at.Offset, at.Epoch
 		if h.revoking {
 			continue
 		}
-		if h.validating {
+		if h.beginning || h.validating && c.w.mix.passesOver {
 			c.w.saw(sightSeekIgnored)
 			c.passedOver = true
 			continue
 		}
-		h.position = at.Offset
+		// What the client has asked the leader is forgotten, and not asked for the new position.
+		h.position, h.consumed, h.validating = at.Offset, at.Epoch, false
 	}
 }
 
@@ -212,9 +241,9 @@ func (c *client) Committed() consumer.Offsets {
 		switch h := &c.held[p]; {
 		case !h.assigned || !h.known:
 		case c.w.mix.apart: // the client that reads is in no group
-			offsets[int32(p)] = kgo.EpochOffset{Epoch: -1, Offset: h.begun}
+			offsets[int32(p)] = kgo.EpochOffset{Epoch: h.epoch, Offset: h.begun}
 		default:
-			offsets[int32(p)] = kgo.EpochOffset{Epoch: -1, Offset: h.committed}
+			offsets[int32(p)] = kgo.EpochOffset{Epoch: h.epoch, Offset: h.committed}
 		}
 	}
 	return offsets
@@ -259,6 +288,25 @@ func (c *client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 	return bounds, ctx.Err()
 }
 
+// EpochEnds implements consumer.Client.
+func (c *client) EpochEnds(
+	ctx context.Context, epochs map[int32]int32,
+) (map[int32]int64, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	c.pause("epoch ends", nil)
+	if err := c.reach(ctx, "epoch ends", clusterOfInput); err != nil ||
+		c.w.fault(faultRequest) {
+		return nil, errors.Join(err, errAnswer)
+	}
+	ends := make(map[int32]int64)
+	for p, epoch := range epochs {
+		_, ends[p] = c.w.input[p].endOf(epoch)
+	}
+	return ends, ctx.Err()
+}
+
 // Fences implements consumer.Client.
 func (c *client) Fences(ctx context.Context, partitions []int32) (fence.Found, error) {
 	found := fence.Found{Fences: make(map[int32]fence.Fence), Skips: make(map[int32]fence.Skip)}
@@ -279,7 +327,8 @@ func (c *client) Fences(ctx context.Context, partitions []int32) (fence.Found, e
 			found.Fences[p] = f
 			c.w.trace(c.process.slot, "fence of partition %d is at %d", p, f.Next())
 		}
-		if skip := c.w.input[p].skip; skip != nil && skip.Offset >= found.Fences[p].Next() {
+		if skip := c.w.input[p].skip; skip != nil && (skip.Offset >= found.Fences[p].Next() ||
+			skip.LeaderEpoch > found.Fences[p].LeaderEpoch) {
 			found.Skips[p] = *skip
 		}
 	}

@@ -26,6 +26,7 @@ var eventsOfOutput = map[event]bool{
 // eventsOfInput are what nobody does while the input's cluster is away.
 var eventsOfInput = map[event]bool{
 	eventAppend: true, eventCompact: true, eventValidate: true, eventGrow: true,
+	eventCut: true,
 }
 
 func (w *world) impossible(e event) bool {

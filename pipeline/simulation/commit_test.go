@@ -60,9 +60,9 @@ func (c *client) land() {
 				continue
 			}
 			c.w.group.seq++
-			c.w.group.store(pendingOffset{p, at.Offset, c.w.group.seq})
+			c.w.group.store(pendingOffset{p, at.Offset, at.Epoch, c.w.group.seq})
 			if h := &c.held[p]; h.assigned && h.known {
-				h.committed = at.Offset
+				h.committed, h.epoch = at.Offset, at.Epoch
 			}
 		}
 		if m.attempt != nil {

@@ -41,7 +41,7 @@ func (w *world) checkIDs() {
 	found := w.forwardedIDs()
 	for _, p := range w.input {
 		for _, s := range p.sources {
-			if s.id == "" || s.gone {
+			if s.id == "" || s.gone || w.lostOwner(s.id) {
 				continue
 			}
 			switch n := found[string(s.id)]; {
@@ -98,6 +98,9 @@ func (e *entry) before(o *entry) bool {
 	p := e.source.record.Partition
 	if e.attempt.rewinds[p] != o.attempt.rewinds[p] {
 		return e.attempt.rewinds[p] < o.attempt.rewinds[p]
+	}
+	if mine, other := e.source.record.LeaderEpoch, o.source.record.LeaderEpoch; mine != other {
+		return mine < other // an offset is used again in a log that was cut
 	}
 	return e.source.record.Offset < o.source.record.Offset
 }

@@ -210,7 +210,7 @@ func (w *world) rename(expired bool) {
 	for p := range w.group.committed {
 		if at := &w.group.committed[p]; at.next > 0 {
 			w.group.seq++
-			*at = pendingOffset{int32(p), -1, w.group.seq}
+			*at = pendingOffset{int32(p), -1, -1, w.group.seq}
 			if w.mix.topicIDs != told {
 				w.input[p].rewinds++ // nobody knows whether the fence is of this topic
 			}

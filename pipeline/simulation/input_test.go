@@ -20,13 +20,15 @@ type source struct {
 	record    *kgo.Record
 	pristine  kgo.Record // what record must still be at the end
 	id        dedup.ID   // empty: it has none
+	number    int        // of the ID
 	oversize  bool       // too large for the clean topic
 	ahead     bool       // its time is too far ahead for every topic but the input
 	invalid   bool       // the clean and the duplicates topic refuse it
 	kind      kind
 	handled   bool // its offset was committed, or with at_least_once its fence was written
 	commits   int  // how often its offset was committed
-	gone      bool // compacted away
+	gone      bool // compacted away, or cut off
+	cut       bool // an unclean election has cut it off
 	skipped   bool // an operator wants it out of the way
 	unclaimed bool // it passed in an outage of the store
 	// forwarded for good as the owner of its ID, or without an answer of the store
@@ -58,9 +60,11 @@ func (s *source) sameContent(o *source) bool {
 // have their markers; leader epochs rise.
 type partition struct {
 	sources []*source
+	cutOff  []*source // what an unclean election took away
 	end     int64
-	epoch   int32
-	done    int // sources before this index were committed at least once
+	epoch   int32       // of the leader
+	epochs  []beginning // of the records that are there
+	done    int         // sources before this index were committed at least once
 	rewinds int
 	skip    *fence.Skip // the last word of an operator
 }
@@ -85,6 +89,23 @@ func (p *partition) index(offset int64) int {
 		}
 	}
 	return lo
+}
+
+// at is the record with an offset of an epoch, also of those that were cut off.
+func (p *partition) at(offset int64, epoch int32) *source {
+	if i := p.index(offset); i < len(p.sources) && p.sources[i].is(offset, epoch) {
+		return p.sources[i]
+	}
+	for _, s := range p.cutOff {
+		if s.is(offset, epoch) {
+			return s
+		}
+	}
+	return nil
+}
+
+func (s *source) is(offset int64, epoch int32) bool {
+	return s.record.Offset == offset && s.record.LeaderEpoch == epoch
 }
 
 var inputID = [16]byte{'i', 'n', 'p', 'u', 't'}
@@ -122,8 +143,8 @@ func (w *world) produce() {
 	case w.dice.oneIn(w.mix.tombstones):
 		s.record.Key, s.oversize, s.kind = []byte("key"), false, tombstone
 	default:
-		if number := w.fill(s); w.mix.compacted {
-			p = number / 2 % w.mix.first // as the key says
+		if w.fill(s, w.toSendAgain(p)); w.mix.compacted {
+			p = s.number / 2 % w.mix.first // as the key says
 		}
 	}
 	if s.kind != exempt {
@@ -148,13 +169,18 @@ const (
 // kindHeader is on all records of which only_if holds.
 const kindHeader = "kind"
 
-func (w *world) fill(s *source) (number int) {
-	number = w.ids
-	if w.ids > 0 && w.dice.oneIn(w.mix.copies) {
+// fill gives the record an ID and a value: that of another one, if the producer sends it again.
+func (w *world) fill(s, again *source) {
+	number := w.ids
+	switch {
+	case again != nil:
+		number = again.number
+	case w.ids > 0 && w.dice.oneIn(w.mix.copies):
 		number = max(0, w.ids-1-w.dice.n(w.mix.recent))
-	} else {
+	default:
 		w.ids++
 	}
+	s.number = number
 	s.id = dedup.ID(fmt.Sprint("id-", number))
 	text := fmt.Sprint("order ", number)
 	if w.dice.oneIn(w.mix.conflicts) {
@@ -173,7 +199,6 @@ func (w *world) fill(s *source) (number int) {
 		{Key: "attempt", Value: []byte(fmt.Sprint(w.produced))}, {Key: "id", Value: []byte(s.id)},
 		{Key: "null"},
 	}
-	return number
 }
 
 // compact removes a record that has a later one with its key.
@@ -202,8 +227,8 @@ func (w *world) appendInput(p *partition, s *source) {
 	if w.dice.oneIn(w.mix.gaps) {
 		p.end += int64(1 + w.dice.n(3))
 	}
-	if w.dice.oneIn(50) {
-		p.epoch++
+	if w.dice.oneIn(50) || len(p.epochs) == 0 {
+		p.begin(p.epoch + 1)
 	}
 	s.record.Offset, s.record.LeaderEpoch = p.end, p.epoch
 	p.end++

@@ -65,6 +65,7 @@ const (
 	eventGrow                   // the input gets one more partition, or its counterparts do
 	eventBegin                  // two clusters: members read what they were assigned
 	eventAway                   // two clusters: one of them is away, or back
+	eventCut                    // an unclean election cuts the input's log
 	events
 )
 
@@ -75,7 +76,7 @@ var eventWeights = [events]int{
 	eventMarker: 50, eventLateClaim: 5, eventClock: 4,
 	eventOutage: 2, eventDeadTopic: 3, eventSkip: 2, eventMoment: 20, eventValidate: 20,
 	eventCompact: 20, eventOperator: 2, eventGrow: 5,
-	eventBegin: 60, eventAway: 12,
+	eventBegin: 60, eventAway: 12, eventCut: 8,
 }
 
 // fault is something that goes wrong within a step of a lane.
@@ -119,8 +120,10 @@ type mix struct {
 	topicIDs  topicIDs // do the brokers tell them?
 	skewed    bool     // processes have clocks of their own
 	moves     bool     // operators do more to the group than to set it back
-	weights   [events]int
-	faults    [faults]int // one in …; 0 is never
+	// the client heeds no Seek to a partition while it asks a leader, as franz-go before 1.22.2
+	passesOver bool
+	weights    [events]int
+	faults     [faults]int // one in …; 0 is never
 
 	// One record in … of those appended; 0 is none.
 	copies, conflicts, missing, exempt, tombstones, oversize, ahead, invalid, gaps int
@@ -161,7 +164,7 @@ func drawMix(d *dice) mix {
 		m.topicIDs = []topicIDs{changing, untold}[d.n(2)]
 	}
 	m.drawPolicy(d)
-	// a copy that stands for its owner may be dropped for either reason
+	// A copy that stands for its owner may be dropped for either reason, also where the log is cut.
 	if !m.compacted && d.oneIn(4) {
 		m.policy.OnUndeliverable = pipeline.DropUndeliverable
 	} else if d.oneIn(6) {
@@ -177,6 +180,13 @@ func drawMix(d *dice) mix {
 	}
 	if m.apart = m.transactional && d.oneIn(3); !m.apart {
 		m.weights[eventBegin], m.weights[eventAway] = 0, 0
+	}
+	m.passesOver = d.oneIn(4)
+	// Where no topic ID is told, a fence of a member that was given up cannot be told from one of a
+	// topic that was made again.
+	if untold := m.topicIDs != told && !m.transactional; untold || !d.oneIn(3) ||
+		m.policy.OnUndeliverable == pipeline.DropUndeliverable {
+		m.weights[eventCut] = 0
 	}
 	return m
 }

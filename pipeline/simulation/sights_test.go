@@ -50,6 +50,9 @@ const (
 	sightOutputAway       // the output's was
 	sightPolledBlindly    // a member that was given up read on, and did not know it
 	sightMovedWhilePolled // the group went on between a fetch and its session
+	sightCut              // the end of the input's log was cut off
+	sightWentBack         // a client went back to where the log was cut
+	sightOutOfRange       // a client began at the log's beginning
 	sights
 )
 
@@ -61,6 +64,7 @@ var sightNames = [sights]string{
 	"renamed", "inherited", "compacted owner", "refused", "held", "skipped", "stopped",
 	"exempt", "tombstone", "narrow",
 	"input away", "output away", "polled blindly", "moved while polled",
+	"cut", "went back", "out of range",
 }
 
 // sightings counts situations.

@@ -65,7 +65,8 @@ type transaction struct {
 type pendingOffset struct {
 	partition int32
 	next      int64
-	seq       int // its place among all commits of the group
+	epoch     int32 // of what lies below it; -1 if nobody said so
+	seq       int   // its place among all commits of the group
 }
 
 // belongs notes that something of an attempt is in the transaction. Nothing of two of them may be:
@@ -282,7 +283,8 @@ func (t transactions) AddOffsets(ctx context.Context, _ [16]byte, offsets consum
 	for p := range int32(len(t.held)) {
 		if at, ok := offsets[p]; ok {
 			t.w.group.seq++
-			txn.offsets = append(txn.offsets, pendingOffset{p, at.Offset, t.w.group.seq})
+			txn.offsets = append(txn.offsets, pendingOffset{p, at.Offset, at.Epoch,
+				t.w.group.seq})
 		}
 	}
 	return nil

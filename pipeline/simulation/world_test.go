@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -91,7 +92,7 @@ func (w *world) makeKafka() {
 	w.group.name = "orders-dedup"
 	for range n {
 		w.input = append(w.input, &partition{})
-		w.group.committed = append(w.group.committed, pendingOffset{next: -1})
+		w.group.committed = append(w.group.committed, pendingOffset{next: -1, epoch: -1})
 	}
 	for _, name := range []string{topicClean, topicDuplicates, topicDead, topicFence} {
 		w.topics[name] = make(topicLog, n)
@@ -190,6 +191,8 @@ func (w *world) happen(e event) {
 		w.beginApart()
 	case eventAway:
 		w.goAway()
+	case eventCut:
+		w.cutLog()
 	}
 	w.operate()
 }
@@ -213,13 +216,16 @@ func (w *world) grow() {
 func (w *world) skip() {
 	n := w.dice.n(w.mix.partitions)
 	p := w.input[n]
-	left := p.from(w.lastFence(int32(n)).Next())
+	last := w.lastFence(int32(n))
+	left := slices.DeleteFunc(p.from(0), func(s *source) bool {
+		return s.record.Offset < last.Next() && s.record.LeaderEpoch <= last.LeaderEpoch
+	})
 	if len(left) == 0 {
 		return
 	}
 	left[0].skipped = true
 	p.skip = &fence.Skip{TopicID: w.topicID(), Offset: left[0].record.Offset,
-		DeadLetter: w.dice.oneIn(2)}
+		LeaderEpoch: left[0].record.LeaderEpoch, DeadLetter: w.dice.oneIn(2)}
 	w.trace(-1, "an operator skips %v", left[0])
 }
 
@@ -273,7 +279,8 @@ func (w *world) setBack() {
 	for p, at := range w.group.committed {
 		if at.next > 0 && w.dice.oneIn(2) {
 			w.group.seq++
-			w.group.store(pendingOffset{int32(p), int64(w.dice.n(int(at.next))), w.group.seq})
+			w.group.store(pendingOffset{int32(p), int64(w.dice.n(int(at.next))), -1,
+				w.group.seq})
 			w.input[p].rewinds++
 			w.saw(sightRewind)
 			w.trace(-1, "partition %d is set back from %d to %d", p, at.next,
@@ -290,7 +297,8 @@ func (w *world) setForward() {
 		if at.next > 0 && int(at.next) < end && !w.rereading(p) &&
 			w.lastFence(int32(p)).Next() > 0 && w.dice.oneIn(2) {
 			w.group.seq++
-			w.group.store(pendingOffset{int32(p), at.next + 1 + int64(w.dice.n(end-int(at.next))),
+			further := at.next + 1 + int64(w.dice.n(end-int(at.next)))
+			w.group.store(pendingOffset{int32(p), further, -1,
 				w.group.seq})
 			w.trace(-1, "partition %d is set forward from %d to %d", p, at.next,
 				w.group.committed[p].next)
