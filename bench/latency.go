@@ -38,7 +38,7 @@ type latencyTimes struct {
 // measure lets the brokers stamp the records when they append them; kdedup keeps timestamps. So the
 // clock of the broker and this one must agree, as on one machine they do.
 func (l *Latency) measure(
-	ctx context.Context, c contestant, s *stage, times latencyTimes,
+	ctx context.Context, c contestant, s *stage, processes int, times latencyTimes,
 ) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	appended := "LogAppendTime"
@@ -60,6 +60,16 @@ func (l *Latency) measure(
 	}()
 	if _, err := p.waitAssigned(ctx); err != nil {
 		return err
+	}
+	for number := range processes - 1 {
+		other, err := c.start(ctx, s, fmt.Sprint("bench-", number+1))
+		if err != nil {
+			return err
+		}
+		defer func() { _, _ = other.stop() }()
+		if _, err := other.waitAssigned(ctx); err != nil {
+			return err
+		}
 	}
 	if err := l.load(ctx, p, s, times); err != nil {
 		return err

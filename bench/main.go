@@ -82,7 +82,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	flags.IntVar(&s.rounds, "rounds", 3, "how often every contestant runs, in turns")
 	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute, "for one run")
 	flags.IntVar(&s.processes, "processes", 0, "of each contestant, only runs with this many; 0 for "+
-		"all of the mode")
+		"all of the mode; for latency, how many run, of which one is watched")
 	flags.IntVar(&s.unmeasured, "unmeasured", 0, "`rounds` before those, which do not count: a "+
 		"node needs minutes of load to compile its code")
 	flags.IntVar(&s.rate, "rate", 1000, "records a second that are offered, for latency")
@@ -149,7 +149,13 @@ func (c *call) choose(words []string, only string, base workload.Spec) (err erro
 	if s.rounds < 1 || s.rate < 1 {
 		return fmt.Errorf("-rounds and -rate must be at least 1, got %d and %d", s.rounds, s.rate)
 	}
-	s.variants = slices.DeleteFunc(s.mode.vary(base), func(v variant) bool {
+	s.variants = s.mode.vary(base)
+	if s.mode.latency {
+		for i := range s.variants {
+			s.variants[i].processes = max(1, s.processes)
+		}
+	}
+	s.variants = slices.DeleteFunc(s.variants, func(v variant) bool {
 		return s.processes != 0 && v.processes != s.processes
 	})
 	if len(s.variants) == 0 {

@@ -122,7 +122,7 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 	defer cancel()
 	if s.mode.latency {
 		l := Latency{Contestant: c.name, Round: round, Offered: s.rate}
-		err := l.measure(ctx, c, s.stage(c, v), s.times)
+		err := l.measure(ctx, c, s.stage(c, v), v.processes, s.times)
 		if err == nil {
 			report.Latency = append(report.Latency, l)
 			s.say("round %d: %s: p50 %.1f ms, p99 %.1f ms, idle CPU %.2f %%", round, c.name, l.P50,
@@ -131,7 +131,10 @@ func (s *suite) one(ctx context.Context, report *Report, c contestant, v variant
 		return err
 	}
 	v.spec.Records /= max(1, c.divided)
-	if c.alone {
+	if c.alone && v.processes > 1 {
+		if !s.mode.torture {
+			return nil // its row would tell of more processes than run
+		}
 		v.processes = 1
 	}
 	if s.mode.torture {
