@@ -296,11 +296,12 @@ func (c *Client) Bounds(ctx context.Context) (map[int32]consumer.Bounds, error) 
 	return bounds, nil
 }
 
-// EpochEnds implements consumer.Client. Brokers that do not know the request tell nothing.
+// EpochEnds implements consumer.Client. Brokers that do not know the request tell nothing. The
+// client that polls is asked, which knows a new leader first.
 func (c *Client) EpochEnds(
 	ctx context.Context, epochs map[int32]int32,
 ) (map[int32]int64, error) {
-	told, err := c.logs.OffsetForLeaderEpoch(ctx,
+	told, err := kadm.NewClient(c.input).OffsetForLeaderEpoch(ctx,
 		kadm.OffsetForLeaderEpochRequest{c.opts.Input: epochs})
 	if err != nil {
 		if brokers.Unanswered(ctx, c.input, kmsg.OffsetForLeaderEpoch) {
