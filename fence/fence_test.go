@@ -191,6 +191,20 @@ func TestWhatIsMissingFromTheLogAsItIsWasHandledOfTheLogBefore(t *testing.T) {
 	}
 }
 
+// With at_least_once it may write its fence when others have handled what came in the place of its
+// records.
+func TestAMemberThatWasGivenUpTellsOfTheLogBefore(t *testing.T) {
+	now, before := fenceOf(orders, 7, step{60, evening}), fenceOf(orders, 5, step{100, noon})
+	got := now.Merge(before)
+	want := fenceOf(orders, 7, step{60, evening}).after(cut{step{100, noon}, 5, unknown})
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Fence{}, step{}, cut{})); diff != "" {
+		t.Error(diff)
+	}
+	if now.TopicID = [16]byte{}; now.Merge(before).Next() != 100 {
+		t.Error("of a topic without an ID it is not known whether it was made again")
+	}
+}
+
 // A batch that was given back is cut differently the next time. Records behind what is committed
 // own claims that are as young as those below.
 func TestOnlyWhatWasHandledAgainIsSettledAgain(t *testing.T) {
