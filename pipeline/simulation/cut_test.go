@@ -18,7 +18,8 @@ import (
 
 // cutLog is such an election.
 func (w *world) cutLog() {
-	p := w.input[w.dice.n(w.width)]
+	number := w.dice.n(w.width)
+	p := w.input[number]
 	if len(p.sources) == 0 {
 		return
 	}
@@ -32,8 +33,8 @@ func (w *world) cutLog() {
 	p.done = min(p.done, at)
 	p.begin(p.epoch + 1)
 	w.saw(sightCut)
-	w.trace(-1, "the log of a partition is cut at %v, and goes on in epoch %d",
-		p.cutOff[len(p.cutOff)-1], p.epoch)
+	w.trace(-1, "the log of partition %d is cut at %d, and goes on in epoch %d", number, p.end,
+		p.epoch)
 }
 
 // beginning is where an epoch begins in a log.

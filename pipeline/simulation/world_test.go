@@ -298,8 +298,7 @@ func (w *world) setForward() {
 			w.lastFence(int32(p)).Next() > 0 && w.dice.oneIn(2) {
 			w.group.seq++
 			further := at.next + 1 + int64(w.dice.n(end-int(at.next)))
-			w.group.store(pendingOffset{int32(p), further, -1,
-				w.group.seq})
+			w.group.store(pendingOffset{int32(p), further, -1, w.group.seq})
 			w.trace(-1, "partition %d is set forward from %d to %d", p, at.next,
 				w.group.committed[p].next)
 		}
