@@ -50,31 +50,23 @@ func (l *Latency) measure(
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	p, err := c.start(ctx, s, "bench-0")
+	all, err := startAll(ctx, c, s, processes)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		_, stopErr := p.stop()
+		_, stopErr := stopAll(all)
 		err = errors.Join(err, stopErr)
 	}()
-	if _, err := p.waitAssigned(ctx); err != nil {
-		return err
-	}
-	for number := range processes - 1 {
-		other, err := c.start(ctx, s, fmt.Sprint("bench-", number+1))
-		if err != nil {
-			return err
-		}
-		defer func() { _, _ = other.stop() }()
-		if _, err := other.waitAssigned(ctx); err != nil {
+	for _, p := range all {
+		if _, err := p.waitAssigned(ctx); err != nil {
 			return err
 		}
 	}
-	if err := l.load(ctx, p, s, times); err != nil {
+	if err := l.load(ctx, all[0], s, times); err != nil {
 		return err
 	}
-	return l.idle(ctx, p, times)
+	return l.idle(ctx, all[0], times)
 }
 
 // load offers records at an even pace and reads the clean topic meanwhile.

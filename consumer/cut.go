@@ -30,15 +30,19 @@ func (m *member) checkCut(ctx context.Context, fetches kgo.Fetches) error {
 		return nil
 	}
 	back := make(Offsets)
-	err := m.passedOver(ctx, found, back, m.cut)
-	if err != nil || len(back) == 0 {
+	ends, err := m.passedOver(ctx, found, back)
+	if err != nil {
 		return err
 	}
-	due := make(map[int32]int)
-	for p := range back {
-		due[p] = 0
+	if len(back) > 0 {
+		due := make(map[int32]int)
+		for p := range back {
+			due[p] = 0
+		}
+		return m.beginAt(ctx, due, back)
 	}
-	return m.beginAt(ctx, due, back)
+	m.cut(ends)
+	return nil
 }
 
 // checkCutStart is checkCut for partitions that begin at an offset without an epoch: their logs may
@@ -57,15 +61,15 @@ func (m *member) checkCutStart(
 	if len(found) == 0 {
 		return nil
 	}
-	return m.passedOver(ctx, found, back, func(int32, int64) {})
+	_, err := m.passedOver(ctx, found, back)
+	return err
 }
 
-// passedOver adds the partitions whose logs ended below where the client went on, and calls other
-// for the rest.
+// passedOver returns where the logs of before ended, of which that is known. It adds those
+// partitions to back that ended below where the client went on.
 func (m *member) passedOver(
 	ctx context.Context, found map[int32]later, back Offsets,
-	other func(partition int32, end int64),
-) error {
+) (map[int32]int64, error) {
 	epochs := make(map[int32]int32, len(found))
 	for p, l := range found {
 		epochs[p] = l.epoch
@@ -74,60 +78,75 @@ func (m *member) passedOver(
 	defer cancel()
 	ends, err := m.client.EpochEnds(ctx, epochs)
 	if err != nil {
-		return fmt.Errorf("poll: ask where the last leader's log has ended: %w", err)
+		return nil, fmt.Errorf("poll: ask where the last leader's log has ended: %w", err)
 	}
-	for p, l := range found {
-		switch end, known := ends[p]; {
-		case !known:
-		case end >= l.position:
-			other(p, end)
-		default:
-			m.opts.Metrics.dataLoss.Inc()
-			m.opts.Logger.Error("the input's log was cut, and the client has passed over what "+
-				"came in its place: reading it now",
-				"partition", p, "consumed_to", l.position, "reset_to", end)
-			back[p] = kgo.EpochOffset{Epoch: l.epoch, Offset: end}
+	for p, end := range ends {
+		l := found[p]
+		if end >= l.position {
+			continue
 		}
+		m.opts.Metrics.dataLoss.Inc()
+		m.opts.Logger.Error("the input's log was cut, and the client has passed over what came "+
+			"in its place: reading it now",
+			"partition", p, "consumed_to", l.position, "reset_to", end)
+		back[p] = kgo.EpochOffset{Epoch: l.epoch, Offset: end}
 	}
-	return nil
+	return ends, nil
 }
 
 // laterEpochs are the partitions to ask about.
 func (m *member) laterEpochs(fetches kgo.Fetches) map[int32]later {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	seen, found := make(map[int32]bool), make(map[int32]later)
-	fetches.EachTopic(func(t kgo.FetchTopic) {
-		for _, f := range t.Partitions {
-			p := m.partitions[f.Partition]
-			if len(f.Records) == 0 || seen[f.Partition] || !p.known() {
-				continue
+	found := make(map[int32]later)
+	for i := range fetches {
+		for _, t := range fetches[i].Topics {
+			for _, f := range t.Partitions {
+				p := m.partitions[f.Partition]
+				if len(f.Records) == 0 || !p.known() {
+					continue
+				}
+				first, epoch := f.Records[0], max(p.epoch, p.fence.EpochBelow(t.TopicID))
+				if epoch < 0 || first.LeaderEpoch <= epoch || !begins(fetches, first) {
+					continue
+				}
+				position := p.done
+				if p.returned != nowhere {
+					position = p.returned
+				}
+				if m.opts.AcceptSkips { // an operator may have passed over the end of an epoch
+					position = min(position, p.fence.Next())
+				}
+				// A client that has noticed is back where the old epoch ends.
+				found[f.Partition] = later{epoch: epoch, position: min(position, first.Offset)}
 			}
-			seen[f.Partition] = true
-			first, epoch := f.Records[0], max(p.epoch, p.fence.EpochBelow(t.TopicID))
-			if epoch < 0 || first.LeaderEpoch <= epoch {
-				continue
-			}
-			position := p.done
-			if p.returned != nowhere {
-				position = p.returned
-			}
-			if m.opts.AcceptSkips { // an operator may have passed over the end of an epoch
-				position = min(position, p.fence.Next())
-			}
-			// A client that has noticed is back where the old epoch ends.
-			found[f.Partition] = later{epoch: epoch, position: min(position, first.Offset)}
 		}
-	})
+	}
 	return found
 }
 
-// cut has the fence end where the log of before did.
-func (m *member) cut(partition int32, end int64) {
+// begins reports whether a record is the first one of its partition.
+func begins(fetches kgo.Fetches, record *kgo.Record) bool {
+	for i := range fetches {
+		for _, t := range fetches[i].Topics {
+			for _, f := range t.Partitions {
+				if f.Partition == record.Partition && len(f.Records) > 0 {
+					return f.Records[0] == record
+				}
+			}
+		}
+	}
+	return false
+}
+
+// cut has the fences end where the logs of before did.
+func (m *member) cut(ends map[int32]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p := m.partitions[partition]; p.known() {
-		p.fence = p.fence.Cut(end)
+	for number, end := range ends {
+		if p := m.partitions[number]; p.known() {
+			p.fence = p.fence.Cut(end)
+		}
 	}
 }
 

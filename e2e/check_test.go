@@ -26,14 +26,24 @@ func (d *deployment) check() verdict {
 	d.t.Helper()
 	d.waitStable(d.output())
 	in, clean := d.read(d.input), d.read(d.output())
-	found := make(map[string]int)
 	for p, records := range clean {
 		d.checkOrder(p, in[p], records)
+	}
+	return d.count(in, clean)
+}
+
+// count looks for each ID of the input on the clean topic, and for what is there twice.
+func (d *deployment) count(in, clean map[int32][]seen) verdict {
+	d.t.Helper()
+	var v verdict
+	found := make(map[string]int)
+	for _, records := range clean {
 		for _, r := range records {
-			found[r.id]++
+			if found[r.id]++; found[r.id] > 1 {
+				v.doubled++
+			}
 		}
 	}
-	var v verdict
 	counted := make(map[string]bool)
 	for _, records := range in {
 		for _, r := range records {
@@ -45,7 +55,6 @@ func (d *deployment) check() verdict {
 			if found[r.id] == 0 {
 				v.lost++
 			}
-			v.doubled += max(0, found[r.id]-1)
 		}
 	}
 	d.t.Logf("%d ids, %d lost, %d doubled", v.ids, v.lost, v.doubled)

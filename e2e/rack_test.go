@@ -43,28 +43,32 @@ func TestAProcessReadsFromTheReplicaInItsRack(t *testing.T) {
 // twoRacks starts a broker in each. The second one takes no topic that is not given to it.
 func twoRacks(t *testing.T) []string {
 	t.Helper()
+	inRack := func(rack string) map[string]string {
+		return map[string]string{"broker.rack": rack, "replica.selector.class": "org.apache." +
+			"kafka.common.replica.RackAwareReplicaSelector"}
+	}
+	first := broker(t, nil, inRack("a"))
+	broker(t, first, inRack("b"))
+	return []string{first.Addr()}
+}
+
+// broker starts one that joins the first one, or is the first one.
+func broker(t *testing.T, first *servers.Server, config map[string]string) *servers.Server {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	var first *servers.Server
-	for _, rack := range []string{"a", "b"} {
-		s, err := servers.StartKafka(ctx, servers.KafkaOptions{
-			Dir: filepath.Join(t.TempDir(), "kafka"), Joins: first, Heap: "512m",
-			Config: map[string]string{"broker.rack": rack, "replica.selector.class": "org.apache." +
-				"kafka.common.replica.RackAwareReplicaSelector"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-		if first == nil {
-			first = s
-		}
+	s, err := servers.StartKafka(ctx, servers.KafkaOptions{
+		Dir: filepath.Join(t.TempDir(), "kafka"), Joins: first, Heap: "512m", Config: config,
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return []string{first.Addr()}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 // replicate gives a topic its replicas on brokers, of which the first one shall lead, and waits for
@@ -83,20 +87,31 @@ func (d *deployment) replicate(topic string, replicas ...int32) {
 	if _, err := request.RequestWith(d.t.Context(), d.client); err != nil {
 		d.t.Fatal(err)
 	}
-	testkit.Eventually(d.t, time.Minute, "a replica of each partition", func() bool {
+	d.waitLed(topic, replicas[0], len(replicas), func(others kadm.TopicsSet) {
+		_, _ = d.admin.ElectLeaders(d.t.Context(), kadm.ElectPreferredReplica, others)
+	})
+}
+
+// waitLed returns when a broker leads all partitions of a topic, which have as many replicas that
+// are in sync. It has something done about others.
+func (d *deployment) waitLed(topic string, by int32, inSync int, do func(others kadm.TopicsSet)) {
+	d.t.Helper()
+	what := fmt.Sprintf("%d replicas of each partition, led by %d", inSync, by)
+	testkit.Eventually(d.t, time.Minute, what, func() bool {
 		details, err := d.admin.ListTopics(d.t.Context(), topic)
-		if err != nil {
+		if err != nil || len(details[topic].Partitions) != partitions {
 			return false
 		}
+		var others kadm.TopicsSet
 		for _, p := range details[topic].Partitions {
-			if len(p.ISR) != len(replicas) || p.Leader != replicas[0] {
-				var set kadm.TopicsSet
-				set.Add(topic, p.Partition)
-				_, _ = d.admin.ElectLeaders(d.t.Context(), kadm.ElectPreferredReplica, set)
-				return false
+			if p.Leader != by || len(p.ISR) != inSync {
+				others.Add(topic, p.Partition)
 			}
 		}
-		return len(details[topic].Partitions) == partitions
+		if len(others) > 0 {
+			do(others)
+		}
+		return len(others) == 0
 	})
 }
 

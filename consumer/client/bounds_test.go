@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kdedup/kdedup/consumer"
@@ -26,9 +25,7 @@ func TestBoundsShowWhatAnOpenTransactionHides(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		asking := testkit.KafkaClient(t, brokers)
-		c := &Client{kafka: asking, admin: kadm.NewClient(asking), logs: kadm.NewClient(asking),
-			opts: Options{Options: consumer.Options{Input: topic}}}
+		c := askingFor(t, brokers, topic)
 		bounds, err := c.Bounds(t.Context())
 		if want := (consumer.Bounds{First: 0, End: 0, High: 5}); err != nil || bounds[0] != want {
 			t.Errorf("while it is open: %+v, %v, want %+v", bounds[0], err, want)

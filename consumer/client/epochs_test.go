@@ -14,6 +14,7 @@ import (
 	"github.com/kdedup/kdedup/internal/testkit"
 )
 
+// askingFor is a client that asks brokers about an input, and is in no group.
 func askingFor(t *testing.T, brokers []string, topic string) *Client {
 	t.Helper()
 	asking := testkit.KafkaClient(t, brokers)

@@ -115,7 +115,7 @@ var ofLane = []sabotage{
 	},
 	{
 		guard: "records of a later leader are believed where its log had got as far",
-		file:  "consumer/cut.go", old: "case end >= l.position:", new: "case true:",
+		file:  "consumer/cut.go", old: "if end >= l.position {", new: "if true {",
 		caughtBy: "./pipeline/simulation", tests: "TestModel",
 	},
 	{

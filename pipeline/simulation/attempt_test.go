@@ -77,10 +77,6 @@ func (a *attempt) asked(c *dedup.Claim) {
 		"a claim by no record of the batch")
 }
 
-func (w *world) sourceAt(c dedup.Coordinates) *source {
-	return w.input[c.Partition].at(c.Offset, c.LeaderEpoch)
-}
-
 // checkProduced finds where a record comes from and compares it byte for byte.
 func (w *world) checkProduced(a *attempt, r *kgo.Record) *source {
 	s := w.bySource[r.Timestamp.UnixMilli()]

@@ -118,7 +118,7 @@ func (w *world) claim(
 		w.claims[c.ID] = truth
 	}
 	if got[0].Outcome == dedup.Applied {
-		owner := w.sourceAt(c.Owner)
+		owner := w.input[c.Owner.Partition].at(c.Owner.Offset, c.Owner.LeaderEpoch)
 		truth.episodes = append(truth.episodes, &episode{
 			number: len(truth.episodes), owner: owner, made: time.Now(),
 			again:  owner.handled,
